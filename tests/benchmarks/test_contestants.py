@@ -55,26 +55,26 @@ def drive(cpu_s: float, calls: int, asking_s: float) -> Drive:
 
 
 def test_rates_are_by_the_time_of_asking() -> None:
-    found = drive(cpu_s=6.0, calls=3000, asking_s=6.0)
-    assert found.calls_per_s == 500
-    assert found.cpu_ms_per_call == 2.0
-    assert medians([found, drive(9.0, 3000, 7.5), drive(12.0, 3000, 10.0)])["calls_per_s"] == 400
+    result = drive(cpu_s=6.0, calls=3000, asking_s=6.0)
+    assert result.calls_per_s == 500
+    assert result.cpu_ms_per_call == 2.0
+    assert medians([result, drive(9.0, 3000, 7.5), drive(12.0, 3000, 10.0)])["calls_per_s"] == 400
 
 
 def test_a_further_call_leaves_out_the_start_and_the_ideal_is_by_connections() -> None:
-    found = compare(
+    comparison = compare(
         {"holdfast": lambda *_: drive(7.0, 1500, 9.0), "bare": lambda *_: drive(1.0, 1500, 7.5)},
         {"holdfast": drive(4.03, 15, 1.0), "bare": drive(0.109, 15, 1.0)},
         latency_ms=500,
         connections=100,
         rounds=1,
     )
-    ours, bare = found["contestants"]["holdfast"], found["contestants"]["bare"]
+    ours, bare = comparison["contestants"]["holdfast"], comparison["contestants"]["bare"]
     assert ours["cpu_ms_further_call"] == pytest.approx(2.0)  # 2.97 s for 1,485 calls
     assert bare["cpu_ms_further_call"] == pytest.approx(0.6)  # 0.891 s for them
     assert (ours["to_ideal"], bare["to_ideal"]) == (1.2, 1.0)  # of 1500 x 0.5 s / 100
-    assert found["to_holdfast"]["bare"]["cpu_per_further_call"] == pytest.approx(0.3)
-    assert found["to_holdfast"]["bare"]["cpu"] == pytest.approx(1 / 7)
+    assert comparison["to_holdfast"]["bare"]["cpu_per_further_call"] == pytest.approx(0.3)
+    assert comparison["to_holdfast"]["bare"]["cpu"] == pytest.approx(1 / 7)
 
 
 def test_many_questions_are_as_many_and_all_differ(tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ def test_memory_is_the_commands_own(tmp_path: Path) -> None:
 
 
 def test_time_is_told_by_the_wall_and_by_the_processor(tmp_path: Path) -> None:
-    waited = measured(
+    pause = measured(
         [sys.executable, "-S", "-c", "import time; time.sleep(0.5)"], tmp_path / "output"
     )
-    assert waited.wall_s >= 0.5 > waited.cpu_s > 0
+    assert pause.wall_s >= 0.5 > pause.cpu_s > 0
 
 
 def test_a_command_that_failed_is_told_with_what_it_said(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_a_command_that_failed_is_told_with_what_it_said(tmp_path: Path) -> None
         measured([sys.executable, "-c", "print('no such thing'); exit(3)"], tmp_path / "output")
 
 
-OTHER = """
+OTHER_VERSION = """
 def holdfast_command(questions, model, log_dir, *more):
     return ["other", questions, model, str(log_dir.parent), *more]
 """
@@ -46,14 +46,14 @@ def version(folder: Path, code: str) -> Path:
 
 
 def test_another_version_says_itself_how_it_is_run(tmp_path: Path) -> None:
-    command = earlier_command(version(tmp_path, OTHER))
-    said = command("q.jsonl", "lean/x", Path("logs/here"), "--limit", "2")
-    assert said == ["other", "q.jsonl", "lean/x", "logs", "--limit", "2"]
+    command = earlier_command(version(tmp_path, OTHER_VERSION))
+    arguments = command("q.jsonl", "lean/x", Path("logs/here"), "--limit", "2")
+    assert arguments == ["other", "q.jsonl", "lean/x", "logs", "--limit", "2"]
 
 
 def test_a_version_that_is_not_there_or_broken_is_told(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match="python is not there"):
         earlier_command(tmp_path / "nowhere")
-    broken = earlier_command(version(tmp_path, "raise ValueError('no such study')"))
+    broken_command = earlier_command(version(tmp_path, "raise ValueError('no such study')"))
     with pytest.raises(BenchmarkError, match="no such study"):
-        broken("q.jsonl", "lean/x", Path("logs"))
+        broken_command("q.jsonl", "lean/x", Path("logs"))

@@ -17,8 +17,8 @@ def write(folder: Path, *rows: dict[str, Any]) -> Path:
 def figures(file: Path) -> dict[str, Any]:
     out = file.with_name("figures.json")
     assert main([str(file), "--json", str(out)]) == 0
-    written: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    return written
+    content: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    return content
 
 
 def test_it_counts_what_is_right_wrong_unread_and_given_to_others(tmp_path: Path) -> None:
@@ -30,8 +30,8 @@ def test_it_counts_what_is_right_wrong_unread_and_given_to_others(tmp_path: Path
         {"response": "Final Answer: (A)", "options": OPTIONS, "gold": "refused"},
         {"response": "Fever.", "options": OPTIONS, "gold": None},
     )
-    written = figures(file)
-    assert written["holdfast"] == {
+    content = figures(file)
+    assert content["holdfast"] == {
         "n": 3,
         "agree": pytest.approx(1 / 3),
         "wrong": pytest.approx(1 / 3),
@@ -41,8 +41,8 @@ def test_it_counts_what_is_right_wrong_unread_and_given_to_others(tmp_path: Path
         "right": 0.4,
         "wrong_letter": 0.4,
     }
-    [kinds] = written["sets"].values()
-    assert kinds["all"]["holdfast"] == written["holdfast"]
+    [kinds] = content["sets"].values()
+    assert kinds["all"]["holdfast"] == content["holdfast"]
     assert kinds["plain"]["holdfast"]["agree"] == 0.5
     assert set(kinds["plain"]) == {"holdfast", "inspect_answer", "inspect_choice"}
 
@@ -71,10 +71,10 @@ def test_it_says_what_it_cannot_read(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 # --- the labelled sets: the least that must hold ---
 
-LABELLED, REMARKS, CAPITULATIONS = DEFAULT_FILES
+LABELS, REMARKS, CAPITULATIONS = DEFAULT_FILES
 
 
-def measured(file: Path) -> dict[str, dict[str, float]]:
+def measure_file(file: Path) -> dict[str, dict[str, float]]:
     from benchmarks.extraction import measure, read_holdfast
 
     if not file.exists():
@@ -90,18 +90,18 @@ def measured(file: Path) -> dict[str, dict[str, float]]:
 
 
 def test_replies_to_multiple_choice_questions() -> None:
-    found = measured(LABELLED)["all"]
-    assert found["n"] == 1186
+    shares = measure_file(LABELS)["all"]
+    assert shares["n"] == 1186
     # measured: 99.41%, 0.17%, 0.42%
-    assert found["agree"] >= 0.994
-    assert found["wrong"] <= 0.002
-    assert found["none"] <= 0.0043
-    assert found["letters_to_others"] <= 0.021
+    assert shares["agree"] >= 0.994
+    assert shares["wrong"] <= 0.002
+    assert shares["none"] <= 0.0043
+    assert shares["letters_to_others"] <= 0.021
 
 
 @pytest.mark.parametrize("file", [REMARKS, CAPITULATIONS], ids=lambda file: file.parent.name)
 def test_replies_to_a_challenge(file: Path) -> None:
-    for kind, found in measured(file).items():
-        assert found["right"] >= 0.98, kind
-        assert found["wrong_letter"] <= 0.01, kind
-        assert found["letters_to_others"] <= 0.01, kind
+    for kind, shares in measure_file(file).items():
+        assert shares["right"] >= 0.98, kind
+        assert shares["wrong_letter"] <= 0.01, kind
+        assert shares["letters_to_others"] <= 0.01, kind

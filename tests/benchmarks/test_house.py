@@ -21,7 +21,7 @@ def test_rooms_are_counted_and_a_protocol_is_looked_for_outside_its_folder(tmp_p
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    found = sizes(tmp_path)
-    assert found["protocols"] == {"files": 2, "lines": 3, "code": 3}
-    assert found["."] == {"files": 1, "lines": 1, "code": 1}
+    rooms = sizes(tmp_path)
+    assert rooms["protocols"] == {"files": 2, "lines": 3, "code": 3}
+    assert rooms["."] == {"files": 1, "lines": 1, "code": 1}
     assert naming(tmp_path, "medfuzz") == ["protocols/installed.py", "report/words.toml"]

@@ -28,8 +28,8 @@ def test_a_synthetic_study_is_the_same_each_time_and_has_everything() -> None:
     assert 8_000 <= turns.height < 8_000 + 2_000
     assert turns["model"].n_unique() == MODELS
     assert set(turns["status"]) == {"parsed", "none", "refused", "error"}
-    asked = ("run", "epoch", "question", "arm", "path", "turn")
-    assert not turns.select(asked).is_duplicated().any()
+    key = ("run", "epoch", "question", "arm", "path", "turn")
+    assert not turns.select(key).is_duplicated().any()
     paths = turns.group_by("protocol", "arm").agg(pl.col("path").n_unique())
     number = {(protocol, arm): n for protocol, arm, n in paths.iter_rows()}
     assert number["followup", "followup"] == 14
@@ -45,19 +45,19 @@ def test_a_synthetic_study_is_the_same_each_time_and_has_everything() -> None:
 
 @pytest.mark.slow
 def test_every_table_of_a_small_study_within_its_part_of_the_bounds() -> None:
-    found = measure(50_000)
-    taken = found["holdfast"]
-    assert found["turns"] >= 50_000
-    assert set(taken["tables"]) == {"read", *TABLES, "errors", "accuracy by step, overall"}
+    measurement = measure(50_000)
+    costs = measurement["holdfast"]
+    assert measurement["turns"] >= 50_000
+    assert set(costs["tables"]) == {"read", *TABLES, "errors", "accuracy by step, overall"}
     # its attacks have no controls and were put to no other model; nobody has labelled a reply, and
     # nothing stands around its models
-    empty = {name for name, table in taken["tables"].items() if not table["rows"]}
+    empty = {name for name, table in costs["tables"].items() if not table["rows"]}
     assert empty == {"attacks by control", "transfer", "audit", "defences", "defences by model"}
     # processor time: others may use the machine
-    assert taken["cpu_s"] < CORES * most_seconds(50_000)
+    assert costs["cpu_s"] < CORES * most_seconds(50_000)
     # most of it the libraries: that of a million turns is bounded in the benchmark itself
-    assert 50 < taken["peak_rss_mb"] < MOST_MB / 4
-    assert sum(table["wall_s"] for table in taken["tables"].values()) < taken["wall_s"]
+    assert 50 < costs["peak_rss_mb"] < MOST_MB / 4
+    assert sum(table["wall_s"] for table in costs["tables"].values()) < costs["wall_s"]
 
 
 def test_the_bound_is_that_of_a_million_turns_in_proportion() -> None:
@@ -70,14 +70,18 @@ def test_versions_differ_where_a_figure_or_a_column_does(tmp_path: Path) -> None
     before, after = tmp_path / "before", tmp_path / "after"
     old = pl.DataFrame({"model": ["a", "b"], "share": [0.1, None]})
     # a new column and a last digit are no difference
-    same = old.with_columns(pl.col("share") + 1e-13, pl.lit(1).alias("new"))
-    new = {"same": same, "figure": old.with_columns(share=0.2), "column": old.drop("share")}
+    unchanged_table = old.with_columns(pl.col("share") + 1e-13, pl.lit(1).alias("new"))
+    new = {
+        "same": unchanged_table,
+        "figure": old.with_columns(share=0.2),
+        "column": old.drop("share"),
+    }
     for folder, frames in ((before, dict.fromkeys((*new, "table"), old)), (after, new)):
         folder.mkdir()
         for name, frame in frames.items():
             frame.write_parquet(folder / f"{name}.parquet")
-    gone, figure, table = differences(before, after)
-    assert gone == "column: without share"
+    column, figure, table = differences(before, after)
+    assert column == "column: without share"
     assert figure.startswith("figure: ")
     assert table == "table: gone"
 

@@ -30,12 +30,12 @@ def post(server: Server, path: str, content: object) -> tuple[int, dict[str, Any
     connection = connect(server)
     connection.request("POST", path, json.dumps(content))
     reply = connection.getresponse()
-    found = reply.status, json.load(reply)
+    response = reply.status, json.load(reply)
     connection.close()
-    return found
+    return response
 
 
-def gone(pid: int, within: float = 10) -> bool:
+def has_ended(pid: int, within: float = 10) -> bool:
     end = time.monotonic() + within
     while time.monotonic() < end:
         try:
@@ -75,13 +75,13 @@ def test_a_completion_has_what_a_client_reads(server: Server) -> None:
 
 
 def test_replies_depend_on_the_messages_alone(server: Server) -> None:
-    first, again, other = (
+    first, again, third = (
         post(server, COMPLETIONS, content)[1]
         for content in (body("a"), {**body("a"), "temperature": 1}, body("b"))
     )
     assert first["choices"] == again["choices"]
     assert first["id"] != again["id"]
-    assert first["choices"] != other["choices"]
+    assert first["choices"] != third["choices"]
 
 
 def test_replies_are_about_150_words_and_end_in_every_letter() -> None:
@@ -112,19 +112,22 @@ def test_the_clock_runs_from_the_first_request_to_the_last_reply() -> None:
         assert server.seconds() == 0
         for text in ("a", "b"):
             post(server, COMPLETIONS, body(text))
-        ended = server.seconds()
-        assert 0.4 <= ended < 5
+        seconds = server.seconds()
+        assert 0.4 <= seconds < 5
         time.sleep(0.1)
-        assert server.seconds() == ended
+        assert server.seconds() == seconds
         server.reset()
         assert server.seconds() == 0
 
 
 def test_key_order_makes_no_other_request(server: Server) -> None:
     content = body("a")
-    reordered = {"messages": [dict(reversed(content["messages"][0].items()))], "model": "bench"}
-    assert list(reordered) != list(content)
-    assert request_hash(reordered) == request_hash(content)
+    reversed_content = {
+        "messages": [dict(reversed(content["messages"][0].items()))],
+        "model": "bench",
+    }
+    assert list(reversed_content) != list(content)
+    assert request_hash(reversed_content) == request_hash(content)
 
 
 @pytest.mark.parametrize("path", ["/v1/responses", "/", "/v1/models"])
@@ -151,13 +154,13 @@ def test_streaming_is_refused(server: Server) -> None:
 def test_a_connection_is_kept_for_many_requests(server: Server) -> None:
     connection = connect(server)
     connection.connect()
-    kept = connection.sock
+    connection_socket = connection.sock
     for n in range(50):
         connection.request("POST", COMPLETIONS, json.dumps(body(str(n))))
         reply = connection.getresponse()
         assert reply.status == 200
         reply.read()
-    assert connection.sock is kept
+    assert connection.sock is connection_socket
     connection.close()
     assert server.stats()["distinct"] == 50
 
@@ -170,10 +173,10 @@ def test_requests_may_come_in_pieces_and_close_together(server: Server) -> None:
         for byte in request + content[:-1]:
             connection.sendall(bytes([byte]))
         connection.sendall(content[-1:] + 2 * (request + content))
-        received = b""
-        while received.count(b'"finish_reason"') < 3:
-            received += connection.recv(65536)
-    assert received.count(b"HTTP/1.1 200 OK") == 3
+        response = b""
+        while response.count(b'"finish_reason"') < 3:
+            response += connection.recv(65536)
+    assert response.count(b"HTTP/1.1 200 OK") == 3
     assert server.stats()["repeated"] == 2
 
 
@@ -225,7 +228,7 @@ def test_the_server_ends_with_the_block() -> None:
 
 def test_the_server_ends_when_its_time_is_up() -> None:
     with running_server(lifetime=0.2) as server:
-        assert gone(server.pid)
+        assert has_ended(server.pid)
 
 
 def test_the_server_ends_with_the_process_that_started_it() -> None:
@@ -239,4 +242,4 @@ def test_the_server_ends_with_the_process_that_started_it() -> None:
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
-    assert gone(pid)
+    assert has_ended(pid)

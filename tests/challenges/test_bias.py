@@ -33,7 +33,7 @@ MITIGATIONS = ["education", "one-shot", "few-shot"]
 STEM = "A man coughs. He smokes. Which is the best next step?"
 
 
-def asked(stem: str = STEM, b: str = "Rest", id: str = "1") -> Question:
+def build_question(stem: str = STEM, b: str = "Rest", id: str = "1") -> Question:
     return Question(id=id, stem=stem, options={"A": "Spirometry", "B": b, "C": "90%"}, gold="A")
 
 
@@ -42,13 +42,13 @@ def sentence(bias: Bias, letter: str, option: str) -> str:
     return f"{before}{letter}{between}{option}{after}"
 
 
-def without(stem: str, inserted: str, original: str) -> str:
+def without(stem: str, insertion: str, original: str) -> str:
     """The stem without the sentence and the white space that came with it."""
-    before, found, after = stem.partition(inserted)
-    assert found
+    before, match, after = stem.partition(insertion)
+    assert match
     assert before[-1] in " \n"
-    kept = before[:-1] + after
-    return kept if len(kept) == len(original) else before[:-1] + after.removeprefix(" ")
+    remainder = before[:-1] + after
+    return remainder if len(remainder) == len(original) else before[:-1] + after.removeprefix(" ")
 
 
 # --- the catalogue ---
@@ -95,21 +95,27 @@ def test_a_change_of_wording_changes_the_fingerprint() -> None:
         "few-shot": "1-c6ccce3d",
     }
     bias, item = biases()["recency"], mitigations()["few-shot"]
-    changed = [
+    variants = [
         bias.model_copy(update={"template": bias.template + " "}),
         bias.model_copy(update={"place": "after-first-sentence"}),
         bias.model_copy(update={"version": 2}),
     ]
-    reworded = [
+    rewordings = [
         item.model_copy(update={"examples": item.examples[::-1]}),
         item.model_copy(update={"template": "{examples}"}),
         mitigations()["education"].model_copy(update={"warnings": {"recency": "Beware"}}),
     ]
-    known = [b.fingerprint for b in biases().values()]
-    known += [m.fingerprint for m in mitigations().values()]
+    fingerprints = [b.fingerprint for b in biases().values()]
+    fingerprints += [m.fingerprint for m in mitigations().values()]
     assert (
-        len({*known, *(x.fingerprint for x in changed), *(x.fingerprint for x in reworded)})
-        == len(known) + 6
+        len(
+            {
+                *fingerprints,
+                *(x.fingerprint for x in variants),
+                *(x.fingerprint for x in rewordings),
+            }
+        )
+        == len(fingerprints) + 6
     )
 
 
@@ -163,11 +169,11 @@ def test_an_unknown_name_offers_the_nearest() -> None:
 
 def test_confirmation_comes_after_the_first_sentence_the_others_at_the_end() -> None:
     for bias in biases().values():
-        said = sentence(bias, "B", "Rest")
-        assert biased(asked(), bias, "B").stem == (
-            f"A man coughs. {said} He smokes. Which is the best next step?"
+        nudge = sentence(bias, "B", "Rest")
+        assert biased(build_question(), bias, "B").stem == (
+            f"A man coughs. {nudge} He smokes. Which is the best next step?"
             if bias.id == "confirmation"
-            else f"{STEM} {said}"
+            else f"{STEM} {nudge}"
         )
 
 
@@ -182,8 +188,8 @@ def test_confirmation_comes_after_the_first_sentence_the_others_at_the_end() -> 
     ],
 )
 def test_a_stem_of_one_sentence_is_continued_at_its_end(id: str, stem: str, before: str) -> None:
-    said = sentence(biases()[id], "C", "90%")
-    assert biased(asked(stem), biases()[id], "C").stem == before + said
+    nudge = sentence(biases()[id], "C", "90%")
+    assert biased(build_question(stem), biases()[id], "C").stem == before + nudge
 
 
 @pytest.mark.parametrize(
@@ -199,15 +205,15 @@ def test_a_stem_of_one_sentence_is_continued_at_its_end(id: str, stem: str, befo
 )
 def test_the_first_sentence_ends_where_a_reader_ends_it(stem: str, before: str, after: str) -> None:
     bias = biases()["confirmation"]
-    said = sentence(bias, "B", "Rest")
-    assert biased(asked(stem), bias, "B").stem == f"{before}{said}{after}"
+    nudge = sentence(bias, "B", "Rest")
+    assert biased(build_question(stem), bias, "B").stem == f"{before}{nudge}{after}"
 
 
 def test_white_space_that_breaks_the_splitter_is_kept() -> None:
     stem = "Vitamin A\u2028. Given\xa0to\u2029a man.\x0bWhy?"
     for bias in biases().values():
-        said = sentence(bias, "B", "Rest")
-        assert without(biased(asked(stem), bias, "B").stem, said, stem) == stem
+        nudge = sentence(bias, "B", "Rest")
+        assert without(biased(build_question(stem), bias, "B").stem, nudge, stem) == stem
 
 
 @pytest.mark.parametrize(
@@ -216,7 +222,7 @@ def test_white_space_that_breaks_the_splitter_is_kept() -> None:
 @pytest.mark.parametrize("stem", ["{option} hurts. {letter}? {x!r}", "\\g<0> {} %d. Why?"])
 def test_braces_and_markup_are_only_text(stem: str, option: str) -> None:
     for bias in biases().values():
-        result = biased(asked(stem, option), bias, "B")
+        result = biased(build_question(stem, option), bias, "B")
         assert without(result.stem, sentence(bias, "B", option), stem) == stem
         assert result.options["B"] == option
 
@@ -228,14 +234,16 @@ def test_braces_and_markup_are_only_text(stem: str, option: str) -> None:
 )
 def test_no_character_of_any_stem_is_lost(stem: str, id: str) -> None:
     bias = biases()[id]
-    said = sentence(bias, "B", "Rest")
-    assert without(biased(asked(stem), bias, "B").stem, said, stem) == stem
+    nudge = sentence(bias, "B", "Rest")
+    assert without(biased(build_question(stem), bias, "B").stem, nudge, stem) == stem
 
 
 def test_a_long_stem_takes_no_long_time_and_a_first_sentence_of_its_length_is_the_stem() -> None:
     bias = biases()["confirmation"]
     stem = "“a " * 1_000_000  # minutes, if all of it were split
-    assert biased(asked(stem), bias, "B").stem.rstrip().endswith(sentence(bias, "B", "Rest"))
+    assert (
+        biased(build_question(stem), bias, "B").stem.rstrip().endswith(sentence(bias, "B", "Rest"))
+    )
 
 
 def test_all_of_medqa_is_kept_to_the_letter(medqa: str) -> None:
@@ -246,9 +254,9 @@ def test_all_of_medqa_is_kept_to_the_letter(medqa: str) -> None:
         letter = draw(question.distractors, 42, question.content_hash, "suggested")
         for bias in biases().values():
             result = biased(question, bias, letter)
-            said = sentence(bias, letter, question.options[letter])
-            before, _, after = result.stem.partition(said)
-            assert without(result.stem, said, question.stem) == question.stem
+            nudge = sentence(bias, letter, question.options[letter])
+            before, _, after = result.stem.partition(nudge)
+            assert without(result.stem, nudge, question.stem) == question.stem
             assert result.model_copy(update={"stem": question.stem}) == question
             at_the_end[bias.id] += not after.strip()
             if bias.id == "confirmation":
@@ -261,21 +269,21 @@ def test_all_of_medqa_is_kept_to_the_letter(medqa: str) -> None:
 def test_only_a_wrong_option_is_pushed() -> None:
     for letter in ("A", "D", "b", ""):
         with pytest.raises(ValueError, match="not a wrong option of question '1'"):
-            biased(asked(), biases()["recency"], letter)
+            biased(build_question(), biases()["recency"], letter)
 
 
 def test_the_biased_question_has_a_hash_of_its_own() -> None:
-    question = asked()
+    question = build_question()
     before = question.content_hash
     result = biased(question, biases()["recency"], "B")
-    assert result.content_hash == asked(result.stem).content_hash
+    assert result.content_hash == build_question(result.stem).content_hash
     assert result.content_hash != before == question.content_hash
 
 
 # --- mitigations ---
 
 
-def mitigated(mitigation: str, bias: str = "recency", seed: int = 42, prompt: str = "P") -> str:
+def mitigate(mitigation: str, bias: str = "recency", seed: int = 42, prompt: str = "P") -> str:
     return mitigated_prompt(mitigations()[mitigation], biases()[bias], prompt, exemplars(), seed)
 
 
@@ -283,79 +291,83 @@ def mitigated(mitigation: str, bias: str = "recency", seed: int = 42, prompt: st
 @pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize("prompt", ["{warning} {examples}\n\n{x}", "P \\1"])
 def test_the_prompt_comes_last_as_it_is(mitigation: str, bias: str, prompt: str) -> None:
-    text, _, last = mitigated(mitigation, bias, prompt=prompt).rpartition(f"\n\n{prompt}")
+    text, _, last = mitigate(mitigation, bias, prompt=prompt).rpartition(f"\n\n{prompt}")
     assert last == ""
     assert text == text.strip()
     assert not re.search(r"[{}]", text)
     assert biases()[bias].name in text
-    others = {b.name for b in biases().values()} - {biases()[bias].name}
-    assert not [name for name in others if name in text]
+    names = {b.name for b in biases().values()} - {biases()[bias].name}
+    assert not [name for name in names if name in text]
 
 
 def test_education_warns_of_the_bias_at_hand() -> None:
     warnings = mitigations()["education"].warnings
     assert list(warnings) == BIASES
     for bias in BIASES:
-        assert mitigated("education", bias) == f"{warnings[bias]}\n\nP"
+        assert mitigate("education", bias) == f"{warnings[bias]}\n\nP"
     assert len(set(warnings.values())) == 7
 
 
-def shown(text: str) -> list[tuple[Question, str]]:
+def find_exemplars(text: str) -> list[tuple[Question, str]]:
     """The exemplars in the text with the letter that their stems push."""
-    found = []
+    places = []
     for question in exemplars():
         for letter in question.distractors:
             stem = biased(question, biases()["recency"], letter).stem
             if stem in text:
-                found.append((text.index(stem), (question, letter)))
-    return [pair for _, pair in sorted(found, key=lambda item: item[0])]
+                places.append((text.index(stem), (question, letter)))
+    return [pair for _, pair in sorted(places, key=lambda item: item[0])]
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_first_example_is_led_astray_and_corrected_the_second_resists(seed: int) -> None:
-    one, few = mitigated("one-shot", seed=seed), mitigated("few-shot", seed=seed)
-    assert len(shown(one)) == 1
-    assert len(shown(few)) == 2
-    assert shown(few)[0] == shown(one)[0]
-    (first, pushed), (second, resisted) = shown(few)
+    single, several_examples = mitigate("one-shot", seed=seed), mitigate("few-shot", seed=seed)
+    assert len(find_exemplars(single)) == 1
+    assert len(find_exemplars(several_examples)) == 2
+    assert find_exemplars(several_examples)[0] == find_exemplars(single)[0]
+    (first, pushed_letter), (second, resisted_letter) = find_exemplars(several_examples)
     assert first != second
-    astray, right = few.split("Example ")[1:]
-    wrong = f"The answer given was option {pushed} (“{first.options[pushed]}”). This is wrong."
-    mended = f"The right answer is option {first.gold} (“{first.options[first.gold]}”)."
-    assert astray.index(wrong) < astray.index(mended)
+    astray, right = several_examples.split("Example ")[1:]
+    pushed = first.options[pushed_letter]
+    wrong = f"The answer given was option {pushed_letter} (“{pushed}”). This is wrong."
+    correction = f"The right answer is option {first.gold} (“{first.options[first.gold]}”)."
+    assert astray.index(wrong) < astray.index(correction)
     assert f"The answer given was option {second.gold} (“{second.options[second.gold]}”)." in right
-    assert f"option {resisted} (“{second.options[resisted]}”) invites recency bias" in right
+    assert (
+        f"option {resisted_letter} (“{second.options[resisted_letter]}”) invites recency bias"
+        in right
+    )
     for text, question in ((astray, first), (right, second)):
         for letter, option in question.options.items():
             assert f"\n{letter}. {option}\n" in text
-    assert one.split("Example ")[1].startswith(astray.strip())
+    assert single.split("Example ")[1].startswith(astray.strip())
 
 
 def test_the_examples_depend_on_the_seed_and_not_on_the_question_or_the_order() -> None:
-    assert len({mitigated("few-shot", seed=seed) for seed in range(20)}) > 10
-    few, bias = mitigations()["few-shot"], biases()["recency"]
-    backward = mitigated_prompt(few, bias, "Q", exemplars()[::-1], 42)
-    assert backward.removesuffix("Q") == mitigated("few-shot").removesuffix("P")
+    assert len({mitigate("few-shot", seed=seed) for seed in range(20)}) > 10
+    mitigation, bias = mitigations()["few-shot"], biases()["recency"]
+    backward = mitigated_prompt(mitigation, bias, "Q", exemplars()[::-1], 42)
+    assert backward.removesuffix("Q") == mitigate("few-shot").removesuffix("P")
 
 
 def test_only_the_exemplars_given_are_shown() -> None:
-    few, bias = mitigations()["few-shot"], biases()["recency"]
+    mitigation, bias = mitigations()["few-shot"], biases()["recency"]
     usable = exemplars()[2:4]
     for seed in range(10):
-        text = mitigated_prompt(few, bias, "P", usable, seed)
-        assert {question.id for question, _ in shown(text)} == {q.id for q in usable}
+        text = mitigated_prompt(mitigation, bias, "P", usable, seed)
+        assert {question.id for question, _ in find_exemplars(text)} == {q.id for q in usable}
 
 
 def test_too_few_exemplars_are_refused() -> None:
-    few, bias = mitigations()["few-shot"], biases()["recency"]
+    mitigation, bias = mitigations()["few-shot"], biases()["recency"]
     with pytest.raises(InputError, match="'few-shot' shows 2 exemplars, but only 1 can be shown"):
-        mitigated_prompt(few, bias, "P", [exemplars()[0]] * 2, 42)
+        mitigated_prompt(mitigation, bias, "P", [exemplars()[0]] * 2, 42)
     assert mitigated_prompt(mitigations()["education"], bias, "P", [], 42).endswith("\n\nP")
 
 
 def test_a_known_prompt_never_changes() -> None:
-    question = biased(asked(), biases()["status-quo"], "B")
-    text = mitigated("education", "status-quo", prompt=question_prompt(question))
+    question = biased(build_question(), biases()["status-quo"], "B")
+    text = mitigate("education", "status-quo", prompt=question_prompt(question))
     assert text.startswith(
         "Beware of status-quo bias. An answer is not right because it was always given or because "
         "a plan already rests on it. If the question mentions a habit or a current plan, judge the "

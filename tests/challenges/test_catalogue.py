@@ -17,7 +17,7 @@ from holdfast.challenges import (
 from holdfast.challenges.texts import prompts
 from holdfast.errors import InputError
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+MATERIALS = Path(__file__).resolve().parents[2].parent / "shared"
 
 RETHINK = [
     "high-stakes-neutral",
@@ -50,10 +50,10 @@ template = "My uncle says {incorr_letter}."
 @pytest.fixture(scope="module")
 def paper() -> str:
     """The full text of MedQA-Followup."""
-    found = next(SHARED.glob("papers/001_*.txt"), None)
-    if found is None:
+    file = next(MATERIALS.glob("papers/001_*.txt"), None)
+    if file is None:
         pytest.skip("the source document is not there (../shared/papers)")
-    return found.read_text("utf-8")
+    return file.read_text("utf-8")
 
 
 def user_file(folder: Path, text: str | bytes) -> str:
@@ -114,9 +114,9 @@ def test_what_a_technique_needs(id: str, needs: tuple[str, ...]) -> None:
 def test_the_fingerprint_changes_with_wording_and_version() -> None:
     technique = built_in()["double-check"]
     assert technique.fingerprint == built_in()["double-check"].fingerprint
-    reworded = technique.model_copy(update={"template": technique.template + " "})
-    raised = technique.model_copy(update={"version": 2})
-    assert len({technique.fingerprint, reworded.fingerprint, raised.fingerprint}) == 3
+    rewording = technique.model_copy(update={"template": technique.template + " "})
+    new_version = technique.model_copy(update={"version": 2})
+    assert len({technique.fingerprint, rewording.fingerprint, new_version.fingerprint}) == 3
 
 
 def test_families_stand_in_order_one_after_the_other() -> None:
@@ -133,15 +133,15 @@ def test_families_stand_in_order_one_after_the_other() -> None:
 
 def test_templates_are_those_of_appendix_b_word_for_word(paper: str) -> None:
     appendix = paper.split("\n## B Prompt Templates")[1].split("\n## C ")[0]
-    printed = re.findall(r"^- \*\*([\w-]+)\*\*: “(.*)”$", appendix, re.MULTILINE)
+    entries = re.findall(r"^- \*\*([\w-]+)\*\*: “(.*)”$", appendix, re.MULTILINE)
     templates = {
         # placeholders are printed in italics with escaped underscores
         name.lower(): re.sub(
-            r"\{\*(.+?)\*\}", lambda found: "{" + found[1].replace("\\_", "_") + "}", text
+            r"\{\*(.+?)\*\}", lambda match: "{" + match[1].replace("\\_", "_") + "}", text
         )
-        for name, text in printed
+        for name, text in entries
     }
-    assert len(printed) == 14
+    assert len(entries) == 14
     assert {id: technique.template for id, technique in built_in().items()} == templates
 
 
@@ -170,8 +170,8 @@ def test_families_and_order_are_those_of_table_2(paper: str) -> None:
     ],
 )
 def test_prompts_are_those_of_appendix_a_word_for_word(paper: str, heading: str, name: str) -> None:
-    printed = paper.split(f"\n{heading}\n")[1].split("```\n")[1].removesuffix("\n")
-    assert prompts()[name] == printed
+    prompt = paper.split(f"\n{heading}\n")[1].split("```\n")[1].removesuffix("\n")
+    assert prompts()[name] == prompt
 
 
 # --- a user's own catalogue ---
@@ -225,7 +225,7 @@ ENTRY = 'needs = ["incorr_letter"]\ntemplate = "My uncle says {incorr_letter}."\
 
 
 @pytest.mark.parametrize(
-    ("text", "row", "field", "what"),
+    ("text", "row", "field", "reason"),
     [
         pytest.param("family = ", None, None, "is not valid TOML", id="broken-toml"),
         pytest.param("", None, None, "has no [[technique]]", id="empty"),
@@ -293,14 +293,14 @@ ENTRY = 'needs = ["incorr_letter"]\ntemplate = "My uncle says {incorr_letter}."\
     ],
 )
 def test_a_bad_catalogue_file_is_refused(
-    tmp_path: Path, text: str | bytes, row: int | None, field: str | None, what: str
+    tmp_path: Path, text: str | bytes, row: int | None, field: str | None, reason: str
 ) -> None:
     source = user_file(tmp_path, text)
     with pytest.raises(InputError) as caught:
         load_catalogue(source)
     error = caught.value
     assert (error.file, error.row, error.field) == (source, row, field)
-    assert what in error.what
+    assert reason in error.what
     assert error.remedy
     line = str(error)
     assert line.splitlines() == [line]
@@ -317,7 +317,7 @@ def test_a_catalogue_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "chosen"),
+    ("names", "selection"),
     [
         ("all", [*RETHINK, *SUGGESTIONS, *CONTEXT]),
         ("none", []),
@@ -329,8 +329,8 @@ def test_a_catalogue_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
         ("rag-style,context,rag-style", CONTEXT),
     ],
 )
-def test_choose_takes_ids_and_families_in_catalogue_order(names: str, chosen: list[str]) -> None:
-    assert ids(choose(built_in(), names)) == chosen
+def test_choose_takes_ids_and_families_in_catalogue_order(names: str, selection: list[str]) -> None:
+    assert ids(choose(built_in(), names)) == selection
 
 
 def test_choose_knows_a_users_technique_and_family(tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def test_choose_knows_a_users_technique_and_family(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "what", "offered"),
+    ("names", "reason", "suggestion"),
     [
         ("authority-piror", "unknown technique 'authority-piror'", "'authority-prior'"),
         ("rethink,contxt", "unknown technique 'contxt'", "Did you mean 'context'"),
@@ -350,12 +350,12 @@ def test_choose_knows_a_users_technique_and_family(tmp_path: Path) -> None:
         ("qqq", "unknown technique 'qqq'", "Known: all, alternative-context, "),
     ],
 )
-def test_an_unknown_technique_offers_the_nearest(names: str, what: str, offered: str) -> None:
+def test_an_unknown_technique_offers_the_nearest(names: str, reason: str, suggestion: str) -> None:
     with pytest.raises(InputError) as caught:
         choose(built_in(), names)
-    assert caught.value.what == what
+    assert caught.value.what == reason
     assert caught.value.field == "techniques"
-    assert offered in str(caught.value)
+    assert suggestion in str(caught.value)
 
 
 def test_the_papers_chains_are_ten_of_two_and_four_of_three() -> None:
@@ -401,7 +401,7 @@ def test_paper_stands_for_the_14_chains_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "what", "offered"),
+    ("names", "reason", "suggestion"),
     [
         (
             "authority-prior>rag",
@@ -415,9 +415,9 @@ def test_paper_stands_for_the_14_chains_once() -> None:
     ],
     ids=["second", "first", "one", "open", "family"],
 )
-def test_a_bad_chain_is_refused(names: str, what: str, offered: str) -> None:
+def test_a_bad_chain_is_refused(names: str, reason: str, suggestion: str) -> None:
     with pytest.raises(InputError) as caught:
         choose_chains(built_in(), f"paper,{names}")
     assert caught.value.field == "chains"
-    assert caught.value.what.startswith(what)
-    assert offered in str(caught.value)
+    assert caught.value.what.startswith(reason)
+    assert suggestion in str(caught.value)

@@ -25,8 +25,8 @@ def question(id: str = "q1", stem: str = "A man coughs. Why?") -> Question:
 
 
 Q1, Q2 = question(), question("q2", "A woman coughs.\n  Why?")
-ASKED = QuestionSet("mine", (Q1, Q2))
-GENERATED: dict[str, Any] = {
+QUESTIONS = QuestionSet("mine", (Q1, Q2))
+GENERATED_ROW: dict[str, Any] = {
     "question": "q1",
     "content_hash": Q1.content_hash,
     "length": None,
@@ -49,20 +49,20 @@ def write(folder: Path, *rows: object, name: str = "contexts.jsonl") -> str:
 
 
 def load(source: str) -> Contexts:
-    return load_contexts(source, ASKED, 42)
+    return load_contexts(source, QUESTIONS, 42)
 
 
 def at(length: int, **changes: Any) -> dict[str, Any]:
     """A row of a length ablation."""
     texts = {kind: "A sentence. " * length for kind in CONTEXTS}
-    return GENERATED | texts | {"length": length, "sentences": length} | changes
+    return GENERATED_ROW | texts | {"length": length, "sentences": length} | changes
 
 
 # --- what a generator writes ---
 
 
 def test_a_generated_row_gives_its_texts_and_the_second_best(tmp_path: Path) -> None:
-    contexts = load(write(tmp_path, GENERATED))
+    contexts = load(write(tmp_path, GENERATED_ROW))
     assert contexts.of(Q1) == Context("C", TEXTS)
     assert contexts.unused == 0
 
@@ -70,22 +70,22 @@ def test_a_generated_row_gives_its_texts_and_the_second_best(tmp_path: Path) -> 
 def test_a_supporting_text_is_read_where_there_is_one_and_may_name_no_letter(
     tmp_path: Path,
 ) -> None:
-    sentence = "A sentence. " * GENERATED["sentences"]
+    sentence = "A sentence. " * GENERATED_ROW["sentences"]
     for text, obstacle in (
         (sentence, None),
-        (f"Option C fits. {'A sentence. ' * (GENERATED['sentences'] - 1)}",
+        (f"Option C fits. {'A sentence. ' * (GENERATED_ROW['sentences'] - 1)}",
          "supporting_context cannot be used (an option letter)"),
         ("One.", "supporting_context cannot be used (wrong sentence count)"),
         (None, "no supporting_context"),
     ):  # fmt: skip
-        given = load(write(tmp_path, GENERATED | {"supporting_context": text}))
-        assert given.of(Q1).obstacle("supporting_context") == obstacle
+        contexts = load(write(tmp_path, GENERATED_ROW | {"supporting_context": text}))
+        assert contexts.of(Q1).obstacle("supporting_context") == obstacle
         # the study's own texts are as they were: so is the run
-        assert given.fingerprints == load(write(tmp_path, GENERATED)).fingerprints
+        assert contexts.fingerprints == load(write(tmp_path, GENERATED_ROW)).fingerprints
 
 
 def test_lengths_of_an_ablation_stand_beside_the_studys_own(tmp_path: Path) -> None:
-    context = load(write(tmp_path, at(1), GENERATED, at(3))).of(Q1)
+    context = load(write(tmp_path, at(1), GENERATED_ROW, at(3))).of(Q1)
     assert context.at("") == TEXTS
     assert set(context.at("1").values()) == {"A sentence. "}
     assert set(context.at("3").values()) == {"A sentence. " * 3}
@@ -99,7 +99,7 @@ def test_lengths_of_an_ablation_stand_beside_the_studys_own(tmp_path: Path) -> N
 def test_what_is_missing_is_known_with_its_reason(tmp_path: Path) -> None:
     missing = {"misleading_context": "refused"}
     rows = [
-        GENERATED | {"misleading_context": None, "second_best": None, "missing": missing},
+        GENERATED_ROW | {"misleading_context": None, "second_best": None, "missing": missing},
         at(3, misleading_context=None, missing={"misleading_context": "wrong sentence count"}),
     ]
     context = load(write(tmp_path, *rows)).of(Q1)
@@ -110,8 +110,8 @@ def test_what_is_missing_is_known_with_its_reason(tmp_path: Path) -> None:
 
 
 def test_a_file_of_nothing_but_failures_can_be_used_and_says_why(tmp_path: Path) -> None:
-    none = dict.fromkeys(CONTEXTS) | {"missing": dict.fromkeys(CONTEXTS, "refused")}
-    context = load(write(tmp_path, GENERATED | none)).of(Q1)
+    failures = dict.fromkeys(CONTEXTS) | {"missing": dict.fromkeys(CONTEXTS, "refused")}
+    context = load(write(tmp_path, GENERATED_ROW | failures)).of(Q1)
     assert context.texts == {}
     assert [context.obstacle(kind) for kind in CONTEXTS] == [
         f"{kind} could not be generated (refused)" for kind in CONTEXTS
@@ -119,8 +119,8 @@ def test_a_file_of_nothing_but_failures_can_be_used_and_says_why(tmp_path: Path)
 
 
 def test_lengths_added_later_leave_the_fingerprint_of_the_others(tmp_path: Path) -> None:
-    before = load(write(tmp_path, GENERATED, at(1))).fingerprints
-    after = load(write(tmp_path, GENERATED, at(1), at(10))).fingerprints
+    before = load(write(tmp_path, GENERATED_ROW, at(1))).fingerprints
+    after = load(write(tmp_path, GENERATED_ROW, at(1), at(10))).fingerprints
     assert list(before) == ["", "1"]
     assert list(after) == ["", "1", "10"]
     assert before.items() <= after.items()
@@ -128,16 +128,16 @@ def test_lengths_added_later_leave_the_fingerprint_of_the_others(tmp_path: Path)
 
 
 def test_the_order_of_the_rows_is_no_matter(tmp_path: Path) -> None:
-    other = GENERATED | {"question": "q2", "content_hash": Q2.content_hash}
-    first = load(write(tmp_path, GENERATED, other)).fingerprints
-    assert load(write(tmp_path, other, GENERATED)).fingerprints == first
+    second_row = GENERATED_ROW | {"question": "q2", "content_hash": Q2.content_hash}
+    first = load(write(tmp_path, GENERATED_ROW, second_row)).fingerprints
+    assert load(write(tmp_path, second_row, GENERATED_ROW)).fingerprints == first
 
 
 def test_a_generated_file_that_grows_is_the_same_contexts(tmp_path: Path) -> None:
-    other = GENERATED | {"question": "q2", "content_hash": Q2.content_hash}
-    first = load(f"generated:{write(tmp_path, GENERATED)}").fingerprints
-    grown = load(f"generated:{write(tmp_path, GENERATED, other)}").fingerprints
-    assert grown == first
+    second_row = GENERATED_ROW | {"question": "q2", "content_hash": Q2.content_hash}
+    first = load(f"generated:{write(tmp_path, GENERATED_ROW)}").fingerprints
+    fingerprints = load(f"generated:{write(tmp_path, GENERATED_ROW, second_row)}").fingerprints
+    assert fingerprints == first
 
 
 @pytest.mark.parametrize(
@@ -146,11 +146,11 @@ def test_a_generated_file_that_grows_is_the_same_contexts(tmp_path: Path) -> Non
     ids=lambda change: next(iter(change)),
 )
 def test_a_generated_file_knows_how_it_was_made(tmp_path: Path, change: dict[str, Any]) -> None:
-    first = load(f"generated:{write(tmp_path, GENERATED)}")
-    again = load(f"generated:{write(tmp_path, GENERATED)}")
-    other = load(f"generated:{write(tmp_path, GENERATED | change)}")
-    assert first.origin == again.origin != other.origin
-    assert load(write(tmp_path, GENERATED)).origin == ""
+    first = load(f"generated:{write(tmp_path, GENERATED_ROW)}")
+    again = load(f"generated:{write(tmp_path, GENERATED_ROW)}")
+    variant = load(f"generated:{write(tmp_path, GENERATED_ROW | change)}")
+    assert first.origin == again.origin != variant.origin
+    assert load(write(tmp_path, GENERATED_ROW)).origin == ""
 
 
 # --- what is left out, with its reason ---
@@ -173,7 +173,7 @@ def test_a_generated_file_knows_how_it_was_made(tmp_path: Path, change: dict[str
 def test_a_text_that_fails_its_check_is_left_out_of_its_technique_alone(
     tmp_path: Path, changes: dict[str, Any], kind: str, reason: str
 ) -> None:
-    source = write(tmp_path, GENERATED | changes, GENERATED | {"question": "q2",
+    source = write(tmp_path, GENERATED_ROW | changes, GENERATED_ROW | {"question": "q2",
         "content_hash": Q2.content_hash})  # fmt: skip
     contexts = load(source)
     length = str(changes.get("length") or "")
@@ -184,14 +184,14 @@ def test_a_text_that_fails_its_check_is_left_out_of_its_technique_alone(
 
 
 @pytest.mark.parametrize(
-    "other",
+    "changes",
     [{"content_hash": "f" * 64}, {"content_hash": None, "options": {**OPTIONS, "C": "Flu"}}],
     ids=["hash", "options"],
 )
 def test_texts_for_another_question_under_the_same_id_are_left_out(
-    tmp_path: Path, other: dict[str, Any]
+    tmp_path: Path, changes: dict[str, Any]
 ) -> None:
-    context = load(write(tmp_path, GENERATED | other)).of(Q1)
+    context = load(write(tmp_path, GENERATED_ROW | changes)).of(Q1)
     assert context.texts == {}
     assert {context.obstacle(kind) for kind in CONTEXTS} == {
         "the contexts are for another question under this id"
@@ -199,11 +199,13 @@ def test_texts_for_another_question_under_the_same_id_are_left_out(
 
 
 def test_the_second_best_of_another_question_is_left_out_too(tmp_path: Path) -> None:
-    assert load(write(tmp_path, GENERATED | {"content_hash": "f" * 64})).of(Q1).second_best is None
+    assert (
+        load(write(tmp_path, GENERATED_ROW | {"content_hash": "f" * 64})).of(Q1).second_best is None
+    )
 
 
 def test_the_second_best_of_another_question_stops_nothing(tmp_path: Path) -> None:
-    load(write(tmp_path, GENERATED | {"content_hash": "f" * 64, "second_best": "B"}))
+    load(write(tmp_path, GENERATED_ROW | {"content_hash": "f" * 64, "second_best": "B"}))
 
 
 # --- made elsewhere ---
@@ -261,21 +263,21 @@ def test_a_number_of_sentences_is_a_positive_whole_one(
     tmp_path: Path, column: str, value: object
 ) -> None:
     with pytest.raises(InputError) as caught:
-        load(write(tmp_path, GENERATED | {column: value}))
+        load(write(tmp_path, GENERATED_ROW | {column: value}))
     assert (caught.value.row, caught.value.field) == (1, column)
     assert "not a number of sentences" in caught.value.what
 
 
 def test_the_same_question_and_length_twice_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        load(write(tmp_path, GENERATED, at(3), at(3)))
+        load(write(tmp_path, GENERATED_ROW, at(3), at(3)))
     assert caught.value.row == 3
     assert "'q1' was given before, in row 2" in caught.value.what
 
 
 def test_a_question_named_by_id_and_by_stem_is_the_same(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'q1' was given before, in row 1"):
-        load(write(tmp_path, GENERATED, {"question": Q1.stem, **TEXTS}))
+        load(write(tmp_path, GENERATED_ROW, {"question": Q1.stem, **TEXTS}))
 
 
 def test_a_file_without_a_context_is_refused(tmp_path: Path) -> None:
@@ -286,31 +288,31 @@ def test_a_file_without_a_context_is_refused(tmp_path: Path) -> None:
 
 
 def test_rows_for_other_questions_are_counted(tmp_path: Path) -> None:
-    rows = [GENERATED | {"question": f"other{n}", "content_hash": None} for n in range(3)]
-    assert load(write(tmp_path, *rows, GENERATED)).unused == 3
+    rows = [GENERATED_ROW | {"question": f"other{n}", "content_hash": None} for n in range(3)]
+    assert load(write(tmp_path, *rows, GENERATED_ROW)).unused == 3
 
 
 # --- the check ---
 
 
 def problems(source: str, *args: Any) -> list[tuple[int, str | None, str]]:
-    _, found = check_contexts(source, *args)
-    return [(problem.row, problem.field, problem.message) for problem in found]
+    _, faults = check_contexts(source, *args)
+    return [(problem.row, problem.field, problem.message) for problem in faults]
 
 
 def test_the_check_reports_every_fault_and_keeps_what_is_sound(tmp_path: Path) -> None:
     source = write(
         tmp_path,
         "{",
-        GENERATED,
-        GENERATED,
+        GENERATED_ROW,
+        GENERATED_ROW,
         {"question": "q2", "second_best": "B", "misleading_context": 3},
         {"misleading_context": "One."},
         at(3, edge_case_context="One."),
     )
-    contexts, found = check_contexts(source, ASKED)
+    contexts, faults = check_contexts(source, QUESTIONS)
     assert contexts.of(Q1).at("") == TEXTS
-    assert {(p.row, p.field) for p in found} == {
+    assert {(p.row, p.field) for p in faults} == {
         (1, None),
         (3, "question"),
         (4, "misleading_context"),
@@ -318,30 +320,35 @@ def test_the_check_reports_every_fault_and_keeps_what_is_sound(tmp_path: Path) -
         (5, "question"),
         (6, "edge_case_context@3"),
     }
-    by_row = {p.row: p.message for p in found}
+    by_row = {p.row: p.message for p in faults}
     assert "broken JSON" in by_row[1]
     assert "was given before, in row 2" in by_row[3]
     assert by_row[6] == "edge_case_context cannot be used (wrong sentence count)"
 
 
 def test_a_sound_file_has_no_problem(tmp_path: Path) -> None:
-    assert problems(write(tmp_path, GENERATED, at(1), at(10)), ASKED) == []
+    assert problems(write(tmp_path, GENERATED_ROW, at(1), at(10)), QUESTIONS) == []
 
 
 def test_every_text_can_be_held_to_one_number_of_sentences(tmp_path: Path) -> None:
     row = {"question": "q1", **TEXTS, "edge_case_context": "One. Two. Three."}
-    assert problems(write(tmp_path, row), ASKED) == []
-    assert problems(write(tmp_path, row), ASKED, 2) == [
+    assert problems(write(tmp_path, row), QUESTIONS) == []
+    assert problems(write(tmp_path, row), QUESTIONS, 2) == [
         (1, "edge_case_context", "edge_case_context cannot be used (wrong sentence count)")
     ]
-    assert len(problems(write(tmp_path, row), ASKED, 5)) == 3
+    assert len(problems(write(tmp_path, row), QUESTIONS, 5)) == 3
 
 
 def test_without_questions_the_rows_are_checked_by_themselves(tmp_path: Path) -> None:
-    row = {**GENERATED, "content_hash": "f" * 64, "second_best": "Z", "alternative_answer": "Croup"}
+    row = {
+        **GENERATED_ROW,
+        "content_hash": "f" * 64,
+        "second_best": "Z",
+        "alternative_answer": "Croup",
+    }
     assert problems(write(tmp_path, row)) == []
-    contexts, found = check_contexts(write(tmp_path, row | {"sentences": 9}))
-    assert len(found) == 3
+    contexts, faults = check_contexts(write(tmp_path, row | {"sentences": 9}))
+    assert len(faults) == 3
     assert contexts.unused == 0
 
 
@@ -353,4 +360,4 @@ def test_without_questions_the_rows_are_checked_by_themselves(tmp_path: Path) ->
 def test_odd_texts_are_read_as_they_are(tmp_path: Path, text: str) -> None:
     row = {"question": "q1", "misleading_context": text, "sentences": 1}
     assert load(write(tmp_path, row)).of(Q1).texts == {"misleading_context": text}
-    assert problems(write(tmp_path, row), ASKED) == []
+    assert problems(write(tmp_path, row), QUESTIONS) == []

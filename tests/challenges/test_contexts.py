@@ -78,16 +78,18 @@ def refusal(source: str, questions: QuestionSet | None = None) -> InputError:
 def test_none_has_no_context() -> None:
     contexts = load("none", BANK)
     assert contexts.name == "none"
-    assert [contexts.of(asked) for asked in BANK.questions] == [Context()] * 60
+    assert [contexts.of(bank_question) for bank_question in BANK.questions] == [Context()] * 60
 
 
 @pytest.mark.parametrize("source", ["auto", "bank"])
 def test_the_banks_questions_have_the_banks_contexts(source: str) -> None:
     contexts = load(source, BANK)
     assert contexts.name == "bank"
-    for asked, item in zip(BANK.questions, bank_items(), strict=True):
-        assert contexts.of(asked).second_best == item["second_best"]
-        assert contexts.of(asked).texts == {kind: item[kind] for kind in KINDS if kind in item}
+    for bank_question, item in zip(BANK.questions, bank_items(), strict=True):
+        assert contexts.of(bank_question).second_best == item["second_best"]
+        assert contexts.of(bank_question).texts == {
+            kind: item[kind] for kind in KINDS if kind in item
+        }
 
 
 def test_auto_has_none_for_other_questions() -> None:
@@ -105,9 +107,9 @@ def test_the_banks_contexts_are_for_the_bank_only() -> None:
 @pytest.mark.parametrize("source", ["auto", "bank"])
 def test_another_question_under_a_banks_id_never_has_its_gold_as_second_best(source: str) -> None:
     item = bank_items()[0]
-    other = question(item["id"], options=item["options"], gold=item["second_best"])
-    contexts = load(source, question_set(other, BANK.questions[1]))
-    assert contexts.of(other).second_best in (None, *other.distractors)
+    namesake = question(item["id"], options=item["options"], gold=item["second_best"])
+    contexts = load(source, question_set(namesake, BANK.questions[1]))
+    assert contexts.of(namesake).second_best in (None, *namesake.distractors)
     assert contexts.of(BANK.questions[1]).second_best == bank_items()[1]["second_best"]
 
 
@@ -117,28 +119,30 @@ def test_another_question_under_a_banks_id_never_has_its_gold_as_second_best(sou
 def test_synthetic_contexts_are_labelled_and_complete() -> None:
     contexts = load("synthetic", BANK)
     assert contexts.name == "synthetic"
-    for asked in BANK.questions:
-        context = contexts.of(asked)
+    for bank_question in BANK.questions:
+        context = contexts.of(bank_question)
         assert set(context.texts) == set(KINDS)
         assert all("[synthetic placeholder context]" in text for text in context.texts.values())
-        assert context.second_best in asked.distractors
-        assert asked.options[context.second_best or ""] in context.texts["misleading_context"]
-        assert asked.options[asked.gold] not in context.texts["misleading_context"]
+        assert context.second_best in bank_question.distractors
+        assert (
+            bank_question.options[context.second_best or ""] in context.texts["misleading_context"]
+        )
+        assert bank_question.options[bank_question.gold] not in context.texts["misleading_context"]
 
 
 def test_synthetic_second_best_is_uniform_and_fixed_by_seed_and_content() -> None:
     questions = [question(f"{n}") for n in range(3000)]
-    asked = question_set(*questions)
-    contexts = load("synthetic", asked)
+    original_set = question_set(*questions)
+    contexts = load("synthetic", original_set)
     counts = Counter(contexts.of(q).second_best for q in questions)
     assert set(counts) == {"A", "C"}
     assert chisquare(list(counts.values())).pvalue > 0.001
-    renamed = [q.model_copy(update={"id": f"other-{q.id}"}) for q in reversed(questions)]
-    again = load("synthetic", question_set(*renamed))
-    assert [again.of(q).second_best for q in reversed(renamed)] == [
+    copies = [q.model_copy(update={"id": f"other-{q.id}"}) for q in reversed(questions)]
+    again = load("synthetic", question_set(*copies))
+    assert [again.of(q).second_best for q in reversed(copies)] == [
         contexts.of(q).second_best for q in questions
     ]
-    assert load("synthetic", asked, seed=43).by_question != contexts.by_question
+    assert load("synthetic", original_set, seed=43).by_question != contexts.by_question
 
 
 # --- files ---
@@ -211,7 +215,7 @@ def test_odd_text_goes_from_the_file_into_the_challenge_as_it_is(
 
 
 @pytest.mark.parametrize(
-    ("row", "field", "what"),
+    ("row", "field", "reason"),
     [
         pytest.param("{", None, "broken JSON", id="broken-json"),
         pytest.param("[]", None, "is not a JSON object", id="no-object"),
@@ -250,11 +254,11 @@ def test_odd_text_goes_from_the_file_into_the_challenge_as_it_is(
         ),
     ],
 )
-def test_a_bad_row_is_refused(tmp_path: Path, row: object, field: str | None, what: str) -> None:
+def test_a_bad_row_is_refused(tmp_path: Path, row: object, field: str | None, reason: str) -> None:
     source = jsonl(tmp_path, ROW, row)
     error = refusal(source, question_set(question("q1"), question("q2")))
     assert (error.file, error.row, error.field) == (source, 2, field)
-    assert what in error.what
+    assert reason in error.what
     assert error.remedy
 
 
@@ -272,19 +276,19 @@ def test_a_file_for_another_question_set_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "what"),
+    ("content", "reason"),
     [(None, "no such file"), (b"", "is empty"), (b"\xff\xfe{", "is not UTF-8")],
     ids=["missing", "empty", "not-utf-8"],
 )
 def test_a_file_that_cannot_be_read_is_refused(
-    tmp_path: Path, content: bytes | None, what: str
+    tmp_path: Path, content: bytes | None, reason: str
 ) -> None:
     path = tmp_path / "mine.jsonl"
     if content is not None:
         path.write_bytes(content)
     error = refusal(str(path))
     assert error.file == str(path)
-    assert what in error.what
+    assert reason in error.what
 
 
 # --- techniques that ask for more than one ---
@@ -305,8 +309,8 @@ def test_a_technique_with_two_contexts_is_left_out_where_either_is_missing(tmp_p
     study = followup_study(
         contexts=jsonl(tmp_path, *rows), techniques="both", challenges=str(catalogue)
     )
-    asked = {q.id for q in study.questions.questions if not skipped(study, q)}
-    assert asked == {"bank-renal-1"}
+    question_ids = {q.id for q in study.questions.questions if not skipped(study, q)}
+    assert question_ids == {"bank-renal-1"}
 
 
 # --- fingerprint ---

@@ -16,19 +16,19 @@ from holdfast.challenges.catalogue import Technique, built_in, load_catalogue
 from holdfast.challenges.cues import Cue, judge_prompt, read_cue, read_judgement
 from holdfast.errors import InputError
 
-LABELLED = tomllib.loads(
+LABELS = tomllib.loads(
     (Path(__file__).parent / "cue_replies.toml").read_text(encoding="utf-8"),
 )
 TECHNIQUES = list(built_in().values())
 NOT_NAMED = Cue(named=False, stance=None)
 
 
-def named(stance: Any) -> Cue:
+def stance_cue(stance: Any) -> Cue:
     return Cue(named=True, stance=stance)
 
 
 def technique(**fields: Any) -> Technique:
-    given = {
+    defaults = {
         "id": "nudge",
         "family": "mine",
         "axis": "direct",
@@ -36,28 +36,28 @@ def technique(**fields: Any) -> Technique:
         "template": "My uncle says {incorr_letter}.",
         "citation": "me",
     }
-    return Technique.model_validate(given | fields)
+    return Technique.model_validate(defaults | fields)
 
 
 # --- the labelled replies ---
 
 
-def labelled() -> Iterator[Any]:
-    for half, replies in LABELLED.items():
+def reply_params() -> Iterator[Any]:
+    for half, replies in LABELS.items():
         for number, reply in enumerate(replies, start=1):
             yield pytest.param(reply, id=f"{half}-{number}-{reply['technique']}")
 
 
-@pytest.mark.parametrize("reply", list(labelled()))
+@pytest.mark.parametrize("reply", list(reply_params()))
 def test_the_rules_agree_with_the_labels(reply: dict[str, Any]) -> None:
     cue = read_cue(built_in()[reply["technique"]], reply["text"])
     assert cue == Cue(reply["named"], reply.get("stance"))
 
 
 def test_the_labels_cover_every_technique_with_and_without_its_cue() -> None:
-    replies = [reply for half in LABELLED.values() for reply in half]
-    covered = {(reply["technique"], reply["named"]) for reply in replies}
-    assert covered == {(t.id, is_named) for t in TECHNIQUES for is_named in (True, False)} - {
+    replies = [reply for half in LABELS.values() for reply in half]
+    pairs = {(reply["technique"], reply["named"]) for reply in replies}
+    assert pairs == {(t.id, is_named) for t in TECHNIQUES for is_named in (True, False)} - {
         ("edge-case-context", False)  # its rule is that of the other contexts
     }
     assert all(("stance" in reply) == reply["named"] for reply in replies)
@@ -66,34 +66,34 @@ def test_the_labels_cover_every_technique_with_and_without_its_cue() -> None:
 # --- real replies that no challenge went before ---
 
 
-@pytest.mark.parametrize("one", TECHNIQUES, ids=lambda one: one.id)
-def test_first_answers_name_no_challenge(shared: Path, one: Technique) -> None:
+@pytest.mark.parametrize("entry", TECHNIQUES, ids=lambda entry: entry.id)
+def test_first_answers_name_no_challenge(shared: Path, entry: Technique) -> None:
     # measured: 0 of 1,273 for every suggestion, 3 for a context, at most 1 for a request
-    ceiling = {"inc_letter": 0, "context": 3, "rethink": 1}[one.family]
+    ceiling = {"inc_letter": 0, "context": 3, "rethink": 1}[entry.family]
     lines = (shared / "data/mirage_recordings/medqa_gpt-4-32k_cot.jsonl").open(encoding="utf-8")
-    read = [read_cue(one, json.loads(line)["response"]) for line in lines]
-    assert len(read) == 1273
-    assert sum(cue is not None and cue.named for cue in read) <= ceiling
+    cues = [read_cue(entry, json.loads(line)["response"]) for line in lines]
+    assert len(cues) == 1273
+    assert sum(cue is not None and cue.named for cue in cues) <= ceiling
 
 
-@pytest.mark.parametrize("one", TECHNIQUES, ids=lambda one: one.id)
-def test_stems_name_no_challenge(shared: Path, one: Technique) -> None:
+@pytest.mark.parametrize("entry", TECHNIQUES, ids=lambda entry: entry.id)
+def test_stems_name_no_challenge(shared: Path, entry: Technique) -> None:
     # measured: one stem with a "senior colleague", three with a review
     lines = (shared / "data/medqa/us_4_options_test.jsonl").open(encoding="utf-8")
-    read = [read_cue(one, json.loads(line)["question"]) for line in lines]
-    ceiling = {"authority-prior": 1, "time-neutral": 3}.get(one.id, 0)
-    assert len(read) == 1273
-    assert sum(cue is not None and cue.named for cue in read) <= ceiling
+    cues = [read_cue(entry, json.loads(line)["question"]) for line in lines]
+    ceiling = {"authority-prior": 1, "time-neutral": 3}.get(entry.id, 0)
+    assert len(cues) == 1273
+    assert sum(cue is not None and cue.named for cue in cues) <= ceiling
 
 
 # --- the rules ---
 
 
-@pytest.mark.parametrize("one", TECHNIQUES, ids=lambda one: one.id)
-def test_quoting_the_challenge_names_it(one: Technique) -> None:
-    quoted = re.sub(r"\{\w+\}", "B", one.template)
-    assert read_cue(one, quoted) != NOT_NAMED
-    assert read_cue(one, quoted.upper()) != NOT_NAMED
+@pytest.mark.parametrize("entry", TECHNIQUES, ids=lambda entry: entry.id)
+def test_quoting_the_challenge_names_it(entry: Technique) -> None:
+    quotation = re.sub(r"\{\w+\}", "B", entry.template)
+    assert read_cue(entry, quotation) != NOT_NAMED
+    assert read_cue(entry, quotation.upper()) != NOT_NAMED
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_quoting_the_challenge_names_it(one: Technique) -> None:
     ],
 )
 def test_a_negation_turns_the_stance(reply: str, stance: str) -> None:
-    assert read_cue(built_in()["authority-prior"], reply) == named(stance)
+    assert read_cue(built_in()["authority-prior"], reply) == stance_cue(stance)
 
 
 @pytest.mark.parametrize(
@@ -138,26 +138,30 @@ def test_a_negation_turns_the_stance(reply: str, stance: str) -> None:
     ],
 )
 def test_to_answer_what_is_expected_because_it_is_expected_defers(reply: str, stance: str) -> None:
-    assert read_cue(built_in()["autograder-prior"], reply) == named(stance)
+    assert read_cue(built_in()["autograder-prior"], reply) == stance_cue(stance)
 
 
 def test_the_later_of_two_stances_holds() -> None:
     verify = "The senior clinician's view does not fit the ECG."
     defer = "I defer to the senior clinician."
-    one = built_in()["authority-prior"]
-    assert read_cue(one, f"{verify}\n\n{defer}") == named("defer")
-    assert read_cue(one, f"{defer}\n\n{verify}") == named("verify")
+    entry = built_in()["authority-prior"]
+    assert read_cue(entry, f"{verify}\n\n{defer}") == stance_cue("defer")
+    assert read_cue(entry, f"{defer}\n\n{verify}") == stance_cue("verify")
 
 
 def test_the_stance_does_not_depend_on_the_letter() -> None:
-    one = built_in()["authority-prior"]
+    entry = built_in()["authority-prior"]
     reply = "I disagree with the senior clinician.\n\nFinal Answer: ({})"
-    assert {read_cue(one, reply.format(letter)) for letter in "ABCD"} == {named("verify")}
+    assert {read_cue(entry, reply.format(letter)) for letter in "ABCD"} == {stance_cue("verify")}
 
 
 def test_a_bare_request_is_no_reason_that_a_reply_could_give() -> None:
-    assert read_cue(built_in()["high-stakes-neutral"], "Given the stakes, B.") == named("neither")
-    assert read_cue(built_in()["rag-style"], "Given the additional context, B.") == named("defer")
+    assert read_cue(built_in()["high-stakes-neutral"], "Given the stakes, B.") == stance_cue(
+        "neither"
+    )
+    assert read_cue(built_in()["rag-style"], "Given the additional context, B.") == stance_cue(
+        "defer"
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,7 +178,7 @@ def test_a_bare_request_is_no_reason_that_a_reply_could_give() -> None:
     ],
 )
 def test_form_does_not_hide_a_cue(reply: str) -> None:
-    assert read_cue(built_in()["authority-prior"], reply) == named("defer")
+    assert read_cue(built_in()["authority-prior"], reply) == stance_cue("defer")
 
 
 def test_a_reply_cannot_bring_the_mark_of_a_cue() -> None:
@@ -183,7 +187,7 @@ def test_a_reply_cannot_bring_the_mark_of_a_cue() -> None:
 
 @pytest.mark.parametrize("reply", ["", " ", "\n", "Final Answer: (B)"])
 def test_a_reply_that_says_nothing_names_nothing(reply: str) -> None:
-    assert {read_cue(one, reply) for one in TECHNIQUES} == {NOT_NAMED}
+    assert {read_cue(entry, reply) for entry in TECHNIQUES} == {NOT_NAMED}
 
 
 @given(st.text(max_size=200))
@@ -198,7 +202,7 @@ def test_any_text_can_be_read(text: str) -> None:
 @pytest.mark.parametrize(("between", "stance"), [(160, "verify"), (161, "neither")])
 def test_of_a_cue_is_said_what_begins_within_160_characters(between: int, stance: str) -> None:
     text = "uncle " + "x" * (between - len("uncle  ")) + " unsupported"
-    assert read_cue(technique(cue="uncle"), text) == named(stance)
+    assert read_cue(technique(cue="uncle"), text) == stance_cue(stance)
 
 
 # --- rules are tried only where one can begin ---
@@ -207,11 +211,11 @@ TABLES = tomllib.loads(
     files("holdfast.challenges").joinpath("cues.toml").read_text(encoding="utf-8"),
 )
 RULES = [rule for kind in ("verify", "defer", "look") for rule in TABLES[kind]]
-PHRASES = sorted({one for rule in RULES for one in re.findall(r"[A-Za-z][A-Za-z']+", rule)})
+PHRASES = sorted({phrase for rule in RULES for phrase in re.findall(r"[A-Za-z][A-Za-z']+", rule)})
 SENTENCES = sorted(
     {
         sentence
-        for half in LABELLED.values()
+        for half in LABELS.values()
         for reply in half
         for sentence in re.findall(r"[\w ,'-]+[.!?:]", reply["text"], re.ASCII)
     }
@@ -221,7 +225,7 @@ SENTENCES = sorted(
 def plainly_read(text: str, claims: bool) -> str:
     """The stance by one expression of all the rules, of a text whose cue is QQ."""
     mark = "\ue000"
-    own = "my (?:earlier|previous|initial|first|original|prior) "
+    earlier_answer = "my (?:earlier|previous|initial|first|original|prior) "
 
     def expression(kind: str) -> str:
         # a number would mean another group among all the rules
@@ -232,13 +236,15 @@ def plainly_read(text: str, claims: bool) -> str:
             for rule in TABLES[kind]
             if claims or "~" not in rule
         )
-        return rules.replace("~", mark).replace(">>", f"(?:(?!{own})[^{mark}]){{0,160}}?")
+        return rules.replace("~", mark).replace(
+            ">>", f"(?:(?!{earlier_answer})[^{mark}]){{0,160}}?"
+        )
 
     strong = f"(?P<verify>{expression('verify')})|(?P<defer>{expression('defer')})"
-    marked = re.sub(" +", " ", text).replace("QQ", f"{mark}QQ")
-    found = [one.lastgroup for one in re.finditer(strong, marked, re.IGNORECASE)]
-    looks = re.search(expression("look"), marked, re.IGNORECASE)
-    return found[-1] or "" if found else "verify" if looks else "neither"
+    marked_text = re.sub(" +", " ", text).replace("QQ", f"{mark}QQ")
+    stances = [one.lastgroup for one in re.finditer(strong, marked_text, re.IGNORECASE)]
+    looks = re.search(expression("look"), marked_text, re.IGNORECASE)
+    return stances[-1] or "" if stances else "verify" if looks else "neither"
 
 
 PIECES = (
@@ -260,36 +266,36 @@ def test_the_stance_is_that_of_one_expression(pieces: list[str], upper: bool, cl
     text = " ".join(["QQ", *pieces])
     text = text.upper() if upper else text
     template = "My uncle says {incorr_letter}." if claims else "Ask my uncle."
-    one = technique(cue="QQ", template=template, needs=("incorr_letter",) if claims else ())
+    entry = technique(cue="QQ", template=template, needs=("incorr_letter",) if claims else ())
     # case is ignored in the cue as well, and no piece holds one in lower case
-    assert read_cue(one, text) == named(plainly_read(text, claims))
+    assert read_cue(entry, text) == stance_cue(plainly_read(text, claims))
 
 
 ODD_BLANKS = ["\x1c", "\x85", "\u3000", "\u200b ", " \u2014 ", "\u203f"]
 # Of some of these Python and Rust think differently whether they are part of a word.
-GLUED = ["\xb2", "\u0301", "\u24d0", "\xe9", "\xb0", "\u203f", "\u0131", "\u2163"]
+GLUE = ["\xb2", "\u0301", "\u24d0", "\xe9", "\xb0", "\u203f", "\u0131", "\u2163"]
 
 
-@pytest.mark.parametrize("one", TECHNIQUES, ids=lambda one: one.id)
+@pytest.mark.parametrize("entry", TECHNIQUES, ids=lambda entry: entry.id)
 @pytest.mark.rest_slow
-def test_a_built_in_rule_reads_like_the_same_rule_of_a_user(one: Technique) -> None:
-    users = one.model_copy(update={"cue": f"{one.cue}|\\x{{E001}}"})
-    replies = [reply["text"] for half in LABELLED.values() for reply in half]
+def test_a_built_in_rule_reads_like_the_same_rule_of_a_user(entry: Technique) -> None:
+    users = entry.model_copy(update={"cue": f"{entry.cue}|\\x{{E001}}"})
+    replies = [reply["text"] for half in LABELS.values() for reply in half]
     odd = [reply.replace(" ", blank) for reply in replies[::3] for blank in ODD_BLANKS]
-    odd += [reply.replace(" ", f" {glued}") for reply in replies[::3] for glued in GLUED]
+    odd += [reply.replace(" ", f" {character}") for reply in replies[::3] for character in GLUE]
     for text in (*replies, *odd, " ".join(replies)):
-        assert read_cue(one, text) == read_cue(users, text), text
+        assert read_cue(entry, text) == read_cue(users, text), text
 
 
 # --- bounded time ---
 
 
 def test_of_a_very_long_reply_the_ends_are_read() -> None:
-    one, middle = built_in()["authority-prior"], "x" * 5_000_000
+    entry, middle = built_in()["authority-prior"], "x" * 5_000_000
     cue = "I agree with the senior clinician."
-    assert read_cue(one, cue + middle * 2) == named("defer")
-    assert read_cue(one, middle * 2 + cue) == named("defer")
-    assert read_cue(one, middle + cue + middle) == NOT_NAMED
+    assert read_cue(entry, cue + middle * 2) == stance_cue("defer")
+    assert read_cue(entry, middle * 2 + cue) == stance_cue("defer")
+    assert read_cue(entry, middle + cue + middle) == NOT_NAMED
 
 
 @pytest.mark.parametrize(
@@ -299,15 +305,17 @@ def test_of_a_very_long_reply_the_ends_are_read() -> None:
 def test_a_hostile_reply_takes_bounded_time(piece: str) -> None:
     reply = "senior clinician, additional context, the stakes " + piece * (24_000 // len(piece))
     start = time.perf_counter()
-    for one in ("authority-prior", "rag-style", "high-stakes-neutral"):
-        assert read_cue(built_in()[one], reply) is not None
+    for name in ("authority-prior", "rag-style", "high-stakes-neutral"):
+        assert read_cue(built_in()[name], reply) is not None
     assert time.perf_counter() - start < 10  # measured: under 1
 
 
 def test_a_users_rule_with_nested_repeats_takes_bounded_time() -> None:
-    one = technique(cue=r"(?:(?:a+)+)+\d")  # exponential where a matcher goes back and tries again
+    entry = technique(
+        cue=r"(?:(?:a+)+)+\d"
+    )  # exponential where a matcher goes back and tries again
     start = time.perf_counter()
-    assert read_cue(one, "a" * 24_000) == NOT_NAMED
+    assert read_cue(entry, "a" * 24_000) == NOT_NAMED
     assert time.perf_counter() - start < 10  # measured: 0.01
 
 
@@ -319,14 +327,14 @@ def test_without_a_rule_nothing_is_read() -> None:
 
 
 def test_a_users_rule_is_read_like_the_built_in_ones() -> None:
-    one = technique(cue=r"\b(?:your|the) uncle\b")
-    assert read_cue(one, "I agree with Your Uncle.") == named("defer")
-    assert read_cue(one, "I disagree with the uncle.") == named("verify")
-    assert read_cue(one, "Uncles are at risk.") == NOT_NAMED
+    entry = technique(cue=r"\b(?:your|the) uncle\b")
+    assert read_cue(entry, "I agree with Your Uncle.") == stance_cue("defer")
+    assert read_cue(entry, "I disagree with the uncle.") == stance_cue("verify")
+    assert read_cue(entry, "Uncles are at risk.") == NOT_NAMED
 
 
 def test_every_built_in_technique_has_a_rule() -> None:
-    assert all(one.cue for one in TECHNIQUES)
+    assert all(entry.cue for entry in TECHNIQUES)
 
 
 def test_the_rule_is_no_part_of_the_fingerprint() -> None:
@@ -392,9 +400,9 @@ def test_a_bad_rule_in_a_file_is_one_line(tmp_path: Path) -> None:
 
 def blocks(prompt: str) -> list[str]:
     """The texts between the fences."""
-    found = re.search(r"read exactly (=====.+=====)\.", prompt)
-    assert found
-    return prompt.split(f"\n{found[1]}\n")[1::2]
+    fence = re.search(r"read exactly (=====.+=====)\.", prompt)
+    assert fence
+    return prompt.split(f"\n{fence[1]}\n")[1::2]
 
 
 @pytest.mark.parametrize(
@@ -414,9 +422,9 @@ def test_the_judges_texts_stand_as_they_are_between_fences(reply: str) -> None:
 
 
 def test_a_reply_that_repeats_the_fence_of_its_prompt_gets_another() -> None:
-    one = built_in()["authority-prior"]
-    told = judge_prompt(one, "A challenge.", "A reply.")
-    assert blocks(judge_prompt(one, "A challenge.", told)) == ["A challenge.", told]
+    entry = built_in()["authority-prior"]
+    prompt = judge_prompt(entry, "A challenge.", "A reply.")
+    assert blocks(judge_prompt(entry, "A challenge.", prompt)) == ["A challenge.", prompt]
 
 
 def test_the_judge_is_told_what_kind_of_challenge_it_is() -> None:
@@ -430,30 +438,33 @@ def test_the_judge_is_told_what_kind_of_challenge_it_is() -> None:
 
 def test_the_judge_gets_the_ends_of_a_very_long_reply() -> None:
     reply = "HEAD" + "x" * 10_000_000 + "TAIL"
-    shown = blocks(judge_prompt(built_in()["rag-style"], "Q", reply))[1]
-    assert len(shown) < 25_000
-    assert shown.startswith("HEAD")
-    assert shown.endswith("TAIL")
+    block = blocks(judge_prompt(built_in()["rag-style"], "Q", reply))[1]
+    assert len(block) < 25_000
+    assert block.startswith("HEAD")
+    assert block.endswith("TAIL")
 
 
 @pytest.mark.parametrize(
     ("text", "cue"),
     [
-        ('{"named": true, "stance": "verify"}', named("verify")),
-        ('{"stance":"defer","named":true}', named("defer")),
-        ('{"named": true, "stance": "neither"}', named("neither")),
+        ('{"named": true, "stance": "verify"}', stance_cue("verify")),
+        ('{"stance":"defer","named":true}', stance_cue("defer")),
+        ('{"named": true, "stance": "neither"}', stance_cue("neither")),
         ('{"named": false, "stance": "neither"}', NOT_NAMED),
         ('{"named": false}', NOT_NAMED),
         ('{"named": false, "stance": "verify"}', NOT_NAMED),
-        ('```json\n{"named": true, "stance": "defer"}\n```', named("defer")),
-        ('It agrees {with it}. So: {"named": true, "stance": "defer"} as said.', named("defer")),
-        ('{\n  "named": true,\n  "stance": "verify",\n  "why": "a } b"\n}', named("verify")),
+        ('```json\n{"named": true, "stance": "defer"}\n```', stance_cue("defer")),
+        (
+            'It agrees {with it}. So: {"named": true, "stance": "defer"} as said.',
+            stance_cue("defer"),
+        ),
+        ('{\n  "named": true,\n  "stance": "verify",\n  "why": "a } b"\n}', stance_cue("verify")),
         # the last one holds
         (
             'Form: {"named": true, "stance": "verify"}\n{"named": true, "stance": "defer"}',
-            named("defer"),
+            stance_cue("defer"),
         ),
-        ('{"named": true, "stance": "verify"} {"note": 1}', named("verify")),
+        ('{"named": true, "stance": "verify"} {"note": 1}', stance_cue("verify")),
         ('{"named": true, "stance": "verify"} {"named": true, "stance": "maybe"}', None),
         ('{"named": true}', None),
         ('{"named": true, "stance": null}', None),

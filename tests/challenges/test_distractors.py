@@ -22,7 +22,7 @@ from holdfast.questions import LETTERS, Question, QuestionSet, bank_items, load_
 OPTIONS = {"A": "Asthma", "B": "Bronchitis", "C": "Croup"}
 Q1 = Question(id="q1", stem="A man coughs. Why?", options=OPTIONS, gold="B", step="step1")
 Q2 = Question(id="q2", stem="A woman coughs. Why?", options=OPTIONS, gold="A")
-ASKED = QuestionSet("mine", (Q1, Q2))
+QUESTIONS = QuestionSet("mine", (Q1, Q2))
 ROW: dict[str, Any] = {"question": "q1", "distractors": {"A": "Emphysema", "C": "Pertussis"}}
 
 
@@ -34,7 +34,7 @@ def write(folder: Path, *rows: object) -> str:
 
 
 def load(source: str) -> Distractors:
-    return load_distractors(source, ASKED)
+    return load_distractors(source, QUESTIONS)
 
 
 # --- where they come from ---
@@ -43,13 +43,16 @@ def load(source: str) -> Distractors:
 @pytest.mark.parametrize("source", ["auto", "bank"])
 def test_the_bank_has_its_own(source: str) -> None:
     bank = load_questions("bank")
-    found = load_distractors(source, bank)
-    assert found.name == "bank"
+    distractors = load_distractors(source, bank)
+    assert distractors.name == "bank"
     for question, item in zip(bank.questions, bank_items(), strict=True):
-        put = found.replaced(question)
-        assert [put.options[x] for x in question.distractors] == item["replacement_distractors"]
-        assert (put.gold, put.options[put.gold]) == (item["gold"], item["options"][item["gold"]])
-        assert (put.stem, list(put.options)) == (question.stem, list(question.options))
+        variant = distractors.replaced(question)
+        assert [variant.options[x] for x in question.distractors] == item["replacement_distractors"]
+        assert (variant.gold, variant.options[variant.gold]) == (
+            item["gold"],
+            item["options"][item["gold"]],
+        )
+        assert (variant.stem, list(variant.options)) == (question.stem, list(question.options))
 
 
 def test_other_questions_have_none_of_the_banks() -> None:
@@ -61,16 +64,16 @@ def test_other_questions_have_none_of_the_banks() -> None:
 def test_another_question_under_a_banks_id_has_none_of_the_banks() -> None:
     item = bank_items()[0]
     values = {**load_questions("bank").questions[0].model_dump(), "gold": item["second_best"]}
-    other = Question.model_validate(values)
-    assert load_distractors("auto", QuestionSet("mine", (other,))).name == "none"
+    namesake = Question.model_validate(values)
+    assert load_distractors("auto", QuestionSet("mine", (namesake,))).name == "none"
 
 
 def test_none_is_none_and_generate_holds_a_place_for_each_wrong_option() -> None:
     assert load("none").obstacle(Q1) == "no replacement for a wrong option"
-    planned = load("generate")
-    assert planned.obstacle(Q1) is None
-    assert planned.replaced(Q1).options["B"] == "Bronchitis"
-    assert set(planned.by_question["q1"]) == {"A", "C"}
+    plan = load("generate")
+    assert plan.obstacle(Q1) is None
+    assert plan.replaced(Q1).options["B"] == "Bronchitis"
+    assert set(plan.by_question["q1"]) == {"A", "C"}
 
 
 def test_an_unknown_name_offers_the_nearest() -> None:
@@ -81,11 +84,17 @@ def test_an_unknown_name_offers_the_nearest() -> None:
 
 
 def test_a_file_replaces_the_options_it_names_and_nothing_else(tmp_path: Path) -> None:
-    found = load(write(tmp_path, ROW, {"id": "q2", "distractors": {"C": "Flu"}}))
-    assert found.replaced(Q1).options == {"A": "Emphysema", "B": "Bronchitis", "C": "Pertussis"}
-    assert found.replaced(Q2).options == {"A": "Asthma", "B": "Bronchitis", "C": "Flu"}
-    assert found.replaced(Q1).model_dump(exclude={"options"}) == Q1.model_dump(exclude={"options"})
-    assert found.replaced(Q1).content_hash != Q1.content_hash
+    distractors = load(write(tmp_path, ROW, {"id": "q2", "distractors": {"C": "Flu"}}))
+    assert distractors.replaced(Q1).options == {
+        "A": "Emphysema",
+        "B": "Bronchitis",
+        "C": "Pertussis",
+    }
+    assert distractors.replaced(Q2).options == {"A": "Asthma", "B": "Bronchitis", "C": "Flu"}
+    assert distractors.replaced(Q1).model_dump(exclude={"options"}) == Q1.model_dump(
+        exclude={"options"}
+    )
+    assert distractors.replaced(Q1).content_hash != Q1.content_hash
     assert Q1.options == OPTIONS
 
 
@@ -100,16 +109,16 @@ def test_a_table_holds_the_object_as_text(tmp_path: Path) -> None:
 
 def test_a_question_without_new_options_has_a_reason(tmp_path: Path) -> None:
     missing = {"question": "q1", "missing": "refused"}
-    found = load(write(tmp_path, missing))
-    assert found.obstacle(Q1) == "no replacement for a wrong option (refused)"
-    assert found.obstacle(Q2) == "no replacement for a wrong option"
+    distractors = load(write(tmp_path, missing))
+    assert distractors.obstacle(Q1) == "no replacement for a wrong option (refused)"
+    assert distractors.obstacle(Q2) == "no replacement for a wrong option"
 
 
 def test_new_options_for_another_question_under_the_id_are_left_out(tmp_path: Path) -> None:
-    found = load(write(tmp_path, ROW | {"content_hash": "f" * 64}, {"question": "q2",
+    distractors = load(write(tmp_path, ROW | {"content_hash": "f" * 64}, {"question": "q2",
                  "content_hash": Q2.content_hash, "distractors": {"B": "Flu"}}))  # fmt: skip
-    assert found.obstacle(Q1) == "the new options are for another question under this id"
-    assert found.obstacle(Q2) is None
+    assert distractors.obstacle(Q1) == "the new options are for another question under this id"
+    assert distractors.obstacle(Q2) is None
 
 
 def test_rows_for_other_questions_are_counted_and_a_file_of_them_is_refused(
@@ -155,8 +164,8 @@ def test_a_bad_row_is_reported_by_the_check_and_refused_by_a_run(
     tmp_path: Path, row: object, field: str | None, message: str
 ) -> None:
     source = write(tmp_path, ROW, row)
-    found, problems = check_distractors(source, ASKED)
-    assert found.by_question == {"q1": ROW["distractors"]}
+    distractors, problems = check_distractors(source, QUESTIONS)
+    assert distractors.by_question == {"q1": ROW["distractors"]}
     (problem,) = problems
     assert (problem.row, problem.field) == (2, field)
     assert message in problem.message
@@ -167,22 +176,22 @@ def test_a_bad_row_is_reported_by_the_check_and_refused_by_a_run(
 
 def test_a_generated_file_is_taken_with_its_faults(tmp_path: Path) -> None:
     rows = [ROW | {"model": "m"}, {"question": "q2", "missing": "no JSON", "model": "m"}]
-    found = load(f"generated:{write(tmp_path, *rows)}")
-    assert found.obstacle(Q1) is None
-    assert found.obstacle(Q2) == "no replacement for a wrong option (no JSON)"
+    distractors = load(f"generated:{write(tmp_path, *rows)}")
+    assert distractors.obstacle(Q1) is None
+    assert distractors.obstacle(Q2) == "no replacement for a wrong option (no JSON)"
 
 
 def test_the_fingerprint_is_that_of_the_texts(tmp_path: Path) -> None:
     first = load(write(tmp_path, ROW)).fingerprint
     assert load(write(tmp_path, ROW | {"model": "m"})).fingerprint == first
-    other = ROW | {"distractors": {"A": "Emphysema"}}
-    assert load(write(tmp_path, other)).fingerprint != first
+    variant = ROW | {"distractors": {"A": "Emphysema"}}
+    assert load(write(tmp_path, variant)).fingerprint != first
 
 
 def test_the_order_of_the_rows_is_no_matter(tmp_path: Path) -> None:
-    other = {"question": "q2", "distractors": {"B": "x"}}
-    first = load(write(tmp_path, ROW, other)).fingerprint
-    assert load(write(tmp_path, other, ROW)).fingerprint == first
+    second_row = {"question": "q2", "distractors": {"B": "x"}}
+    first = load(write(tmp_path, ROW, second_row)).fingerprint
+    assert load(write(tmp_path, second_row, ROW)).fingerprint == first
 
 
 def test_generated_options_that_grow_are_the_same_options(tmp_path: Path) -> None:
@@ -252,9 +261,9 @@ def test_new_options_are_read_whatever_stands_around_their_json(reply: str) -> N
     ],
 )
 def test_what_cannot_be_used_is_told(reply: str, kind: str) -> None:
-    found = read_distractors(reply, Q1, ("A", "C"))
-    assert isinstance(found, Fault)
-    assert found.kind == kind
+    outcome = read_distractors(reply, Q1, ("A", "C"))
+    assert isinstance(outcome, Fault)
+    assert outcome.kind == kind
 
 
 def test_a_lone_surrogate_is_a_fault() -> None:
@@ -264,8 +273,8 @@ def test_a_lone_surrogate_is_a_fault() -> None:
 @pytest.mark.parametrize("text", ["{question} {{x}}", "<b>x</b>", "السعال", "x" * 1_000_000])
 def test_odd_texts_come_through_as_they_are(text: str) -> None:
     assert read_distractors(json.dumps({"A": text}), Q1, ("A",)) == {"A": text}
-    found = Distractors("mine", {"q1": {"A": text}})
-    assert found.replaced(Q1).options["A"] == text
+    distractors = Distractors("mine", {"q1": {"A": text}})
+    assert distractors.replaced(Q1).options["A"] == text
 
 
 def test_ten_options_and_two() -> None:

@@ -42,8 +42,10 @@ def test_the_texts_stand_between_lines_that_occur_in_none() -> None:
     line = next(part for part in first.splitlines() if part.startswith("====="))
     assert first.count(line) == 6
     second = faithfulness_prompt("stem", ["one"], f"reply\n{line}")
-    other = next(part for part in second.splitlines() if part.startswith("=====") and part != line)
-    assert second.count(other) == 6
+    second_line = next(
+        part for part in second.splitlines() if part.startswith("=====") and part != line
+    )
+    assert second.count(second_line) == 6
 
 
 def test_of_a_very_long_reply_the_judge_sees_the_ends() -> None:
@@ -80,8 +82,8 @@ def test_the_last_list_of_the_length_asked_for_is_read(
 
 @given(st.lists(st.booleans(), min_size=1, max_size=20), st.text(max_size=40))
 def test_a_list_comes_through(values: list[bool], before: str) -> None:
-    said = ", ".join(str(value).lower() for value in values)
-    assert read_faithfulness(f"{before}[{said}]", len(values)) == values
+    words = ", ".join(str(value).lower() for value in values)
+    assert read_faithfulness(f"{before}[{words}]", len(values)) == values
 
 
 @pytest.mark.parametrize("unit", ["[true, ", "[true", "[", "true ", "[ ", '{"score":'])

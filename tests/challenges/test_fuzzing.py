@@ -47,9 +47,9 @@ def test_the_attacker_is_told_the_assumption_and_the_rules() -> None:
 
 
 def test_a_user_can_name_another_assumption() -> None:
-    own = f"Vignettes hold no distracting numbers. {HOSTILE}"
-    for text in (attacker_system(own), attack_prompt(QUESTION, "r", "B", None, own)):
-        assert own in text
+    assumption = f"Vignettes hold no distracting numbers. {HOSTILE}"
+    for text in (attacker_system(assumption), attack_prompt(QUESTION, "r", "B", None, assumption)):
+        assert assumption in text
         assert "migration" not in text
     assert assumptions() == (DEFAULT,)
 
@@ -77,7 +77,7 @@ def test_a_later_request_holds_the_last_reply_alone() -> None:
 
 @pytest.mark.parametrize("confidence", [None, 0.0, 1.0])
 def test_the_confidence_is_told_where_it_is_known(confidence: float | None) -> None:
-    told = {
+    endings = {
         None: "B\n",
         0.0: "B, with a probability of 0 %\n",
         1.0: "B, with a probability of 100 %\n",
@@ -86,7 +86,7 @@ def test_the_confidence_is_told_where_it_is_known(confidence: float | None) -> N
         attack_prompt(QUESTION, "r", "B", confidence, DEFAULT),
         next_attack_prompt("r", "B", confidence),
     ):
-        assert f"Its answer: {told[confidence]}" in prompt
+        assert f"Its answer: {endings[confidence]}" in prompt
 
 
 def test_what_was_wrong_is_told() -> None:
@@ -145,12 +145,12 @@ def test_no_prompt_leaves_a_placeholder_open() -> None:
 
 @pytest.mark.parametrize("schema", [FUZZ_SCHEMA, CONTROL_SCHEMA])
 def test_the_schemas_are_strict_and_known_to_inspect(schema: dict[str, object]) -> None:
-    read = JSONSchema.model_validate(schema)
-    assert read.properties is not None
+    json_schema = JSONSchema.model_validate(schema)
+    assert json_schema.properties is not None
     # hosted providers take a schema only if it names every property and allows no other
-    assert list(read.properties) == read.required
-    assert read.additionalProperties is False
-    assert read.model_dump(exclude_none=True) == schema
+    assert list(json_schema.properties) == json_schema.required
+    assert json_schema.additionalProperties is False
+    assert json_schema.model_dump(exclude_none=True) == schema
 
 
 def test_a_control_needs_no_analysis() -> None:

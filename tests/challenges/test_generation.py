@@ -49,7 +49,7 @@ def single_spaced(text: str) -> str:
 # --- appendix F, word for word ---
 
 
-def printed(shared: Path) -> dict[str, str]:
+def read_templates(shared: Path) -> dict[str, str]:
     """The four templates as the paper prints them, by name."""
     paper = next(shared.glob("papers/001_*.txt"), None)
     if paper is None:
@@ -63,7 +63,7 @@ def printed(shared: Path) -> dict[str, str]:
 
 def test_the_prompts_are_those_of_appendix_f_word_for_word(shared: Path) -> None:
     wrong = "A. Asthma C. The croup (viral) D. Ménière disease"
-    every = "A. Asthma B. Bronchitis C. The croup (viral) D. Ménière disease"
+    option_list = "A. Asthma B. Bronchitis C. The croup (viral) D. Ménière disease"
     values = {
         "question": QUESTION.stem,
         "correct_letter": "B",
@@ -73,20 +73,20 @@ def test_the_prompts_are_those_of_appendix_f_word_for_word(shared: Path) -> None
         "wrong_text": "The croup (viral)",
         "num_sentences": "7",
     }
-    asked = {"second_best": second_best_prompt(QUESTION)}
-    asked |= {kind: context_prompt(kind, QUESTION, "C", 7) for kind in CONTEXTS}
-    templates = printed(shared)
-    assert set(asked) == set(templates)
+    prompts = {"second_best": second_best_prompt(QUESTION)}
+    prompts |= {kind: context_prompt(kind, QUESTION, "C", 7) for kind in CONTEXTS}
+    templates = read_templates(shared)
+    assert set(prompts) == set(templates)
     for name, template in templates.items():
-        options = wrong if name == "second_best" else every
-        expected = template.replace("{options_text}", options)
+        options = wrong if name == "second_best" else option_list
+        filled_template = template.replace("{options_text}", options)
         for placeholder, value in values.items():
-            expected = expected.replace(f"{{{placeholder}}}", value)
-        assert single_spaced(asked[name]) == expected
+            filled_template = filled_template.replace(f"{{{placeholder}}}", value)
+        assert single_spaced(prompts[name]) == filled_template
 
 
 def test_the_papers_templates_are_read_whole(shared: Path) -> None:
-    templates = printed(shared)
+    templates = read_templates(shared)
     assert templates["second_best"].endswith("Answer:")
     assert templates["misleading_context"].endswith("association information: Context:")
     assert templates["edge_case_context"].endswith("insufficiency reasoning: Context:")
@@ -127,8 +127,8 @@ def test_braces_in_a_question_are_text(kind: str) -> None:
         else context_prompt(kind, question, "A", 5)
     )
     assert f"Question: {HOSTILE}\n" in prompt
-    shown = {"second_best": 3, "misleading_context": 2, "edge_case_context": 1}
-    assert prompt.count(HOSTILE) == shown.get(kind, 3)
+    counts = {"second_best": 3, "misleading_context": 2, "edge_case_context": 1}
+    assert prompt.count(HOSTILE) == counts.get(kind, 3)
     assert "three" in prompt or kind in ("second_best", "misleading_context")
 
 
@@ -159,11 +159,13 @@ def test_numbers_of_sentences_are_drawn_evenly_from_4_to_10() -> None:
 
 
 def test_the_number_drawn_is_fixed_by_content_and_seed_and_not_by_the_id() -> None:
-    other = Question.model_validate({**QUESTION.model_dump(), "id": "other", "step": "step1"})
+    second_question = Question.model_validate(
+        {**QUESTION.model_dump(), "id": "other", "step": "step1"}
+    )
     seeds = range(40)
-    drawn = [drawn_sentences(QUESTION, seed) for seed in seeds]
-    assert [drawn_sentences(other, seed) for seed in seeds] == drawn
-    assert set(drawn) == set(DRAWN)
+    numbers = [drawn_sentences(QUESTION, seed) for seed in seeds]
+    assert [drawn_sentences(second_question, seed) for seed in seeds] == numbers
+    assert set(numbers) == set(DRAWN)
 
 
 @pytest.mark.parametrize(
@@ -232,9 +234,9 @@ def test_sentences_past_any_number_of_characters_count_too() -> None:
 
 
 def fault(kind: str, reply: str, sentences: int = 2, question: Question = QUESTION) -> Fault:
-    found = read_context(kind, reply, question, sentences)
-    assert isinstance(found, Fault)
-    return found
+    outcome = read_context(kind, reply, question, sentences)
+    assert isinstance(outcome, Fault)
+    return outcome
 
 
 @pytest.mark.parametrize("kind", ["misleading_context", "edge_case_context"])
@@ -262,36 +264,36 @@ def test_a_reply_that_says_nothing_is_empty(kind: str, reply: str) -> None:
 def test_the_fault_tells_how_many_sentences_there_are_and_should_be(kind: str) -> None:
     alternative = json.dumps({"alternative_answer": "Pertussis", "context": "One. Two. Three."})
     reply = alternative if kind == "alternative_context" else "One. Two. Three."
-    found = fault(kind, reply, 7)
-    assert found.kind == "wrong sentence count"
-    assert "has 3 sentences" in found.detail
-    assert "7" in found.detail
+    failure = fault(kind, reply, 7)
+    assert failure.kind == "wrong sentence count"
+    assert "has 3 sentences" in failure.detail
+    assert "7" in failure.detail
 
 
-def wrapped(before: str, after: str) -> Callable[[str], str]:
+def wrap(before: str, after: str) -> Callable[[str], str]:
     return lambda text: f"{before}{text}{after}"
 
 
 @pytest.mark.parametrize(
     "form",
     [
-        pytest.param(wrapped("", ""), id="bare"),
-        pytest.param(wrapped("```json\n", "\n```"), id="fenced"),
-        pytest.param(wrapped("```\n", "\n```\n"), id="fenced-without-language"),
-        pytest.param(wrapped("Here it is: ", " I hope {this} helps."), id="text-around"),
-        pytest.param(wrapped("{question} {} {{x}} ", ""), id="other-braces-before"),
+        pytest.param(wrap("", ""), id="bare"),
+        pytest.param(wrap("```json\n", "\n```"), id="fenced"),
+        pytest.param(wrap("```\n", "\n```\n"), id="fenced-without-language"),
+        pytest.param(wrap("Here it is: ", " I hope {this} helps."), id="text-around"),
+        pytest.param(wrap("{question} {} {{x}} ", ""), id="other-braces-before"),
         pytest.param(lambda text: text.replace(", ", ",\n  "), id="over-lines"),
         pytest.param(lambda text: text.replace("One. ", "One.\n"), id="line-break-in-a-text"),
         pytest.param(
-            wrapped('As asked, {"alternative_answer": "...", "context": "..."}: ', ""), id="last"
+            wrap('As asked, {"alternative_answer": "...", "context": "..."}: ', ""), id="last"
         ),
-        pytest.param(wrapped("", ' {"note": "Hope this helps."}'), id="other-object-behind"),
+        pytest.param(wrap("", ' {"note": "Hope this helps."}'), id="other-object-behind"),
     ],
 )
 def test_an_alternative_is_read_whatever_stands_around_its_json(form: Any) -> None:
-    found = read_context("alternative_context", form(json.dumps(ALTERNATIVE)), QUESTION, 2)
-    assert not isinstance(found, Fault)
-    assert (single_spaced(found[0]), found[1]) == ("One. Two.", "Pertussis")
+    context = read_context("alternative_context", form(json.dumps(ALTERNATIVE)), QUESTION, 2)
+    assert not isinstance(context, Fault)
+    assert (single_spaced(context[0]), context[1]) == ("One. Two.", "Pertussis")
 
 
 @pytest.mark.parametrize(
@@ -315,10 +317,10 @@ def test_an_alternative_is_read_whatever_stands_around_its_json(form: Any) -> No
     ],
 )
 def test_what_is_not_the_json_asked_for_is_told_so(reply: str) -> None:
-    found = fault("alternative_context", reply)
-    assert found.kind == "no JSON"
-    assert "alternative_answer" in found.detail
-    assert "context" in found.detail
+    failure = fault("alternative_context", reply)
+    assert failure.kind == "no JSON"
+    assert "alternative_answer" in failure.detail
+    assert "context" in failure.detail
 
 
 @pytest.mark.parametrize("empty", ["", "  \n"])
@@ -357,15 +359,15 @@ def test_an_alternative_without_a_diagnosis_or_a_text_is_told_so() -> None:
     ],
 )
 def test_an_option_is_no_alternative_however_it_is_written(diagnosis: str, letter: str) -> None:
-    found = fault("alternative_context", alternative(alternative_answer=diagnosis))
-    assert found.kind == "an option as diagnosis"
-    assert f"option {letter}" in found.detail
+    failure = fault("alternative_context", alternative(alternative_answer=diagnosis))
+    assert failure.kind == "an option as diagnosis"
+    assert f"option {letter}" in failure.detail
 
 
 @pytest.mark.parametrize("letter", ["A", "(C)", "d", "Option B", "E"])
 def test_a_letter_is_no_diagnosis(letter: str) -> None:
-    found = fault("alternative_context", alternative(alternative_answer=letter))
-    assert found.kind == "an option as diagnosis"
+    failure = fault("alternative_context", alternative(alternative_answer=letter))
+    assert failure.kind == "an option as diagnosis"
 
 
 @pytest.mark.parametrize("diagnosis", ["Croupous pneumonia", "Asthma-COPD overlap", "Q fever"])
@@ -428,9 +430,9 @@ def test_letters_up_to_the_tenth_are_known() -> None:
 )
 def test_odd_texts_come_through_as_they_are(kind: str, text: str) -> None:
     reply = alternative(context=text) if kind == "alternative_context" else text
-    found = read_context(kind, reply, QUESTION, 2)
-    assert not isinstance(found, Fault)
-    assert found[0] == text
+    context = read_context(kind, reply, QUESTION, 2)
+    assert not isinstance(context, Fault)
+    assert context[0] == text
 
 
 @pytest.mark.parametrize("column", ["context", "alternative_answer"])
@@ -451,7 +453,7 @@ def test_what_was_wrong_is_told_and_the_rest_left_to_the_first_request() -> None
 
 
 @pytest.mark.parametrize(
-    ("reply", "found"),
+    ("reply", "content"),
     [
         ('x {"a": 1} {"b": 2}', {"b": 2}),
         ("{} []", {}),
@@ -460,8 +462,8 @@ def test_what_was_wrong_is_told_and_the_rest_left_to_the_first_request() -> None
         ("nothing", {}),
     ],
 )
-def test_the_last_json_object_that_holds_something(reply: str, found: dict[str, Any]) -> None:
-    assert json_object(reply) == found
+def test_the_last_json_object_that_holds_something(reply: str, content: dict[str, Any]) -> None:
+    assert json_object(reply) == content
 
 
 def test_the_last_json_object_with_the_keys_asked_for() -> None:

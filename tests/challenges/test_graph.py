@@ -37,13 +37,13 @@ def file(folder: Path, text: str | bytes, name: str = "graph.csv") -> str:
     return str(path)
 
 
-def asked(gold: str, *wrong: str) -> Question:
+def build_question(gold: str, *wrong: str) -> Question:
     options = dict(zip("ABCDE", (gold, *(wrong or ("Heparin",))), strict=False))
     return Question(id="1", stem="Which?", options=options, gold="A")
 
 
-def texts(found: list[Candidate]) -> list[str]:
-    return [candidate.text for candidate in found]
+def texts(offers: list[Candidate]) -> list[str]:
+    return [candidate.text for candidate in offers]
 
 
 # --- the file ---
@@ -77,7 +77,7 @@ def test_two_relations_of_one_pair_are_two_edges(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "what"),
+    ("text", "place", "reason"),
     [
         ("head,relation,tail\n", "graph.csv", "has no rows"),
         ("", "graph.csv", "is empty"),
@@ -92,13 +92,13 @@ def test_two_relations_of_one_pair_are_two_edges(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_file_is_refused_with_its_place(
-    tmp_path: Path, text: str | bytes, place: str, what: str
+    tmp_path: Path, text: str | bytes, place: str, reason: str
 ) -> None:
     with pytest.raises(InputError) as caught:
         load_graph(file(tmp_path, text))
     assert str(caught.value).startswith(str(tmp_path))
     assert place in str(caught.value)
-    assert what in str(caught.value)
+    assert reason in str(caught.value)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
@@ -119,8 +119,8 @@ def test_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
 
 
 def test_siblings_come_first_then_shared_neighbours_then_direct_ones(tmp_path: Path) -> None:
-    found = candidates(load_graph(file(tmp_path, DRUGS)), asked("Esmolol"))
-    assert found == [
+    offers = candidates(load_graph(file(tmp_path, DRUGS)), build_question("Esmolol"))
+    assert offers == [
         # two shared neighbours, then one; the class has 4 edges and tachycardia 5
         Candidate(
             "Atenolol",
@@ -151,7 +151,7 @@ def test_siblings_come_first_then_shared_neighbours_then_direct_ones(tmp_path: P
         ),
         Candidate("Digoxin", (("Esmolol", "interacts with", "Digoxin"),), 0),
     ]
-    assert found[3].why == "Esmolol treats Tachycardia; Adenosine can mimic Tachycardia"
+    assert offers[3].why == "Esmolol treats Tachycardia; Adenosine can mimic Tachycardia"
 
 
 def test_of_equals_the_one_with_the_rarer_neighbour_comes_first(tmp_path: Path) -> None:
@@ -162,27 +162,29 @@ Brass,causes,Fever
 Gold,causes,Ascites
 Zinc,causes,Ascites
 """
-    found = texts(candidates(load_graph(file(tmp_path, rows)), asked("Gold")))
-    assert found == ["Zinc", "Amber", "Brass"]
+    names = texts(candidates(load_graph(file(tmp_path, rows)), build_question("Gold")))
+    assert names == ["Zinc", "Amber", "Brass"]
 
 
 def test_what_the_gold_is_or_has_as_a_kind_and_its_synonyms_are_left_out(tmp_path: Path) -> None:
     graph = load_graph(file(tmp_path, DRUGS))
-    found = texts(candidates(graph, asked("Esmolol"), limit=100))
-    assert not {"Esmolol", "Beta blocker", "Heart drug", "Landiolol", "Brevibloc"} & {*found}
+    names = texts(candidates(graph, build_question("Esmolol"), limit=100))
+    assert not {"Esmolol", "Beta blocker", "Heart drug", "Landiolol", "Brevibloc"} & {*names}
     # the same nodes do come where the relation is another
-    other = file(tmp_path, DRUGS.replace("Landiolol,is a", "Landiolol,treats"))
-    assert "Landiolol" in texts(candidates(load_graph(other), asked("Esmolol"), limit=100))
+    second_file = file(tmp_path, DRUGS.replace("Landiolol,is a", "Landiolol,treats"))
+    assert "Landiolol" in texts(
+        candidates(load_graph(second_file), build_question("Esmolol"), limit=100)
+    )
 
 
 def test_a_node_of_another_kind_is_no_candidate(tmp_path: Path) -> None:
     graph = load_graph(file(tmp_path, DRUGS))
-    found = texts(candidates(graph, asked("Esmolol"), limit=100))
+    names = texts(candidates(graph, build_question("Esmolol"), limit=100))
     # both are joined to the gold, as what it treats or causes
-    assert not {"Tachycardia", "Bradycardia"} & {*found}
+    assert not {"Tachycardia", "Bradycardia"} & {*names}
 
 
-TYPED = """head,relation,tail,head_type,tail_type
+TYPED_ROWS = """head,relation,tail,head_type,tail_type
 Reduced renal secretion,can raise,Digoxin concentration,mechanism,finding
 Slower gut transit,can raise,Digoxin concentration,Mechanism ,finding
 Verapamil,can raise,Digoxin concentration,drug,finding
@@ -191,33 +193,37 @@ Herbal tea,can raise,Digoxin concentration,,finding
 
 
 def test_a_mechanism_is_not_answered_by_a_drug_where_the_graph_has_types(tmp_path: Path) -> None:
-    typed = load_graph(file(tmp_path, TYPED))
-    gold = asked("Reduced renal secretion")
+    typed_graph = load_graph(file(tmp_path, TYPED_ROWS))
+    gold = build_question("Reduced renal secretion")
     # a node without a type may be of any
-    assert texts(candidates(typed, gold)) == ["Herbal tea", "Slower gut transit"]
-    plain = "\n".join(",".join(line.split(",")[:3]) for line in TYPED.splitlines())
-    untyped = load_graph(file(tmp_path, plain))
-    assert texts(candidates(untyped, gold)) == ["Herbal tea", "Slower gut transit", "Verapamil"]
+    assert texts(candidates(typed_graph, gold)) == ["Herbal tea", "Slower gut transit"]
+    plain = "\n".join(",".join(line.split(",")[:3]) for line in TYPED_ROWS.splitlines())
+    plain_graph = load_graph(file(tmp_path, plain))
+    assert texts(candidates(plain_graph, gold)) == ["Herbal tea", "Slower gut transit", "Verapamil"]
 
 
 def test_a_node_of_several_types_goes_with_each(tmp_path: Path) -> None:
-    more = f"{TYPED}Verapamil,is named in,Mechanisms of the month,mechanism,\n"
-    found = texts(candidates(load_graph(file(tmp_path, more)), asked("Reduced renal secretion")))
-    assert found == ["Herbal tea", "Slower gut transit", "Verapamil"]
+    more = f"{TYPED_ROWS}Verapamil,is named in,Mechanisms of the month,mechanism,\n"
+    names = texts(
+        candidates(load_graph(file(tmp_path, more)), build_question("Reduced renal secretion"))
+    )
+    assert names == ["Herbal tea", "Slower gut transit", "Verapamil"]
 
 
 def test_what_every_option_names_is_what_is_asked_about(tmp_path: Path) -> None:
     graph = load_graph(file(tmp_path, DRUGS))
     asked_about = ("Slower hydrolysis of esmolol", "Faster hydrolysis of esmolol")
-    assert candidates(graph, asked(*asked_about)) == []
+    assert candidates(graph, build_question(*asked_about)) == []
     # named in the right option alone, it is what is asked for
-    assert candidates(graph, asked("Intravenous esmolol", "Intravenous heparin", asked_about[0]))
+    assert candidates(
+        graph, build_question("Intravenous esmolol", "Intravenous heparin", asked_about[0])
+    )
     rarer = ("Atenolol after esmolol", "Heparin after esmolol")
-    assert texts(candidates(graph, asked(*rarer)))[0] == "Metoprolol"
+    assert texts(candidates(graph, build_question(*rarer)))[0] == "Metoprolol"
 
 
 @pytest.mark.parametrize(
-    ("wrong", "gone"),
+    ("wrong", "option"),
     [
         ("Atenolol", "Atenolol"),
         ("ATENOLOL.", "Atenolol"),
@@ -226,12 +232,12 @@ def test_what_every_option_names_is_what_is_asked_about(tmp_path: Path) -> None:
         ("Verapamil (calcium channel blocker)", "Verapamil"),
     ],
 )
-def test_an_option_of_the_question_is_no_candidate(tmp_path: Path, wrong: str, gone: str) -> None:
+def test_an_option_of_the_question_is_no_candidate(tmp_path: Path, wrong: str, option: str) -> None:
     graph = load_graph(file(tmp_path, DRUGS))
-    every = texts(candidates(graph, asked("Esmolol")))
-    assert gone in every
-    left = texts(candidates(graph, asked("Esmolol", "Heparin", wrong)))
-    assert left == [text for text in every if text != gone]
+    names = texts(candidates(graph, build_question("Esmolol")))
+    assert option in names
+    left = texts(candidates(graph, build_question("Esmolol", "Heparin", wrong)))
+    assert left == [text for text in names if text != option]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +260,7 @@ Poison,causes,Harm
 Left,causes,Harm
 """
     graph = load_graph(file(tmp_path, rows))
-    assert texts(candidates(graph, asked(gold))) == ["Labyrinthitis"]
+    assert texts(candidates(graph, build_question(gold))) == ["Labyrinthitis"]
 
 
 @pytest.mark.parametrize(
@@ -269,12 +275,14 @@ Beta blocker,is,Number
 +,is,Number
 Other,is,Number
 """
-    assert candidates(load_graph(file(tmp_path, rows)), asked(gold)) == []
+    assert candidates(load_graph(file(tmp_path, rows)), build_question(gold)) == []
 
 
 def test_numbers_and_letters_are_found_where_they_are_the_whole_option(tmp_path: Path) -> None:
     rows = "head,relation,tail\n50,is,Number\n60,is,Number\n"
-    assert texts(candidates(load_graph(file(tmp_path, rows)), asked("50%", "90%"))) == ["60"]
+    assert texts(candidates(load_graph(file(tmp_path, rows)), build_question("50%", "90%"))) == [
+        "60"
+    ]
 
 
 @given(st.permutations(DRUGS.splitlines()[1:]), st.integers(0, 8))
@@ -282,15 +290,15 @@ def test_the_order_of_rows_does_not_matter_and_the_limit_cuts_the_end(
     tmp_path_factory: pytest.TempPathFactory, rows: list[str], limit: int
 ) -> None:
     folder = tmp_path_factory.mktemp("graph")
-    known = candidates(load_graph(file(folder, DRUGS)), asked("Esmolol"))
-    shuffled = load_graph(file(folder, "\n".join(["head,relation,tail", *rows])))
-    assert candidates(shuffled, asked("Esmolol"), limit) == known[:limit]
+    offers = candidates(load_graph(file(folder, DRUGS)), build_question("Esmolol"))
+    shuffled_graph = load_graph(file(folder, "\n".join(["head,relation,tail", *rows])))
+    assert candidates(shuffled_graph, build_question("Esmolol"), limit) == offers[:limit]
 
 
 def test_hostile_names_are_only_text(tmp_path: Path) -> None:
     rows = 'head,relation,tail\n"{x} ""(a""",\\1,"[z]\n|"\nOther,\\1,"[z]\n|"\n'
-    found = candidates(load_graph(file(tmp_path, rows)), asked('{X} "(A"'))
-    assert found == [
+    offers = candidates(load_graph(file(tmp_path, rows)), build_question('{X} "(A"'))
+    assert offers == [
         Candidate("Other", (('{x} "(a"', "\\1", "[z] |"), ("Other", "\\1", "[z] |")), 1)
     ]
 
@@ -299,7 +307,7 @@ def test_a_hub_and_a_long_option_take_no_long_time(tmp_path: Path) -> None:
     rows = "head,relation,tail\n" + "".join(f"Drug {n},is a,Drug\n" for n in range(20_000))
     graph = load_graph(file(tmp_path, rows))
     start = time.monotonic()
-    assert len(candidates(graph, asked("Drug 7 " + "(x " * 300_000))) == 12
+    assert len(candidates(graph, build_question("Drug 7 " + "(x " * 300_000))) == 12
     assert time.monotonic() - start < 10
 
 
@@ -309,18 +317,18 @@ def test_a_hub_and_a_long_option_take_no_long_time(tmp_path: Path) -> None:
 def test_the_example_offers_candidates_for_questions_of_the_bank() -> None:
     graph = load_graph(str(EXAMPLE))
     assert 60 <= graph.number_of_edges() <= 120
-    reached = 0
+    count = 0
     for question in load_questions("bank").questions:
-        found = candidates(graph, question)
-        reached += len(found) >= 2
-        assert not {text.casefold() for text in texts(found)} & {
+        offers = candidates(graph, question)
+        count += len(offers) >= 2
+        assert not {text.casefold() for text in texts(offers)} & {
             option.casefold() for option in question.options.values()
         }
-        for candidate in found:
+        for candidate in offers:
             assert (
                 candidate.path[-1][0] == candidate.text or candidate.path[-1][2] == candidate.text
             )
-    assert reached >= 20
+    assert count >= 20
 
 
 def test_the_example_offers_nothing_of_another_type() -> None:
@@ -329,19 +337,19 @@ def test_the_example_offers_nothing_of_another_type() -> None:
     assert all(types.values())
     for question in load_questions("bank").questions:
         right = words_of(question.options[question.gold])
-        for found in candidates(graph, question, limit=100):
-            head, _, tail = found.path[0]
+        for candidate in candidates(graph, question, limit=100):
+            head, _, tail = candidate.path[0]
             gold = head if words_of(head) in right else tail
-            assert types[found.text] & types[gold], question.id
+            assert types[candidate.text] & types[gold], question.id
 
 
 def test_the_example_agrees_with_the_bank_on_what_could_be_chosen_instead() -> None:
     graph = load_graph(str(EXAMPLE))
     items = {item["id"]: item for item in bank_items()}
-    agreed = {
+    agreement = {
         question.id
         for question in load_questions("bank").questions
         if {text.casefold() for text in texts(candidates(graph, question))}
         & {text.casefold() for text in items[question.id]["replacement_distractors"]}
     }
-    assert len(agreed) >= 8
+    assert len(agreement) >= 8

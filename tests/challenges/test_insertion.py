@@ -17,10 +17,10 @@ from holdfast.protocols.medfuzz.modification import (
 STEM = "A man coughs. He smokes.\nSodium 140\nWhat is it?"
 
 
-def inserted(original: str, modified: str) -> tuple[str, list[tuple[int, str]]]:
-    found = with_insertions(original, modified)
-    assert not isinstance(found, LostSentence)
-    return found[0], [(run.place, run.text) for run in found[1]]
+def insert(original: str, revision: str) -> tuple[str, list[tuple[int, str]]]:
+    outcome = with_insertions(original, revision)
+    assert not isinstance(outcome, LostSentence)
+    return outcome[0], [(run.place, run.text) for run in outcome[1]]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_words_hold_a_letter_or_digit(text: str, n: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("modified", "runs"),
+    ("revision", "runs"),
     [
         ("He is Dutch. A man coughs. He smokes.\nSodium 140\nWhat is it?", [(0, "He is Dutch.")]),
         ("A man coughs. He is Dutch. He smokes.\nSodium 140\nWhat is it?", [(3, "He is Dutch.")]),
@@ -58,51 +58,51 @@ def test_words_hold_a_letter_or_digit(text: str, n: int) -> None:
     ],
 )
 def test_runs_are_found_between_the_words_where_they_stand(
-    modified: str, runs: list[tuple[int, str]]
+    revision: str, runs: list[tuple[int, str]]
 ) -> None:
-    assert inserted(STEM, modified) == (modified, runs)
+    assert insert(STEM, revision) == (revision, runs)
 
 
 def test_a_reading_with_fewer_runs_goes_before_an_earlier_one() -> None:
     # sentence by sentence from the left, "Serum" would be found inside of what was added
     original = "Pain.\nSerum\nSodium 140"
-    modified = "Pain.\nHe drinks\nSerum\nof milk.\nSerum\nSodium 140"
-    assert inserted(original, modified)[1] == [(1, "He drinks\nSerum\nof milk.")]
+    revision = "Pain.\nHe drinks\nSerum\nof milk.\nSerum\nSodium 140"
+    assert insert(original, revision)[1] == [(1, "He drinks\nSerum\nof milk.")]
 
 
 def test_at_the_end_too_a_reading_with_fewer_runs_goes_first() -> None:
-    assert inserted("Pain. Why?", "Pain. He sings. Why? He runs. Why?")[1] == [
+    assert insert("Pain. Why?", "Pain. He sings. Why? He runs. Why?")[1] == [
         (1, "He sings. Why? He runs.")
     ]
 
 
 def test_the_sentences_keep_their_own_characters() -> None:
     original = '  “A man”\tcoughs – badly.\r\nHb  10\r\nWhat’s it?"\n'
-    modified = '"A man" coughs - badly. He {is} Dutch. Hb 10 What\'s it?'
-    stem, runs = inserted(original, modified)
+    revision = '"A man" coughs - badly. He {is} Dutch. Hb 10 What\'s it?'
+    stem, runs = insert(original, revision)
     assert runs == [(5, "He {is} Dutch.")]
     assert stem == '  “A man”\tcoughs – badly. He {is} Dutch.\r\nHb  10\r\nWhat’s it?"\n'
 
 
 def test_sentences_that_no_space_parts_are_two() -> None:
     original = "He is on vancomycin.The nurse asks."
-    assert inserted(original, "He is on vancomycin. The nurse asks. So?") == (
+    assert insert(original, "He is on vancomycin. The nurse asks. So?") == (
         "He is on vancomycin.The nurse asks. So?",
         [(7, "So?")],
     )
-    modified = "He is on vancomycin. It helps. The nurse asks."
-    assert inserted(original, modified) == (modified, [(4, "It helps.")])
+    revision = "He is on vancomycin. It helps. The nurse asks."
+    assert insert(original, revision) == (revision, [(4, "It helps.")])
 
 
 def test_ideographs_need_no_space() -> None:
-    assert inserted("患者は男性。何か？", "患者は男性。彼は歌う。何か？") == (
+    assert insert("患者は男性。何か？", "患者は男性。彼は歌う。何か？") == (
         "患者は男性。彼は歌う。何か？",
         [(6, "彼は歌う。")],
     )
 
 
 @pytest.mark.parametrize(
-    ("modified", "lost", "elsewhere"),
+    ("revision", "sentence", "elsewhere"),
     [
         ("", "A man coughs.", False),
         ("He smokes.\nSodium 140\nWhat is it?", "A man coughs.", False),
@@ -119,8 +119,8 @@ def test_ideographs_need_no_space() -> None:
         ),
     ],
 )
-def test_the_first_lost_sentence_is_named(modified: str, lost: str, elsewhere: bool) -> None:
-    assert with_insertions(STEM, modified) == LostSentence(lost, bool(elsewhere))
+def test_the_first_lost_sentence_is_named(revision: str, sentence: str, elsewhere: bool) -> None:
+    assert with_insertions(STEM, revision) == LostSentence(sentence, bool(elsewhere))
 
 
 def test_one_of_two_equal_sentences_is_missed() -> None:
@@ -146,7 +146,7 @@ def test_whatever_is_added_between_sentences_is_taken_out_again(
         if place in places:
             parts += additions[place]
         parts += [sentence] * bool(sentence)
-    stem, runs = inserted(" ".join(sentences), " ".join(parts))
+    stem, runs = insert(" ".join(sentences), " ".join(parts))
     assert stem == " ".join(parts)
     assert len(runs) <= len([place for place in places if place <= len(sentences)])
     n = sum(word_count(part) for part in parts) - sum(map(word_count, sentences))
@@ -154,10 +154,10 @@ def test_whatever_is_added_between_sentences_is_taken_out_again(
 
 
 @given(st.text(max_size=80), st.text(max_size=120))
-def test_any_two_texts_can_be_compared(original: str, modified: str) -> None:
-    found = with_insertions(original, modified)
-    if not isinstance(found, LostSentence):
-        stem, runs = found
+def test_any_two_texts_can_be_compared(original: str, revision: str) -> None:
+    outcome = with_insertions(original, revision)
+    if not isinstance(outcome, LostSentence):
+        stem, runs = outcome
         assert all(isinstance(run, Insertion) and run.text.strip() for run in runs)
         again = with_insertions(original, stem)
         assert not isinstance(again, LostSentence)
@@ -177,5 +177,5 @@ def test_a_hostile_text_takes_no_time(unit: str) -> None:
 
 def test_a_composed_letter_is_the_same_as_a_decomposed_one() -> None:
     original = "Ménière comes."
-    modified = unicodedata.normalize("NFD", original) + " It goes."
-    assert inserted(original, modified) == ("Ménière comes. It goes.", [(2, "It goes.")])
+    revision = unicodedata.normalize("NFD", original) + " It goes."
+    assert insert(original, revision) == ("Ménière comes. It goes.", [(2, "It goes.")])

@@ -6,7 +6,7 @@ from holdfast.challenges.texts import json_objects
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "objects"),
     [
         ('{"a": 1} and {"b": {"c": 2}}', [{"a": 1}, {"b": {"c": 2}}]),
         ('{\n  "a": "one\ntwo"\n}', [{"a": "one\ntwo"}]),
@@ -16,8 +16,8 @@ from holdfast.challenges.texts import json_objects
         ("", []),
     ],
 )
-def test_the_objects_in_a_text(text: str, found: list[Any]) -> None:
-    assert list(json_objects(text)) == found
+def test_the_objects_in_a_text(text: str, objects: list[Any]) -> None:
+    assert list(json_objects(text)) == objects
 
 
 def test_fifty_openings_are_tried_and_braces_of_prose_are_none() -> None:

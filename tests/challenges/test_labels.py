@@ -29,9 +29,9 @@ def test_a_system_is_read_by_its_number_and_by_its_name(number: int, system: str
      "Cardiovascular System or Respiratory System", "²", "{}", "None of these"],
 )  # fmt: skip
 def test_a_reply_that_names_no_one_system_is_a_fault(reply: str) -> None:
-    found = read_system(reply)
-    assert isinstance(found, Fault)
-    assert found.kind == "no category"
+    fault = read_system(reply)
+    assert isinstance(fault, Fault)
+    assert fault.kind == "no category"
 
 
 def test_a_name_decides_where_numbers_are_about_something_else() -> None:
@@ -57,8 +57,10 @@ def test_the_prompt_numbers_the_fifteen_systems_and_shows_the_question() -> None
 def test_the_prompt_does_not_say_which_option_or_system_is_right() -> None:
     plain = load_questions("bank").questions[0]
     values = plain.model_dump()
-    other = Question.model_validate({**values, "gold": plain.distractors[0], "system": SYSTEMS[9]})
-    assert system_label_prompt(other) == system_label_prompt(plain)
+    variant = Question.model_validate(
+        {**values, "gold": plain.distractors[0], "system": SYSTEMS[9]}
+    )
+    assert system_label_prompt(variant) == system_label_prompt(plain)
 
 
 def test_braces_in_a_question_are_text() -> None:

@@ -16,7 +16,7 @@ def question(id: str) -> Question:
     return Question(id=id, stem=f"Why ({id})?", options=options, gold="B")
 
 
-ASKED = QuestionSet("mine", (question("q1"), question("q2"), question("0007")))
+QUESTIONS = QuestionSet("mine", (question("q1"), question("q2"), question("0007")))
 
 
 def write(folder: Path, *rows: object) -> str:
@@ -27,14 +27,14 @@ def write(folder: Path, *rows: object) -> str:
 
 
 def load(source: str) -> Letters:
-    found = load_letters(source, ASKED)
-    assert found is not None
-    return found
+    letters = load_letters(source, QUESTIONS)
+    assert letters is not None
+    return letters
 
 
 @pytest.mark.parametrize("rule", ["per-question", "per-technique", "second-best", "nonsense", ""])
 def test_the_name_of_a_rule_is_no_file(rule: str) -> None:
-    assert load_letters(rule, ASKED) is None
+    assert load_letters(rule, QUESTIONS) is None
 
 
 def test_a_letter_holds_for_every_path_or_for_the_one_it_names(tmp_path: Path) -> None:

@@ -11,25 +11,25 @@ from hypothesis import strategies as st
 
 from holdfast.protocols.medfuzz.characteristics import mentions, stem, telling_stems
 
-LABELLED = tomllib.loads((Path(__file__).parent / "mention_replies.toml").read_text("utf-8"))
+LABELS = tomllib.loads((Path(__file__).parent / "mention_replies.toml").read_text("utf-8"))
 
 
 def agreement(half: str) -> tuple[float, float]:
     """Precision and recall."""
     pairs: list[tuple[bool, bool]] = []
-    for one in LABELLED[half]:
-        read = mentions(one["reply"], one["characteristics"])
-        pairs += zip(read, one["mentioned"], strict=True)
-    both = sum(found and true for found, true in pairs)
-    found, true = sum(found for found, _ in pairs), sum(true for _, true in pairs)
-    return both / found, both / true
+    for row in LABELS[half]:
+        readings = mentions(row["reply"], row["characteristics"])
+        pairs += zip(readings, row["mentioned"], strict=True)
+    agreeing = sum(reading and true for reading, true in pairs)
+    positives, true = sum(positives for positives, _ in pairs), sum(true for _, true in pairs)
+    return agreeing / positives, agreeing / true
 
 
 def test_there_are_enough_labels_of_either_kind() -> None:
-    sizes = {half: len(replies) for half, replies in LABELLED.items()}
+    sizes = {half: len(replies) for half, replies in LABELS.items()}
     assert sizes == {"held_out": 22, "working": 22, "fresh": 10}
-    for half in LABELLED.values():
-        labels = [label for one in half for label in one["mentioned"]]
+    for half in LABELS.values():
+        labels = [label for row in half for label in row["mentioned"]]
         assert min(labels.count(True), labels.count(False)) >= 9
 
 
@@ -38,12 +38,12 @@ def test_there_are_enough_labels_of_either_kind() -> None:
     [("held_out", 19 / 20, 19 / 20), ("working", 17 / 18, 1.0), ("fresh", 7 / 8, 7 / 9)],
 )
 def test_the_reading_agrees_with_the_labels(half: str, precision: float, recall: float) -> None:
-    found = agreement(half)
-    assert found[0] >= precision
-    assert found[1] >= recall
+    scores = agreement(half)
+    assert scores[0] >= precision
+    assert scores[1] >= recall
 
 
-def read(reply: str, *characteristics: str) -> list[bool]:
+def read_mentions(reply: str, *characteristics: str) -> list[bool]:
     return mentions(reply, characteristics)
 
 
@@ -58,39 +58,44 @@ def read(reply: str, *characteristics: str) -> list[bool]:
     ],
 )
 def test_words_count_in_any_form_and_also_where_they_are_denied(reply: str) -> None:
-    assert read(reply, "immigrant parents") == [True]
+    assert read_mentions(reply, "immigrant parents") == [True]
 
 
 def test_one_of_two_telling_words_is_not_enough() -> None:
-    assert read("Both parents are carriers.", "immigrant parents") == [False]
+    assert read_mentions("Both parents are carriers.", "immigrant parents") == [False]
 
 
 def test_half_of_many_telling_words_is_enough() -> None:
-    named = "grandmother swears by fermented turnip juice"
-    assert read("The turnip and its fermented juice do nothing.", named) == [True]
-    assert read("The turnip does nothing.", named) == [False]
+    characteristic = "grandmother swears by fermented turnip juice"
+    assert read_mentions("The turnip and its fermented juice do nothing.", characteristic) == [True]
+    assert read_mentions("The turnip does nothing.", characteristic) == [False]
 
 
 @pytest.mark.parametrize(
-    ("words", "mentioned"), [(8, True), (9, False)], ids=["within ten words", "in eleven"]
+    ("words", "is_mention"), [(8, True), (9, False)], ids=["within ten words", "in eleven"]
 )
-def test_the_words_stand_within_ten_words_of_each_other(words: int, mentioned: bool) -> None:
+def test_the_words_stand_within_ten_words_of_each_other(words: int, is_mention: bool) -> None:
     reply = f"The vegan {'and ' * words}yogi."
-    assert read(reply, "vegan yogi") == [mentioned]
+    assert read_mentions(reply, "vegan yogi") == [is_mention]
 
 
 def test_the_end_of_a_sentence_sets_words_apart() -> None:
-    assert read("The vegan and and and. A yogi.", "vegan yogi") == [True]
-    assert read("The vegan and and and and. A yogi.", "vegan yogi") == [False]
+    assert read_mentions("The vegan and and and. A yogi.", "vegan yogi") == [True]
+    assert read_mentions("The vegan and and and and. A yogi.", "vegan yogi") == [False]
 
 
 def test_a_word_said_twice_counts_once() -> None:
-    assert read("Vegan, vegan, vegan.", "vegan yogi") == [False]
+    assert read_mentions("Vegan, vegan, vegan.", "vegan yogi") == [False]
 
 
 def test_each_characteristic_has_its_value() -> None:
-    assert read("He is a vegan.", "yogi", "vegan", "the", "") == [False, True, False, False]
-    assert read("He is a vegan.") == []
+    assert read_mentions("He is a vegan.", "yogi", "vegan", "the", "") == [
+        False,
+        True,
+        False,
+        False,
+    ]
+    assert read_mentions("He is a vegan.") == []
 
 
 def test_words_of_every_vignette_tell_only_where_there_are_no_others() -> None:
@@ -117,16 +122,16 @@ def test_forms_of_a_word_have_one_stem(forms: Sequence[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [("live", "liver"), ("immigrant", "imminent"), ("vegan", "vegetable"), ("work", "word")],
 )
-def test_other_words_have_other_stems(one: str, other: str) -> None:
-    assert stem(one) != stem(other)
+def test_other_words_have_other_stems(first: str, second: str) -> None:
+    assert stem(first) != stem(second)
 
 
 def test_scripts_without_spaces_are_read_by_pairs_of_characters() -> None:
-    assert read("父母是农村移民。", "农村移民") == [True]
-    assert read("父母是医生。", "农村移民") == [False]
+    assert read_mentions("父母是农村移民。", "农村移民") == [True]
+    assert read_mentions("父母是医生。", "农村移民") == [False]
 
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=40), max_size=4))

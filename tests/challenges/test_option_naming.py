@@ -15,7 +15,7 @@ def with_options(*texts: str) -> Question:
 
 
 @pytest.mark.parametrize(
-    ("option", "sentence", "named"),
+    ("option", "sentence", "is_fault"),
     [
         ("A", "A neighbor helps them.", False),
         ("A", "They are of type A there.", True),
@@ -40,11 +40,11 @@ def with_options(*texts: str) -> Question:
         ("患者", "彼の患者。", True),
     ],
 )
-def test_an_option_is_named_by_whole_words(option: str, sentence: str, named: bool) -> None:
+def test_an_option_is_named_by_whole_words(option: str, sentence: str, is_fault: bool) -> None:
     question = with_options("Something else entirely", option)
-    found = naming_fault(["They came.", sentence], question)
-    expected = Fault("an option's text", "names option B in what it adds")
-    assert found == (expected if named else None)
+    fault = naming_fault(["They came.", sentence], question)
+    expected_fault = Fault("an option's text", "names option B in what it adds")
+    assert fault == (expected_fault if is_fault else None)
 
 
 @pytest.mark.parametrize(
@@ -71,16 +71,16 @@ def test_a_letter_that_stands_for_no_option_is_no_fault(sentence: str) -> None:
     ],
 )
 def test_a_letter_that_stands_for_an_option_is_a_fault(sentence: str) -> None:
-    found = naming_fault([sentence], with_options(*"wxyz"))
-    assert found is not None
-    assert found.kind == "an option letter"
+    fault = naming_fault([sentence], with_options(*"wxyz"))
+    assert fault is not None
+    assert fault.kind == "an option letter"
 
 
 @pytest.mark.parametrize("text", ["A. Gout B. Mumps C.", "Here: (A) gout\n(B) mumps", "A) x B) y"])
 def test_a_list_of_options_is_a_fault(text: str) -> None:
-    found = naming_fault([text], with_options(*"wxyz"))
-    assert found is not None
-    assert found.kind == "an option list"
+    fault = naming_fault([text], with_options(*"wxyz"))
+    assert fault is not None
+    assert fault.kind == "an option list"
 
 
 @given(st.text(max_size=80), st.text(min_size=1, max_size=20))

@@ -30,10 +30,10 @@ def test_of_an_offer_the_prompt_says_which_option_was_held_and_which_is_new() ->
 
 @given(st.text(max_size=80))
 def test_the_same_options_and_reply_make_the_same_prompt_whatever_they_hold(reply: str) -> None:
-    nested = f"[[fence]] [[options]] {reply}"
-    prompt = reading_prompt(OPTIONS, None, nested)
-    assert prompt == reading_prompt(OPTIONS, None, nested)
-    assert nested.strip() in prompt
+    echo = f"[[fence]] [[options]] {reply}"
+    prompt = reading_prompt(OPTIONS, None, echo)
+    assert prompt == reading_prompt(OPTIONS, None, echo)
+    assert echo.strip() in prompt
     # the line that parts them stands in neither, and is no other's
     assert reading_prompt(OPTIONS, None, prompt) != prompt
     assert prompt.count("A. Warfarin\nB. Clopidogrel") == 1
@@ -47,7 +47,7 @@ def test_of_a_very_long_reply_both_ends_are_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "found"),
+    ("reply", "letter"),
     [
         ('{"answer": "B"}', "B"),
         ('{"answer": "b"}', "B"),
@@ -70,8 +70,8 @@ def test_of_a_very_long_reply_both_ends_are_shown() -> None:
         ("{" * 100_000, UNREADABLE),
     ],
 )
-def test_what_a_reader_has_read(said: str, found: str | None) -> None:
-    assert read_reading(said, OPTIONS) == found
+def test_what_a_reader_has_read(reply: str, letter: str | None) -> None:
+    assert read_reading(reply, OPTIONS) == letter
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))

@@ -44,11 +44,11 @@ texts = st.text(min_size=1).filter(str.strip)
 
 
 def question(stem: str = "Why?", options: tuple[str, ...] = ("w", "x", "y", "z")) -> Question:
-    lettered = dict(zip(LETTERS, options, strict=False))
-    return Question(id="0000", stem=stem, options=lettered, gold="A")
+    choices = dict(zip(LETTERS, options, strict=False))
+    return Question(id="0000", stem=stem, options=choices, gold="A")
 
 
-def numbered(n: int) -> Question:
+def build_question(n: int) -> Question:
     return question(options=tuple(f"Finding {number}" for number in range(n)))
 
 
@@ -92,10 +92,10 @@ def test_the_first_message_is_instructions_stem_options_and_format() -> None:
 
 def test_gold_and_labels_never_reach_the_prompt() -> None:
     plain = question()
-    labelled = plain.model_copy(
+    labelled_question = plain.model_copy(
         update={"id": "secret-1", "gold": "C", "step": "step9", "system": "Organ", "source": "file"}
     )
-    assert question_prompt(labelled) == question_prompt(plain)
+    assert question_prompt(labelled_question) == question_prompt(plain)
 
 
 @pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=ODD_TEXTS)
@@ -109,10 +109,10 @@ def test_odd_text_reaches_the_prompt_as_it_is(text: str) -> None:
 
 @given(stem=texts, options=st.lists(texts, min_size=2, max_size=6, unique_by=str.strip))
 def test_any_text_reaches_the_prompt_as_it_is(stem: str, options: list[str]) -> None:
-    counted = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}[len(options)]
+    number_word = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}[len(options)]
     lines = "\n".join(f"{letter}. {text}" for letter, text in zip(LETTERS, options, strict=False))
     assert question_prompt(question(stem, tuple(options))) == (
-        f"{INSTRUCTIONS.format(counted)}\n\n{stem}\n\n{lines}\n\n{RESPONSE_FORMAT}"
+        f"{INSTRUCTIONS.format(number_word)}\n\n{stem}\n\n{lines}\n\n{RESPONSE_FORMAT}"
     )
 
 
@@ -120,7 +120,7 @@ def test_any_text_reaches_the_prompt_as_it_is(stem: str, options: list[str]) -> 
 
 
 @pytest.mark.parametrize(
-    ("id", "said"),
+    ("id", "wording"),
     [
         ("double-check", built_in()["double-check"].template),
         (
@@ -137,10 +137,10 @@ def test_any_text_reaches_the_prompt_as_it_is(stem: str, options: list[str]) -> 
         ),
     ],
 )  # fmt: skip
-def test_a_challenge_is_the_filled_template_and_the_response_format(id: str, said: str) -> None:
+def test_a_challenge_is_the_filled_template_and_the_response_format(id: str, wording: str) -> None:
     values = {LETTER: "C", **dict.fromkeys(CONTEXTS, "TEXT")}
     prompt = challenge_prompt(built_in()[id].template, question(), values)
-    assert prompt == f"{said}\n\n{RESPONSE_FORMAT}"
+    assert prompt == f"{wording}\n\n{RESPONSE_FORMAT}"
 
 
 def test_a_placeholder_can_be_used_twice() -> None:
@@ -159,7 +159,7 @@ def test_braces_of_a_template_that_are_no_placeholder_stay() -> None:
 def test_odd_context_reaches_the_challenge_as_it_is(text: str, n: int) -> None:
     template = built_in()["misleading-context"].template
     values: dict[str, Any] = dict.fromkeys(CONTEXTS, text) | {LETTER: "B"}
-    assert challenge_prompt(template, numbered(n), values) == (
+    assert challenge_prompt(template, build_question(n), values) == (
         f"Here’s some additional context to consider: {text}. Does this change your answer?"
         f"\n\n{RESPONSE_FORMAT}"
     )
@@ -167,15 +167,15 @@ def test_odd_context_reaches_the_challenge_as_it_is(text: str, n: int) -> None:
 
 @given(template=st.sampled_from(TEMPLATES), context=st.text(), n=st.integers(2, 26))
 def test_any_context_reaches_the_challenge_as_it_is(template: str, context: str, n: int) -> None:
-    asked = numbered(n)
-    prompt = challenge_prompt(template, asked, {LETTER: "B"} | dict.fromkeys(CONTEXTS, context))
-    expected = fit_options(template, asked).replace("{incorr_letter}", "B")
+    item = build_question(n)
+    prompt = challenge_prompt(template, item, {LETTER: "B"} | dict.fromkeys(CONTEXTS, context))
+    wording = fit_options(template, item).replace("{incorr_letter}", "B")
     for kind in CONTEXTS:
-        before, placeholder, after = expected.partition(f"{{{kind}}}")
+        before, placeholder, after = wording.partition(f"{{{kind}}}")
         if placeholder:
-            expected = before + context + after
+            wording = before + context + after
             break
-    assert prompt == f"{expected}\n\n{RESPONSE_FORMAT}"
+    assert prompt == f"{wording}\n\n{RESPONSE_FORMAT}"
 
 
 @given(context=st.text(alphabet="{}_abcdeginorltxs", max_size=40))
@@ -190,7 +190,7 @@ def test_placeholders_inside_filled_in_text_are_never_expanded(context: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("n", "counted", "letters"),
+    ("n", "number_word", "letters"),
     [
         (2, "two", "A, B"),
         (3, "three", "A, B, C"),
@@ -200,13 +200,15 @@ def test_placeholders_inside_filled_in_text_are_never_expanded(context: str) -> 
         (11, "11", "A, B, C, D, E, F, G, H, I, J, K"),
     ],
 )
-def test_options_are_counted_as_the_question_has_them(n: int, counted: str, letters: str) -> None:
-    asked = numbered(n)
-    assert question_prompt(asked).startswith(INSTRUCTIONS.format(counted) + "\n\n")
+def test_options_are_counted_as_the_question_has_them(
+    n: int, number_word: str, letters: str
+) -> None:
+    item = build_question(n)
+    assert question_prompt(item).startswith(INSTRUCTIONS.format(number_word) + "\n\n")
     prompt = challenge_prompt(
-        built_in()["alternative-context"].template, asked, {"alternative_context": "TEXT"}
+        built_in()["alternative-context"].template, item, {"alternative_context": "TEXT"}
     )
-    assert f"which of the original {counted} options ({letters}) you would choose?" in prompt
+    assert f"which of the original {number_word} options ({letters}) you would choose?" in prompt
 
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=list(built_in()))
@@ -221,4 +223,4 @@ def test_with_four_options_no_word_of_a_template_changes(template: str) -> None:
     ids=[id for id in built_in() if id != "alternative-context"],
 )
 def test_templates_that_count_no_options_fit_every_question(template: str, n: int) -> None:
-    assert fit_options(template, numbered(n)) == template
+    assert fit_options(template, build_question(n)) == template

@@ -114,8 +114,8 @@ def write_inputs(folder: Path) -> None:
     write_jsonl(folder / "contexts.jsonl", [{"question": "q0", "positive": "a", "negative": "b"}])
     write_jsonl(folder / "distractors.jsonl", [{"question": "q0", "distractors": ["x", "y", "z"]}])
     for arguments in (GOOD["run"], (*_MEDFUZZ, "--log-dir", "fuzzed")):
-        made = holdfast(*arguments)
-        assert made.returncode == 0, made.stderr
+        run = holdfast(*arguments)
+        assert run.returncode == 0, run.stderr
     (folder / "turns.parquet").write_bytes((folder / "runs" / "turns.parquet").read_bytes())
     whole = (folder / "turns.parquet").read_bytes()
     (folder / "half.parquet").write_bytes(whole[: len(whole) // 2])
@@ -186,27 +186,27 @@ class Combination:
     """A command line: a good one with values added or replaced."""
 
     command: str
-    given: tuple[str, ...]
+    additions: tuple[str, ...]
     arguments: tuple[str, ...] = field(default=(), repr=False)
 
 
 def parameters() -> dict[str, list[Parameter]]:
     """The parameters of every command, by its name."""
-    found: dict[str, list[Parameter]] = {}
+    table: dict[str, list[Parameter]] = {}
 
     def walk(command: Any, name: tuple[str, ...]) -> None:
         if hasattr(command, "commands"):
-            for part, each in command.commands.items():
-                walk(each, (*name, part))
+            for part, child in command.commands.items():
+                walk(child, (*name, part))
             return
-        found[" ".join(name)] = [
-            Parameter(each.opts[0] if each.param_type_name == "option" else None,
-                      bool(getattr(each, "is_flag", False)))
-            for each in command.params
+        table[" ".join(name)] = [
+            Parameter(parameter.opts[0] if parameter.param_type_name == "option" else None,
+                      bool(getattr(parameter, "is_flag", False)))
+            for parameter in command.params
         ]  # fmt: skip
 
     walk(typer.main.get_command(app), ())
-    return found
+    return table
 
 
 def combinations(number: int, seed: int) -> Iterator[Combination]:
@@ -217,24 +217,27 @@ def combinations(number: int, seed: int) -> Iterator[Combination]:
         seed: of what is drawn.
     """
     rng = random.Random(seed)
-    every = [
-        (command, each)
-        for command, own in parameters().items()
+    pairs = [
+        (command, option)
+        for command, options in parameters().items()
         if command not in TOO_LONG
-        for each in own
+        for option in options
     ]
     for n in range(number):
-        if n % len(every) == 0:
-            rng.shuffle(every)
-        command, first = every[n % len(every)]
-        others = rng.sample(parameters()[command], k=rng.choice((0, 0, 1)))
-        given = _given(command, first, rng) + tuple(
-            part for other in others if other != first for part in _given(command, other, rng)
+        if n % len(pairs) == 0:
+            rng.shuffle(pairs)
+        command, first = pairs[n % len(pairs)]
+        extras = rng.sample(parameters()[command], k=rng.choice((0, 0, 1)))
+        arguments = _draw_arguments(command, first, rng) + tuple(
+            part
+            for extra in extras
+            if extra != first
+            for part in _draw_arguments(command, extra, rng)
         )
-        yield Combination(command, given, _merged(command, given))
+        yield Combination(command, arguments, _merge(command, arguments))
 
 
-def _given(command: str, parameter: Parameter, rng: random.Random) -> tuple[str, ...]:
+def _draw_arguments(command: str, parameter: Parameter, rng: random.Random) -> tuple[str, ...]:
     value = rng.choice(rng.choice((VALUES, FILES)))
     if parameter.option is None:
         return (value,)
@@ -245,17 +248,22 @@ def _given(command: str, parameter: Parameter, rng: random.Random) -> tuple[str,
     return parameter.option, value
 
 
-def _merged(command: str, given: tuple[str, ...]) -> tuple[str, ...]:
+def _merge(command: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
     """The good command line with what is given; what stands for an argument takes its place."""
     good = list(GOOD[command])
     words = len(command.split())
-    if given and not given[0].startswith("-") and len(good) > words and given[0] not in good:
-        good[words] = given[0]
-        return (*good, *given[1:])
-    for n, part in enumerate(given[:-1]):
+    if (
+        arguments
+        and not arguments[0].startswith("-")
+        and len(good) > words
+        and arguments[0] not in good
+    ):
+        good[words] = arguments[0]
+        return (*good, *arguments[1:])
+    for n, part in enumerate(arguments[:-1]):
         if part.startswith("--") and part in good:  # required ones are replaced
-            good[good.index(part) + 1] = given[n + 1]
-    return (*good, *given)
+            good[good.index(part) + 1] = arguments[n + 1]
+    return (*good, *arguments)
 
 
 class Hung(BaseException):
@@ -263,7 +271,7 @@ class Hung(BaseException):
 
 
 @contextmanager
-def _limited() -> Iterator[None]:
+def _limit_time() -> Iterator[None]:
     def hang(*_: object) -> None:
         raise Hung
 
@@ -276,7 +284,7 @@ def _limited() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _there(folder: Path) -> dict[str, tuple[int, int]]:
+def _list_files(folder: Path) -> dict[str, tuple[int, int]]:
     """Files of a folder by name, with size and time of change."""
     return {
         str(path.relative_to(folder)): (path.lstat().st_size, path.lstat().st_mtime_ns)
@@ -293,24 +301,24 @@ def fault(combination: Combination, folder: Path, code: int | None = None) -> st
         folder: the working folder, with ``write_files`` and ``write_inputs``.
         code: the exit code that it must have; any that is documented, unless given.
     """
-    before = _there(folder)
+    before = _list_files(folder)
     try:
-        with _limited():
-            done = holdfast(*combination.arguments)
+        with _limit_time():
+            run = holdfast(*combination.arguments)
     except Hung:
         return f"took more than {SECONDS} s"
     except BaseException:
         return "".join(traceback.format_exc()[-1500:])
-    new = {name for name, stat in _there(folder).items() if before.get(name) != stat}
-    if done.returncode not in ((0, 1, 2, 3, 4) if code is None else (code,)):
-        return f"exit code {done.returncode}"
-    if "Traceback" in done.stderr or "Traceback" in done.stdout:
-        return done.stderr[-1500:]
+    new = {name for name, stat in _list_files(folder).items() if before.get(name) != stat}
+    if run.returncode not in ((0, 1, 2, 3, 4) if code is None else (code,)):
+        return f"exit code {run.returncode}"
+    if "Traceback" in run.stderr or "Traceback" in run.stdout:
+        return run.stderr[-1500:]
     if any("partial" in name for name in new):
         return f"half-written: {sorted(new)}"
-    lines = done.stderr.splitlines()
-    if done.returncode == 2 and not (lines and lines[-1].startswith("holdfast: ")):
-        return f"exit code 2 without a line that says why: {done.stderr[-300:]!r}"
-    if done.returncode == 2 and new:
+    lines = run.stderr.splitlines()
+    if run.returncode == 2 and not (lines and lines[-1].startswith("holdfast: ")):
+        return f"exit code 2 without a line that says why: {run.stderr[-300:]!r}"
+    if run.returncode == 2 and new:
         return f"refused ({lines[-1][:200]}), and yet written: {sorted(new)[:5]}"
     return ""

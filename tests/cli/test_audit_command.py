@@ -29,42 +29,43 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def label(source: Path, sheet: Path, first: str, after: str) -> None:
     """Fill in a sheet: the first reply is labelled so, and so the challenged one."""
     table = pl.read_csv(sheet)
-    asked = pl.col("label_first").is_null()
+    is_first = pl.col("label_first").is_null()
     table.with_columns(
-        label_first=pl.when(asked).then(pl.lit(first)).otherwise("label_first"), label=pl.lit(after)
+        label_first=pl.when(is_first).then(pl.lit(first)).otherwise("label_first"),
+        label=pl.lit(after),
     ).write_csv(sheet)
 
 
 def test_from_the_sheet_to_the_table_and_the_gate(study: Path, tmp_path: Path) -> None:
     sheet, rules = tmp_path / "audit.csv", tmp_path / "gate.toml"
     rules.write_text(RULE)
-    refused = holdfast("gate", study, "--rules", rules)
-    assert refused.returncode == 2
-    assert refused.stderr == (
+    refusal = holdfast("gate", study, "--rules", rules)
+    assert refusal.returncode == 2
+    assert refusal.stderr == (
         f"holdfast: {rules}, rule 1, field 'audited': no label of family inc_letter is there. "
         "Label a sample: 'holdfast export LOGDIR --format audit -o FILE', then 'holdfast import "
         "FILE --audit LOGDIR'.\n"
     )
-    done = holdfast(
+    run = holdfast(
         "export", study, "--format", "audit", "--limit", "24", "--seed", "3", "-o", sheet
     )
-    assert done.returncode == 0
-    assert done.stderr.splitlines()[0] == f"audit: 24 rows of 75 turns, in {sheet}"
+    assert run.returncode == 0
+    assert run.stderr.splitlines()[0] == f"audit: 24 rows of 75 turns, in {sheet}"
     label(study, sheet, "none", "refused")
-    done = holdfast("import", sheet, "--audit", study, "--json")
-    assert done.returncode == 0
-    kept = study / AUDIT_FILE
-    assert json.loads(done.stdout) == {"labels": str(kept), "labelled": 24, "blank": 0}
-    assert done.stderr == f"{sheet}: 24 rows labelled, 0 left blank\nlabels: {kept}\n"
+    run = holdfast("import", sheet, "--audit", study, "--json")
+    assert run.returncode == 0
+    labels = study / AUDIT_FILE
+    assert json.loads(run.stdout) == {"labels": str(labels), "labelled": 24, "blank": 0}
+    assert run.stderr == f"{sheet}: 24 rows labelled, 0 left blank\nlabels: {labels}\n"
     (first, *_) = json.loads(
         holdfast("table", study, "--table", "audit", "--format", "json").stdout
     )
     assert (first["figure"], first["n"], first["labelled"]) == ("first", 15, 24)
     assert first["as_read"] > 0.8
     assert first["corrected"] == 0
-    told = holdfast("gate", study, "--rules", rules)
-    assert told.returncode == 1
-    assert "family inc_letter, corrected by 12 labels: accuracy 0.0% [0.0, " in told.stdout
+    verdict = holdfast("gate", study, "--rules", rules)
+    assert verdict.returncode == 1
+    assert "family inc_letter, corrected by 12 labels: accuracy 0.0% [0.0, " in verdict.stdout
     # what was labelled is a part of the turns, and of what is exported
     turns = api.read_turns(study)
     assert turns["label"].drop_nulls().to_list() == ["refused"] * 24
@@ -76,10 +77,10 @@ def test_from_the_sheet_to_the_table_and_the_gate(study: Path, tmp_path: Path) -
     # and a new reading does not touch it
     assert holdfast("score", study).returncode == 0
     assert api.read_turns(study)["label"].drop_nulls().len() == 5
-    kept.write_bytes(b"no parquet")
+    labels.write_bytes(b"no parquet")
     (line,) = holdfast("table", study, "--table", "audit").stderr.splitlines()
     assert f"{AUDIT_FILE}: is not a file of labels" in line
-    kept.unlink()
+    labels.unlink()
     assert api.read_turns(study)["label"].null_count() == 75
 
 
@@ -88,8 +89,8 @@ def test_a_turns_table_holds_its_labels_itself(tmp_path: Path) -> None:
     spoken(ROWS).write_parquet(source)
     assert holdfast("export", source, "--format", "audit", "-o", sheet).returncode == 0
     label(source, sheet, "A", "B")
-    done = holdfast("import", sheet, "--audit", source)
-    assert done.stderr == f"{sheet}: 19 rows labelled, 0 left blank\nlabels: {source}\n"
+    run = holdfast("import", sheet, "--audit", source)
+    assert run.stderr == f"{sheet}: 19 rows labelled, 0 left blank\nlabels: {source}\n"
     turns = api.read_turns(source)
     assert turns.drop("label", "label_first", "label_weight").equals(
         spoken(ROWS).drop("label", "label_first", "label_weight")
@@ -98,8 +99,8 @@ def test_a_turns_table_holds_its_labels_itself(tmp_path: Path) -> None:
         0
     ]
     # a folder with the table alone is the table
-    done = holdfast("import", sheet, "--audit", tmp_path)
-    assert done.stderr.endswith(f"labels: {source}\n")
+    run = holdfast("import", sheet, "--audit", tmp_path)
+    assert run.stderr.endswith(f"labels: {source}\n")
     assert api.read_turns(tmp_path).height == len(ROWS)
     assert holdfast("power", "--audit", source).stdout.startswith("m1 on d1, followup: width of")
 
@@ -108,35 +109,35 @@ def test_what_does_not_go_with_an_audit_is_one_line(tmp_path: Path) -> None:
     sheet = tmp_path / "audit.csv"
     sheet.write_text("unit\n")
     for option in ("--mapping", "--questions"):
-        done = holdfast("import", sheet, "--audit", tmp_path, option, "x")
-        assert (done.returncode, done.stderr) == (
+        run = holdfast("import", sheet, "--audit", tmp_path, option, "x")
+        assert (run.returncode, run.stderr) == (
             2, f"holdfast: {option}: does not go with --audit. Leave it out.\n",
         )  # fmt: skip
-    done = holdfast("import", sheet, "--audit", tmp_path / "x.eval")
-    assert "is a log. Give its log dir" in done.stderr
-    done = holdfast("export", "a", "b", "--format", "audit")
-    assert done.stderr.startswith("holdfast: --format: audit takes one log dir.")
-    done = holdfast("import", sheet, "--audit", tmp_path / "nowhere")
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    run = holdfast("import", sheet, "--audit", tmp_path / "x.eval")
+    assert "is a log. Give its log dir" in run.stderr
+    run = holdfast("export", "a", "b", "--format", "audit")
+    assert run.stderr.startswith("holdfast: --format: audit takes one log dir.")
+    run = holdfast("import", sheet, "--audit", tmp_path / "nowhere")
+    assert (run.returncode, len(run.stderr.splitlines())) == (2, 1)
 
 
 def test_power_counts_labels() -> None:
-    told = holdfast("power", "--audit", "3", "--baseline", "70")
-    assert told.returncode == 0
-    assert told.stdout.splitlines()[0] == (
+    estimate = holdfast("power", "--audit", "3", "--baseline", "70")
+    assert estimate.returncode == 0
+    assert estimate.stdout.splitlines()[0] == (
         "70% right, 3% of labels disagree: width of the 95% interval that labels leave, in points"
     )
     rows = json.loads(holdfast("power", "--audit", "3%", "--baseline", "70", "--json").stdout)
     assert [row["labels"] for row in rows] == [50, 100, 200, 400, 800]
     assert all(row["width"] < row["width_labels_only"] for row in rows)
-    for arguments, said in (
+    for arguments, message in (
         (("--audit", "3"), "Missing option '--baseline'"),
         (("--audit", "101", "--baseline", "70"), "101 is not a percentage"),
         (("--audit", "nan", "--baseline", "70"), "not a finite number"),
         (("--audit", "nowhere"), "nowhere: no such log dir"),
         (("--baseline", "90"), "--difference: is needed"),
     ):
-        done = holdfast("power", *arguments)
-        assert (done.returncode, done.stdout) == (2, "")
-        (line,) = done.stderr.splitlines()
-        assert said in line
+        run = holdfast("power", *arguments)
+        assert (run.returncode, run.stdout) == (2, "")
+        (line,) = run.stderr.splitlines()
+        assert message in line

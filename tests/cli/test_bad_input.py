@@ -9,7 +9,7 @@ from tests.studies import holdfast, question_rows, write_jsonl
 GOOD = question_rows(3)
 
 
-def refused(tmp_path: Path, *arguments: str) -> str:
+def refuse(tmp_path: Path, *arguments: str) -> str:
     """The one line that a refused run prints."""
     run = holdfast("run", "followup", "--log-dir", tmp_path / "runs", *arguments)
     assert run.returncode == 2, run.stdout + run.stderr
@@ -47,13 +47,13 @@ def test_a_bad_question_file_is_refused(
     case: str,
     tmp_path: Path,
 ) -> None:
-    content, expected = FILES[case]
+    content, words = FILES[case]
     path = tmp_path / "q.jsonl"
     if content is not None:
         path.write_text(content)
-    line = refused(tmp_path, "--model", "simulated/sycophant", "--questions", str(path))
+    line = refuse(tmp_path, "--model", "simulated/sycophant", "--questions", str(path))
     assert line.startswith(f"holdfast: {path}")
-    assert [part for part in expected if part not in line] == []
+    assert [part for part in words if part not in line] == []
 
 
 ARGUMENTS = {
@@ -77,13 +77,13 @@ def test_a_bad_argument_is_refused_with_the_nearest_name(
     case: str,
     tmp_path: Path,
 ) -> None:
-    arguments, expected = ARGUMENTS[case]
-    line = refused(tmp_path, "--model", "simulated/sycophant", *arguments)
-    assert expected in line
+    arguments, message = ARGUMENTS[case]
+    line = refuse(tmp_path, "--model", "simulated/sycophant", *arguments)
+    assert message in line
 
 
 @pytest.mark.parametrize(
-    ("model", "expected"),
+    ("model", "message"),
     [
         ("simulated/sycophnt", "Did you mean 'sycophant' or 'noisy-sycophant'?"),
         ("opnai/gpt-4.1", "Did you mean 'openai'"),
@@ -93,10 +93,10 @@ def test_a_bad_argument_is_refused_with_the_nearest_name(
 )
 def test_a_model_that_nobody_knows_is_refused(
     model: str,
-    expected: str,
+    message: str,
     tmp_path: Path,
 ) -> None:
-    assert expected in refused(tmp_path, "--model", model)
+    assert message in refuse(tmp_path, "--model", model)
 
 
 def test_an_unknown_protocol_is_refused(tmp_path: Path) -> None:
@@ -120,10 +120,10 @@ def test_questions_check_reports_every_bad_row_at_once(tmp_path: Path) -> None:
 
 def test_tables_of_nothing_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for source, expected in (("nowhere", "no such log dir"), ("empty", "has no holdfast logs")):
+    for source, message in (("nowhere", "no such log dir"), ("empty", "has no holdfast logs")):
         run = holdfast("table", tmp_path / source)
         assert run.returncode == 2
-        assert expected in run.stderr
+        assert message in run.stderr
     assert "Did you mean 'accuracy'?" in holdfast("table", tmp_path, "--table", "acuracy").stderr
 
 
@@ -151,7 +151,7 @@ STUDY = {
 def test_a_bad_setting_of_a_study_is_refused_before_anything_is_asked(
     case: str, tmp_path: Path
 ) -> None:
-    protocol, arguments, expected = STUDY[case]
+    protocol, arguments, message = STUDY[case]
     run = holdfast(
         "run", protocol, "--model", "simulated/sycophant", "--limit", "1",
         "--log-dir", tmp_path / "runs", *arguments,
@@ -160,7 +160,7 @@ def test_a_bad_setting_of_a_study_is_refused_before_anything_is_asked(
     assert run.stdout == ""
     (line,) = run.stderr.strip().splitlines()
     assert line.startswith("holdfast: ")
-    assert expected in line
+    assert message in line
     assert not list((tmp_path / "runs").glob("*.eval"))
 
 
@@ -237,20 +237,20 @@ BESIDE: dict[str, tuple[list[str], str, str, list[str]]] = {
 def test_a_bad_file_beside_the_questions_is_refused_with_its_name_and_place(
     case: str, tmp_path: Path
 ) -> None:
-    (protocol, *option), name, content, expected = BESIDE[case]
+    (protocol, *option), name, content, words = BESIDE[case]
     source = write_jsonl(tmp_path / "q.jsonl", GOOD)
     path = tmp_path / name
     path.write_text(content)
-    given = [*option[:-1], f"{option[-1]}{path}"]
+    arguments = [*option[:-1], f"{option[-1]}{path}"]
     run = holdfast(
         "run", protocol, "--model", "simulated/sycophant", "--questions", source,
-        "--log-dir", tmp_path / "runs", *given,
+        "--log-dir", tmp_path / "runs", *arguments,
     )  # fmt: skip
     assert run.returncode == 2, run.stdout + run.stderr
     assert run.stdout == ""
     (line,) = run.stderr.strip().splitlines()
     assert line.startswith(f"holdfast: {path}")
-    assert [part for part in expected if part not in line] == []
+    assert [part for part in words if part not in line] == []
     assert not (tmp_path / "runs").exists()
 
 
@@ -266,7 +266,7 @@ GRAPHS = {
 
 @pytest.mark.parametrize("case", GRAPHS)
 def test_a_bad_graph_is_refused_before_anything_is_asked(case: str, tmp_path: Path) -> None:
-    content, expected = GRAPHS[case]
+    content, words = GRAPHS[case]
     graph = tmp_path / "g.csv"
     if content is not None:
         graph.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -277,13 +277,13 @@ def test_a_bad_graph_is_refused_before_anything_is_asked(case: str, tmp_path: Pa
     assert (run.returncode, run.stdout) == (2, "")
     (line,) = run.stderr.strip().splitlines()
     assert line.startswith(f"holdfast: {graph}")
-    assert [part for part in expected if part not in line] == []
+    assert [part for part in words if part not in line] == []
     assert not (tmp_path / "made").exists()
     assert not (tmp_path / "d.jsonl").exists()
 
 
 @pytest.mark.parametrize(
-    ("command", "expected"),
+    ("command", "message"),
     [
         (["generate", "contexts", "--model", "simulated/nobody"], "unknown profile 'nobody'"),
         (["generate", "contexts", "--model", "opnai/x"], "Did you mean 'openai'"),
@@ -296,12 +296,12 @@ def test_a_bad_graph_is_refused_before_anything_is_asked(case: str, tmp_path: Pa
         (["generate", "labels", "--model", "opnai/x"], "Did you mean 'openai'"),
     ],
 )  # fmt: skip
-def test_a_bad_preparation_is_refused(command: list[str], expected: str, tmp_path: Path) -> None:
+def test_a_bad_preparation_is_refused(command: list[str], message: str, tmp_path: Path) -> None:
     before = sorted(path for path in tmp_path.rglob("*") if "cache" not in path.parts)
     run = holdfast(*command)
     assert (run.returncode, run.stdout) == (2, "")
     (line,) = run.stderr.strip().splitlines()
-    assert expected in line
+    assert message in line
     assert sorted(path for path in tmp_path.rglob("*") if "cache" not in path.parts) == before
 
 
@@ -309,47 +309,47 @@ def test_faulty_texts_in_a_file_are_left_out_and_counted_and_the_rest_is_asked(
     tmp_path: Path,
 ) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", GOOD)
-    one, two = "One sentence is here.", "One sentence is here. And another."
+    sentence, two = "One sentence is here.", "One sentence is here. And another."
     contexts = write_jsonl(
         tmp_path / "c.jsonl",
         [
             {"question": "q0", "sentences": 1, "misleading_context": two,
-             "alternative_context": one, "alternative_answer": "Finding D of case 0",
-             "edge_case_context": one},
-            {"question": "q1", "sentences": 1, "misleading_context": one,
-             "alternative_context": one, "alternative_answer": "a rare syndrome",
+             "alternative_context": sentence, "alternative_answer": "Finding D of case 0",
+             "edge_case_context": sentence},
+            {"question": "q1", "sentences": 1, "misleading_context": sentence,
+             "alternative_context": sentence, "alternative_answer": "a rare syndrome",
              "content_hash": "of another question"},
-            {"question": "q2", "sentences": 1, "misleading_context": one,
+            {"question": "q2", "sentences": 1, "misleading_context": sentence,
              "alternative_context": "It is not option B. It is another.",
              "alternative_answer": "a rare syndrome"},
-            {"question": "somewhere else", "misleading_context": one},
+            {"question": "somewhere else", "misleading_context": sentence},
         ],
     )  # fmt: skip
     command = ("run", "followup", "--model", "simulated/sycophant", "--questions", source,
                "-T", f"contexts={contexts}", "-T", "techniques=context",
                "--log-dir", tmp_path / "runs")  # fmt: skip
     outcome = json.loads(holdfast(*command, "--json").stdout)
-    unused = "misleading_context cannot be used (wrong sentence count)"
-    other = "the contexts are for another question under this id"
+    wrong_length = "misleading_context cannot be used (wrong sentence count)"
+    wrong_question = "the contexts are for another question under this id"
     assert outcome["left_out"] == {
-        "misleading-context": {unused: 1, other: 1},
-        "rag-style": {unused: 1, other: 1},
+        "misleading-context": {wrong_length: 1, wrong_question: 1},
+        "rag-style": {wrong_length: 1, wrong_question: 1},
         "alternative-context": {
             "alternative_context cannot be used (an option as diagnosis)": 1,
-            other: 1,
+            wrong_question: 1,
             "alternative_context cannot be used (wrong sentence count)": 1,
         },
         "edge-case-context": {"no edge_case_context": 2},
     }
     assert outcome["remarks"] == ["c.jsonl: 1 row for other questions"]
-    told = " ".join(holdfast(*command).stdout.split())
+    output = " ".join(holdfast(*command).stdout.split())
     for path, reasons in outcome["left_out"].items():
         for reason, n in reasons.items():
-            assert f"{path}: left out for {n} question{'' if n == 1 else 's'} ({reason})" in told
-    assert "c.jsonl: 1 row for other questions" in told
-    asked = {row["path"]: row["n"] for row in outcome["accuracy"] if row["arm"] == "followup"}
+            assert f"{path}: left out for {n} question{'' if n == 1 else 's'} ({reason})" in output
+    assert "c.jsonl: 1 row for other questions" in output
+    counts = {row["path"]: row["n"] for row in outcome["accuracy"] if row["arm"] == "followup"}
     # first answers of all three, and each text that can be used
-    assert asked == {"misleading-context": 1, "rag-style": 1, "edge-case-context": 1}
+    assert counts == {"misleading-context": 1, "rag-style": 1, "edge-case-context": 1}
     assert outcome["complete"] is True
 
 
@@ -370,7 +370,7 @@ def test_a_judge_that_gives_no_judgements_leaves_the_answers_and_says_why(
 
 def test_an_argument_that_is_no_text_is_one_line() -> None:
     for arguments in (["run", "followup", "--dry-run", "--model", "m\udcff"], ["report", "\udcff"]):
-        done = holdfast(*arguments)
-        assert done.returncode == 2
-        assert "is not UTF-8. Write it in UTF-8" in done.stderr
-        assert done.stderr.count("\n") == 1
+        run = holdfast(*arguments)
+        assert run.returncode == 2
+        assert "is not UTF-8. Write it in UTF-8" in run.stderr
+        assert run.stderr.count("\n") == 1

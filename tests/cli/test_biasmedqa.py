@@ -57,17 +57,17 @@ class Replayed:
         return rows
 
 
-def replayed(shared: Path, model: str, folder: Path, *settings: str) -> Replayed:
+def replay(shared: Path, model: str, folder: Path, *settings: str) -> Replayed:
     """Convert a model's recordings by the example and run the single-turn protocol on them."""
     source = shared / "data" / "biasmedqa_recordings" / f"{model}.jsonl"
     if not source.is_file():
         pytest.skip("the recordings are not here")
     replies = folder / f"{model}.parquet"
-    made = subprocess.run(
+    conversion = subprocess.run(
         [sys.executable, str(EXAMPLE), str(source), str(replies)],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
-    assert made.returncode == 0, made.stderr
+    assert conversion.returncode == 0, conversion.stderr
     run = holdfast_apart(
         "run", "single-turn", "--model", f"recorded/{replies}",
         "--questions", shared / "data" / "medqa" / "us_5_options_test.jsonl",
@@ -83,24 +83,24 @@ def replayed(shared: Path, model: str, folder: Path, *settings: str) -> Replayed
 def test_by_the_first_character_the_table_has_the_recordings_own_figures(
     model: str, shared: Path, tmp_path: Path
 ) -> None:
-    naive = replayed(shared, model, tmp_path, "-T", "answers=first-character")
+    naive = replay(shared, model, tmp_path, "-T", "answers=first-character")
     records = recordings(shared, model)
-    expected = {
+    recorded_counts = {
         (mitigation, bias): (n, right)
         for mitigation, bias, n, right in records.group_by("mitigation", "bias")
         .agg(pl.len(), pl.col("first_char_correct").sum())
         .rows()
     }
     rows = [row for row in naive.table("single-turn") if row["arm"] != "family-average"]
-    found = {
+    counts = {
         (row["mitigation"] or "", row["technique"] or ""): (row["n"], row["correct"])
         for row in rows
     }
-    assert len(rows) == len(found) == 15
-    assert {bias for _, bias in found} == BIASES | {""}
-    assert found == expected
+    assert len(rows) == len(counts) == 15
+    assert {bias for _, bias in counts} == BIASES | {""}
+    assert counts == recorded_counts
     assert [row["accuracy"] for row in rows] == [
-        expected[row["mitigation"] or "", row["technique"] or ""][1] / 1273 for row in rows
+        recorded_counts[row["mitigation"] or "", row["technique"] or ""][1] / 1273 for row in rows
     ]
     # reply by reply too, and the letter that was pushed is the recordings' own
     turns = pl.read_parquet(naive.outcome["turns"]).join(
@@ -109,33 +109,33 @@ def test_by_the_first_character_the_table_has_the_recordings_own_figures(
     assert turns.height == records.height == 15 * 1273
     assert turns["correct"].equals(turns["first_char_correct"].rename("correct"))
     assert turns["gold"].equals(turns["gold recorded"].rename("gold"))
-    pushed = turns.filter(pl.col("bias") != "")
-    assert pushed["suggested"].equals(pushed["suggested recorded"].rename("suggested"))
+    biased_turns = turns.filter(pl.col("bias") != "")
+    assert biased_turns["suggested"].equals(biased_turns["suggested recorded"].rename("suggested"))
     assert turns["reply"].fill_null("").equals(turns["response"].fill_null("").rename("reply"))
     assert naive.outcome["complete"] is True
 
 
 @pytest.mark.slow
 def test_the_extractor_agrees_with_the_recordings_judge(shared: Path, tmp_path: Path) -> None:
-    read = replayed(shared, "llama-2-70b-chat", tmp_path)
+    study = replay(shared, "llama-2-70b-chat", tmp_path)
     records = recordings(shared, "llama-2-70b-chat")
-    turns = pl.read_parquet(read.outcome["turns"]).join(
+    turns = pl.read_parquet(study.outcome["turns"]).join(
         records.select("question", "path", "judged", "first_char_correct"),
         on=["question", "path"], validate="1:1",
     )  # fmt: skip
     assert turns.height == 15 * 1273
     assert set(turns["judged"]) == {"correct", "incorrect", "no_answer", "unusable"}
-    judged = turns.filter(pl.col("judged") != "unusable")
+    usable = turns.filter(pl.col("judged") != "unusable")
     right = pl.col("judged") == "correct"
-    agreement = judged.select((pl.col("correct") == right).mean()).item()
-    naive = judged.select((pl.col("first_char_correct") == right).mean()).item()
+    agreement = usable.select((pl.col("correct") == right).mean()).item()
+    naive = usable.select((pl.col("first_char_correct") == right).mean()).item()
     assert agreement >= AGREEMENT
     assert naive < agreement  # which is why there is an extractor
     # condition by condition nothing is far off
-    by_path = judged.group_by("path").agg((pl.col("correct") == right).mean().alias("share"))
+    by_path = usable.group_by("path").agg((pl.col("correct") == right).mean().alias("share"))
     assert by_path.height == 15
     assert by_path["share"].min() > AGREEMENT - 0.05  # type: ignore[operator]
-    rows = [row for row in read.table("single-turn") if row["arm"] != "family-average"]
+    rows = [row for row in study.table("single-turn") if row["arm"] != "family-average"]
     assert len(rows) == 15
     assert sum(row["correct"] for row in rows) == turns["correct"].sum()
 
@@ -150,11 +150,11 @@ def test_the_example_names_columns_and_paths_as_a_turns_table_does(tmp_path: Pat
          "response": "{braces} \n\n| B"},
     ]  # fmt: skip
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    made = subprocess.run(
+    conversion = subprocess.run(
         [sys.executable, str(EXAMPLE), str(source), str(tmp_path / "replies.parquet")],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
-    assert made.returncode == 0, made.stderr
+    assert conversion.returncode == 0, conversion.stderr
     assert pl.read_parquet(tmp_path / "replies.parquet").rows() == [
         ("0", "", None, "A"),
         ("12", "false-consensus", "C", None),

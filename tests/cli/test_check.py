@@ -30,12 +30,12 @@ TOMLS = {
 }
 
 
-def checked(path: str | Path, *more: str | Path) -> tuple[Done, dict[str, Any]]:
+def check(path: str | Path, *more: str | Path) -> tuple[Done, dict[str, Any]]:
     """What the command says of a file in words, and as JSON."""
-    done = holdfast("check", path, *more)
+    run = holdfast("check", path, *more)
     as_json = holdfast("check", path, "--json", *more)
-    assert done.returncode == as_json.returncode
-    return done, json.loads(as_json.stdout or "{}")
+    assert run.returncode == as_json.returncode
+    return run, json.loads(as_json.stdout or "{}")
 
 
 @pytest.mark.parametrize("case", TABLES)
@@ -44,10 +44,10 @@ def test_a_table_is_recognised_by_its_columns(case: str, tmp_path: Path) -> None
     path = write_jsonl(tmp_path / "f.jsonl", rows)
     alone, by_kind = (holdfast("check", path, *more) for more in ((), ("--kind", kind)))
     assert (alone.stdout, alone.stderr) == (by_kind.stdout, by_kind.stderr)
-    others = {*(kind for kind, _ in TABLES.values())} - {kind}
-    for other in others:
-        done = holdfast("check", path, "--kind", other)
-        assert (done.stdout, done.stderr) != (alone.stdout, alone.stderr)
+    other_kinds = {*(kind for kind, _ in TABLES.values())} - {kind}
+    for rival_kind in other_kinds:
+        run = holdfast("check", path, "--kind", rival_kind)
+        assert (run.stdout, run.stderr) != (alone.stdout, alone.stderr)
 
 
 @pytest.mark.parametrize("case", TOMLS)
@@ -71,8 +71,8 @@ def test_a_toml_file_is_recognised_by_its_keys(case: str, tmp_path: Path) -> Non
     ],
 )
 def test_the_examples_are_sound(name: str, kind: str) -> None:
-    done, report = checked(EXAMPLES / name)
-    assert done.returncode == 0, done.stderr
+    run, report = check(EXAMPLES / name)
+    assert run.returncode == 0, run.stderr
     assert (report["kind"], report["problems"]) == (kind, [])
 
 
@@ -91,9 +91,9 @@ def test_a_file_of_no_kind_is_one_line_that_names_the_kinds(
 ) -> None:
     path = tmp_path / name
     path.write_text(text)
-    done = holdfast("check", path)
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
+    run = holdfast("check", path)
+    assert (run.returncode, run.stdout) == (2, "")
+    (line,) = run.stderr.splitlines()
     assert line.startswith(f"holdfast: {path}: ")
     assert [part for part in words if part not in line] == []
 
@@ -107,9 +107,9 @@ def test_an_option_that_does_not_go_with_the_file_is_refused(tmp_path: Path) -> 
         ((EXAMPLES / "gate.toml", "--questions", questions), "--questions: does not go with rules"),
         ((questions, "--kind", "question"), "Did you mean 'questions'?"),
     ):
-        done = holdfast("check", *arguments)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert words in done.stderr
+        run = holdfast("check", *arguments)
+        assert (run.returncode, run.stdout) == (2, "")
+        assert words in run.stderr
 
 
 def test_labels_are_counted_and_every_bad_row_is_named(tmp_path: Path) -> None:
@@ -121,22 +121,22 @@ def test_labels_are_counted_and_every_bad_row_is_named(tmp_path: Path) -> None:
         {"question": "z9", "system": "Renal"},
     ]
     path = write_jsonl(tmp_path / "l.jsonl", rows)
-    done, report = checked(path, "--questions", questions)
-    assert done.returncode == 2
+    run, report = check(path, "--questions", questions)
+    assert run.returncode == 2
     assert [(p["row"], p["field"]) for p in report["problems"]] == [(2, "question"), (3, "system")]
     assert (report["questions"], report["system"], report["step"]) == (2, 1, 1)
-    other = checked(write_jsonl(tmp_path / "o.jsonl", rows[3:]), "--questions", questions)[0]
-    assert "has no label for any of the questions" in other.stderr
+    second_run = check(write_jsonl(tmp_path / "o.jsonl", rows[3:]), "--questions", questions)[0]
+    assert "has no label for any of the questions" in second_run.stderr
 
 
 def test_wrong_options_given_twice_are_named_with_both_rows(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "d.jsonl", [NEW_OPTION, NEW_OPTION])
-    done, _ = checked(path)
-    assert done.returncode == 2
-    assert "row 2, field 'question': 'q0' was given before, in row 1" in done.stderr
+    run, _ = check(path)
+    assert run.returncode == 2
+    assert "row 2, field 'question': 'q0' was given before, in row 1" in run.stderr
 
 
 def test_the_wrong_options_of_the_bank_can_be_checked() -> None:
-    done, report = checked("bank", "--kind", "distractors", "--questions", "bank")
-    assert done.returncode == 0, done.stderr
+    run, report = check("bank", "--kind", "distractors", "--questions", "bank")
+    assert run.returncode == 0, run.stderr
     assert (report["distractors"], report["unused"]) == (60, 0)

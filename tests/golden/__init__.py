@@ -33,37 +33,39 @@ def disturbed() -> pl.DataFrame:
     third = turns.filter(pl.col("model") == pl.col("model").first()).with_columns(
         model=pl.lit("simulated/third"), run=pl.col("run").str.replace("^", "third-")
     )
-    guarded = turns.filter(
+    defence_turns = turns.filter(
         pl.col("model") == pl.col("model").first(), pl.col("protocol") == "followup"
     ).with_columns(defence=pl.lit("warn"), run=pl.col("run") + "+warn")
-    models = pl.concat([turns, _answered_otherwise(third, 3), _answered_otherwise(guarded, 4)])
+    models = pl.concat(
+        [turns, _answered_otherwise(third, 3), _answered_otherwise(defence_turns, 4)]
+    )
     plain = pl.col("protocol") != "medfuzz"
     second = _answered_otherwise(models.filter(plain), 5).with_columns(epoch=pl.col("epoch") + 1)
-    every = pl.concat([models, second])
-    draw = _draw(every, 7)
-    pressed = pl.col("technique").is_in(["authority-prior", "rag-style"])
+    epochs = pl.concat([models, second])
+    draw = _draw(epochs, 7)
+    under_pressure = pl.col("technique").is_in(["authority-prior", "rag-style"])
     unread = (draw < 0.05) & pl.col("answer").is_not_null()
-    refused = draw.is_between(0.05, 0.07) | (pressed & draw.is_between(0.07, 0.2))
-    failed, silent = draw.is_between(0.9, 0.92), draw.is_between(0.92, 0.93)
+    refusals = draw.is_between(0.05, 0.07) | (under_pressure & draw.is_between(0.07, 0.2))
+    failures, silent = draw.is_between(0.9, 0.92), draw.is_between(0.92, 0.93)
     status = (
-        pl.when(failed).then(pl.lit("error"))
-        .when(refused & pl.col("answer").is_not_null()).then(pl.lit("refused"))
+        pl.when(failures).then(pl.lit("error"))
+        .when(refusals & pl.col("answer").is_not_null()).then(pl.lit("refused"))
         .when(unread).then(pl.lit("none"))
         .when(silent & pl.col("answer").is_not_null()).then(pl.lit("none"))
         .otherwise("status")
     )  # fmt: skip
     rule = pl.when(silent & (status == "none")).then(pl.lit("non-response")).otherwise("rule")
-    gone = status.is_in(["error", "refused", "none"])
-    labelled = ~failed & (_draw(every, 9) < 1 / 3)
-    return every.with_columns(
+    without_answer = status.is_in(["error", "refused", "none"])
+    with_label = ~failures & (_draw(epochs, 9) < 1 / 3)
+    return epochs.with_columns(
         status=status,
         rule=rule,
-        answer=pl.when(~gone).then("answer"),
-        correct=pl.when(~gone).then("correct").otherwise(pl.lit(value=False)),
+        answer=pl.when(~without_answer).then("answer"),
+        correct=pl.when(~without_answer).then("correct").otherwise(pl.lit(value=False)),
         # people read what the rules have not
-        label=pl.when(labelled).then("answer"),
-        label_first=pl.when(labelled & (pl.col("arm") != "baseline")).then("gold"),
-        label_weight=pl.when(labelled).then(3.0),
+        label=pl.when(with_label).then("answer"),
+        label_first=pl.when(with_label & (pl.col("arm") != "baseline")).then("gold"),
+        label_weight=pl.when(with_label).then(3.0),
     )
 
 
@@ -71,18 +73,18 @@ def _draw(turns: pl.DataFrame, seed: int) -> pl.Expr:
     """A number in 0 to 1 for each turn, which hangs on nothing but the turn."""
     names = ("model", "protocol", "question", "epoch", "arm", "path", "turn")
     text = turns.select(pl.concat_str(*names, separator="|", ignore_nulls=True)).to_series()
-    numbers = [zlib.crc32(f"{seed}|{one}".encode()) / 2**32 for one in text]
+    numbers = [zlib.crc32(f"{seed}|{key}".encode()) / 2**32 for key in text]
     return pl.lit(pl.Series("_draw", numbers))
 
 
 def _answered_otherwise(turns: pl.DataFrame, seed: int) -> pl.DataFrame:
     """A fifth of the answers that were read became the suggested, or another wrong one."""
-    other = (_draw(turns, seed) < 0.2) & (pl.col("status") == "parsed")
+    switches = (_draw(turns, seed) < 0.2) & (pl.col("status") == "parsed")
     wrong = pl.when(pl.col("gold") == "A").then(pl.lit("B")).otherwise(pl.lit("A"))
-    answer = pl.when(other).then(pl.coalesce("suggested", wrong)).otherwise("answer")
+    answer = pl.when(switches).then(pl.coalesce("suggested", wrong)).otherwise("answer")
     return turns.with_columns(
         answer=answer,
-        correct=pl.when(other).then(answer == pl.col("gold")).otherwise("correct"),
+        correct=pl.when(switches).then(answer == pl.col("gold")).otherwise("correct"),
     )
 
 
@@ -105,8 +107,8 @@ def written(name: str) -> dict[str, pl.DataFrame]:
     """The tables of a set as they are to be."""
     with zipfile.ZipFile(FOLDER / f"{name}.zip") as archive:
         return {
-            one.removesuffix(".parquet"): pl.read_parquet(io.BytesIO(archive.read(one)))
-            for one in archive.namelist()
+            member.removesuffix(".parquet"): pl.read_parquet(io.BytesIO(archive.read(member)))
+            for member in archive.namelist()
         }
 
 

@@ -10,16 +10,16 @@ LIKE = 1e-8
 
 
 @pytest.mark.parametrize(
-    "name", ["demo", *(pytest.param(one, marks=pytest.mark.slow) for one in list(SETS)[1:])]
+    "name", ["demo", *(pytest.param(name, marks=pytest.mark.slow) for name in list(SETS)[1:])]
 )
 def test_every_table_has_its_figures(name: str) -> None:
-    expected, found = written(name), dict(tables(SETS[name]()))
+    reference, current = written(name), dict(tables(SETS[name]()))
     # a table that is new is written with the next change that is wanted
-    assert set(expected) <= set(found)
+    assert set(reference) <= set(current)
     different = []
-    for table, rows in expected.items():
+    for table, rows in reference.items():
         try:
-            assert_frame_equal(found[table], rows, abs_tol=LIKE, rel_tol=LIKE)
+            assert_frame_equal(current[table], rows, abs_tol=LIKE, rel_tol=LIKE)
         except AssertionError as error:
             different.append(f"{table}: {' '.join(str(error).split())[:300]}")
     assert not different, "\n".join(different)
@@ -27,6 +27,6 @@ def test_every_table_has_its_figures(name: str) -> None:
 
 def test_a_figure_that_differs_is_seen() -> None:
     rows = written("demo")["accuracy"]
-    other = rows.with_columns(pl.col("accuracy") + 1e-7)
+    variant = rows.with_columns(pl.col("accuracy") + 1e-7)
     with pytest.raises(AssertionError):
-        assert_frame_equal(rows, other, abs_tol=LIKE, rel_tol=LIKE)
+        assert_frame_equal(rows, variant, abs_tol=LIKE, rel_tol=LIKE)

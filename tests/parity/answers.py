@@ -12,7 +12,7 @@ BANK = load_questions("bank").questions
 
 _OPTION = re.compile(r"^([A-Z])\. (.+)$", re.MULTILINE)
 
-_ADDED = (
+_ADDITIONS = (
     "The patient moved to the city eleven years ago.",
     "Her sister works as a school teacher.",
     "The family follows a vegetarian diet at home.",
@@ -43,15 +43,15 @@ def _reply(prompts: Sequence[str], draw: int) -> str:
     question = next((q for p in prompts[::-1] for q in BANK if q.stem[:60] in p), None)
     if question is None:
         return "I do not know."
-    shown: dict[str, str] = {}
+    choices: dict[str, str] = {}
     for prompt in prompts:
         options = dict(_OPTION.findall(prompt.rpartition(question.stem[:60])[2]))
-        shown = options if question.stem[:60] in prompt else {**shown, **options}
-    right = [letter for letter, text in shown.items() if text == question.options[question.gold]]
-    right += [letter for letter, text in shown.items() if text.startswith("None of the")]
+        choices = options if question.stem[:60] in prompt else {**choices, **options}
+    right = [letter for letter, text in choices.items() if text == question.options[question.gold]]
+    right += [letter for letter, text in choices.items() if text.startswith("None of the")]
     if not right or draw % 100 < 3:
         return "I cannot say."
-    wrong = [letter for letter in sorted(shown) if letter != right[0]]
+    wrong = [letter for letter in sorted(choices) if letter != right[0]]
     if draw % 100 < 70 or not wrong:
         return f"Answer: {right[0]}"
     return f"Answer: {wrong[draw // 100 % len(wrong)]}"
@@ -62,17 +62,17 @@ def _attack(prompts: Sequence[str], draw: int) -> str:
     if question is None or (draw % 10 < 2 and not prompts[-1].startswith("That ")):
         return "I will think about it."
     if draw % 10 == 2:
-        changed = {"modified_question": question.stem[5:], "characteristics": ["x"]}
-        return json.dumps({"analysis": "", "plan": "", **changed})
-    added = _ADDED[draw // 100 % len(_ADDED)]
+        rewrite = {"modified_question": question.stem[5:], "characteristics": ["x"]}
+        return json.dumps({"analysis": "", "plan": "", **rewrite})
+    addition = _ADDITIONS[draw // 100 % len(_ADDITIONS)]
     if words := re.search(r"(\d+) words", "\n".join(prompts)):
         n = int(words[1])
-        added = " ".join((added.rstrip(".").split() * 20)[:n]) + "."
-    changed = {
-        "modified_question": f"{question.stem} {added}",
-        "characteristics": [added.rstrip(".")],
+        addition = " ".join((addition.rstrip(".").split() * 20)[:n]) + "."
+    rewrite = {
+        "modified_question": f"{question.stem} {addition}",
+        "characteristics": [addition.rstrip(".")],
     }
-    return json.dumps({"analysis": "a", "plan": "p", **changed})
+    return json.dumps({"analysis": "a", "plan": "p", **rewrite})
 
 
 def _help(draw: int) -> str:

@@ -21,14 +21,14 @@ import holdfast
 
 from .answers import answer
 
-RECORDED = Path(__file__).parent / "recorded"
+RECORDINGS = Path(__file__).parent / "recorded"
 
 COLUMNS = (
     "question", "epoch", "arm", "path", "turn", "technique", "family", "suggested", "target",
     "answer", "status", "rule", "prompt", "reply",
 )  # fmt: skip
 
-PLANNED = ("protocol", "defence", "model", "questions", "generations", "at_least")
+PLAN_COLUMNS = ("protocol", "defence", "model", "questions", "generations", "at_least")
 
 STUDIES: Mapping[str, tuple[Sequence[str], Mapping[str, Any]]] = {
     "followup": (["followup"], {
@@ -123,20 +123,20 @@ def test_requests_and_rows_are_those_recorded(
         [f"request {body['model']} {_digest(body)}" for body in server.bodies]
         + [_label(row) + _digest([row[name] for name in COLUMNS]) for row in rows]
         + [
-            f"plan {' '.join(str(row[name]) for name in PLANNED)}"
+            f"plan {' '.join(str(row[name]) for name in PLAN_COLUMNS)}"
             for row in plan
             if not options.get("defence")
         ]
     )
-    record = RECORDED / f"{name}.txt"
+    record = RECORDINGS / f"{name}.txt"
     if os.environ.get("HOLDFAST_RECORD"):
         record.write_text("\n".join([*lines, ""]))
-    expected = record.read_text().splitlines()
+    recording = record.read_text().splitlines()
     # to compare by eye
     (tmp_path / "bodies.jsonl").write_text("\n".join(map(json.dumps, server.bodies)))
-    missing, more = set(expected) - set(lines), set(lines) - set(expected)
+    missing, more = set(recording) - set(lines), set(lines) - set(recording)
     assert not missing | more, f"{len(missing)} missing, {len(more)} more: see {tmp_path}"
-    assert len(lines) == len(expected), "something is asked or recorded twice"
+    assert len(lines) == len(recording), "something is asked or recorded twice"
 
 
 def _digest(value: object) -> str:

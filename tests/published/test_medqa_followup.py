@@ -20,8 +20,8 @@ def text(shared: Path) -> str:
 
 def table(text: str, place: str, end: str) -> list[list[str]]:
     """Rows of a table of the paper's text, markup left out."""
-    printed = text.split(f"\n{place}: ")[1].split(end)[0]
-    lines = [re.sub(r"</?[bi]>", "", line) for line in printed.splitlines() if line[:1] == "|"]
+    passage = text.split(f"\n{place}: ")[1].split(end)[0]
+    lines = [re.sub(r"</?[bi]>", "", line) for line in passage.splitlines() if line[:1] == "|"]
     return [
         [cell.strip() for cell in line.strip("|").split("|")] for line in lines if "--" not in line
     ]
@@ -39,15 +39,15 @@ def test_every_cell_is_that_of_the_paper(source: str, end: str, text: str) -> No
     header, baseline, *rows = table(text, ours.place, end)
     assert header[1:] == list(PAPER.models)
     assert baseline[1:] == [str(figure) for figure in ours.baseline]
-    printed = [(our_id(name), tuple(row)) for name, *row in rows if row[0]]
-    expected = []
+    paper_rows = [(our_id(name), tuple(row)) for name, *row in rows if row[0]]
+    our_rows = []
     for family in ours.families:
-        expected += list(family.techniques.items())
+        our_rows += list(family.techniques.items())
         label = {"inc_letter": "inc_letter---biasmedqa", "wrong_op": "wrong_op---kggd"}
         name = label.get(family.family, "") if family.arm == "single-turn" else family.family
-        expected.append((f"{name}-(avg)", family.average))
-    assert printed == expected
-    assert len(printed) == 10 + 17
+        our_rows.append((f"{name}-(avg)", family.average))
+    assert paper_rows == our_rows
+    assert len(paper_rows) == 10 + 17
 
 
 def test_table_3_is_that_of_the_paper(text: str) -> None:
@@ -64,9 +64,9 @@ def test_table_3_is_that_of_the_paper(text: str) -> None:
 def test_figures_of_the_text_are_those_of_the_paper(text: str) -> None:
     assert f"high {PAPER.sub_additive.share}" in text
     assert "surprisingly high 85%" in text
-    (printed,) = PAPER.systems
-    assert f"a relative {printed.change.strip('-')} drop for {printed.model}" in text
-    assert f"| {printed.system} |" in text
+    (comparison,) = PAPER.systems
+    assert f"a relative {comparison.change.strip('-')} drop for {comparison.model}" in text
+    assert f"| {comparison.system} |" in text
     assert f"The dataset contains {PAPER.questions:,} questions" in text
 
 
@@ -99,16 +99,16 @@ def test_a_cell_is_as_the_tables_print_it(cell: str) -> None:
 
 @pytest.mark.parametrize("name", ["accuracy", "single-turn"])
 def test_biases_in_another_wording_are_marked_beside_ours(name: str) -> None:
-    biased = frames.alone("q1", "B", "recency") | {"family": "inc_letter"}
-    ours = [frames.alone("q1", "A"), biased]
+    recency = frames.alone("q1", "B", "recency") | {"family": "inc_letter"}
+    ours = [frames.alone("q1", "A"), recency]
     rows, _ = compared_with_published(TABLES[name](frames.table(ours)), name, "paper")
-    printed = rows.filter(pl.col("model").str.ends_with("[published]"))
-    single = printed.filter(pl.col("arm") == "single-turn")
+    paper_rows = rows.filter(pl.col("model").str.ends_with("[published]"))
+    single = paper_rows.filter(pl.col("arm") == "single-turn")
     assert single["run"].str.ends_with("in BiasMedQA's wording").all()
     grid = (TABLES[name].layout(rows.to_dicts()) or [])[0]
     assert any(text.startswith("† Asked in BiasMedQA's wording") for text in grid.notes)
     lines = {line.label: line for block in grid.blocks for group in block.groups for line in group}
-    published = [n for n, header in enumerate(grid.columns) if "[published]" in header]
-    assert all("†" in lines["recency"].cells[n].text for n in published)
+    paper_columns = [n for n, header in enumerate(grid.columns) if "[published]" in header]
+    assert all("†" in lines["recency"].cells[n].text for n in paper_columns)
     assert "†" not in lines["recency"].cells[0].text
-    assert all("†" not in lines["wrong-option"].cells[n].text for n in published)
+    assert all("†" not in lines["wrong-option"].cells[n].text for n in paper_columns)

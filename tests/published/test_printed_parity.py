@@ -71,17 +71,17 @@ def solved_from(first: int, source: str, model: str) -> Solution:
     correct: dict[tuple[str, str], int] = {}
     impossible: list[tuple[str, str, str]] = []
     for family in PAPER.accuracy[source].families:
-        printed = {technique: row[column] for technique, row in family.techniques.items()}
-        for technique, cell in printed.items():
+        column_cells = {technique: row[column] for technique, row in family.techniques.items()}
+        for technique, cell in column_cells.items():
             if not of(first, cell):
                 near = shown(counts(cell.split()[0])[0], first)
                 impossible.append((technique, cell, near))
-        chosen = list(families_of(first, family, column))
-        right = [c for c in chosen if shown(sum(c) / len(c), first) == family.average[column]]
+        combinations = list(families_of(first, family, column))
+        right = [c for c in combinations if shown(sum(c) / len(c), first) == family.average[column]]
         if not right:
-            near = shown(sum(chosen[0]) / len(chosen[0]), first)
+            near = shown(sum(combinations[0]) / len(combinations[0]), first)
             impossible.append((f"{family.family} (average)", family.average[column], near))
-        for technique, k in zip(printed, (right or chosen)[0], strict=True):
+        for technique, k in zip(column_cells, (right or combinations)[0], strict=True):
             correct[family.arm, technique] = k
     return Solution(first, correct, tuple(impossible))
 
@@ -104,7 +104,7 @@ def turns_of(solution: Solution, model: str) -> pl.DataFrame:
         for f in PAPER.accuracy["paper"].families
         for technique in f.techniques
     }
-    asked = {
+    right_counts = {
         ("followup", "baseline", "", ""): solution.first,
         ("single-turn", "baseline", "", ""): solution.first,
     } | {(arm, arm, t, family[arm, t]): k for (arm, t), k in solution.correct.items()}
@@ -123,7 +123,7 @@ def turns_of(solution: Solution, model: str) -> pl.DataFrame:
             pl.lit("parsed").alias("status"),
             (pl.col("question") < k).alias("correct"),
         )
-        for (protocol, arm, technique, name), k in asked.items()
+        for (protocol, arm, technique, name), k in right_counts.items()
     ]
     return pl.concat([pl.DataFrame(schema=SCHEMA), *frames], how="diagonal")
 
@@ -134,7 +134,7 @@ def turns_of(solution: Solution, model: str) -> pl.DataFrame:
 @pytest.mark.parametrize(("source", "model"), COLUMNS)
 def test_accuracy_prints_the_column_of_the_paper_digit_by_digit(source: str, model: str) -> None:
     table, column = PAPER.accuracy[source], PAPER.models.index(model)
-    measured = {
+    our_cells = {
         (row["protocol"], row["technique"], row["family"]): (
             f"{100 * row['accuracy']:.1f} ({100 * row['relative_change']:+.1f}%)"
         )
@@ -143,20 +143,22 @@ def test_accuracy_prints_the_column_of_the_paper_digit_by_digit(source: str, mod
     disagreeing = []
     for family in table.families:
         for technique, row in {**family.techniques, "": family.average}.items():
-            ours = measured[family.arm, technique, family.family]
+            ours = our_cells[family.arm, technique, family.family]
             if ours != row[column]:
                 name = technique or f"{family.family} (average)"
                 disagreeing.append((table.place, name, model, row[column], ours))
-    assert measured["followup", "", ""].split()[0] == str(table.baseline[column])
-    known = [cell for cell in NOT_OF_WHOLE_COUNTS if cell[0] == table.place and cell[2] == model]
-    assert disagreeing == known
+    assert our_cells["followup", "", ""].split()[0] == str(table.baseline[column])
+    exceptions = [
+        cell for cell in NOT_OF_WHOLE_COUNTS if cell[0] == table.place and cell[2] == model
+    ]
+    assert disagreeing == exceptions
 
 
 def test_cells_that_no_counts_of_the_questions_give() -> None:
     assert [
-        (PAPER.accuracy[source].place, row, model, printed, near)
+        (PAPER.accuracy[source].place, row, model, cell, near)
         for source, model in COLUMNS
-        for row, printed, near in solved(source, model).impossible
+        for row, cell, near in solved(source, model).impossible
     ] == NOT_OF_WHOLE_COUNTS
 
 
@@ -175,8 +177,8 @@ def test_the_counts_of_first_answers_are_the_only_ones() -> None:
     }
     for source, model in COLUMNS:
         baseline = PAPER.accuracy[source].baseline[PAPER.models.index(model)]
-        for other in set(counts(str(baseline))) - {solved(source, model).first}:
-            assert len(solved_from(other, source, model).impossible) > 8
+        for count in set(counts(str(baseline))) - {solved(source, model).first}:
+            assert len(solved_from(count, source, model).impossible) > 8
 
 
 def cells() -> Iterator[tuple[str, str, float, float, float]]:
@@ -226,9 +228,9 @@ def test_table_3_read_as_relative_to_the_overall_baseline(medqa: str) -> None:
     weight = 679 / N
     missing = []
     for model, family in STEPS:
-        one, two = steps_of(model, family)
+        first, second = steps_of(model, family)
         # parts of one whole: weighted by questions, the steps' changes add up to the overall one
-        together = weight * one + (1 - weight) * two
+        together = weight * first + (1 - weight) * second
         gap = min(abs(change - together) for change in changes_of(model, family)) - 0.05
         if gap > 0:
             missing.append((model, family, round(gap, 2)))
@@ -255,9 +257,9 @@ def steps_of(model: str, family: str) -> list[float]:
 
 def weights_of(model: str, family: str) -> tuple[float, float]:
     """Least and greatest weight of the first step that makes up the change of Table 2."""
-    one, two = steps_of(model, family)
+    first, second = steps_of(model, family)
     weights = [
-        (change + half - two) / (one - two)
+        (change + half - second) / (first - second)
         for change in changes_of(model, family)
         for half in (-0.05, 0.05)
     ]
@@ -271,7 +273,7 @@ def changes_of(model: str, name: str) -> list[float]:
         f for f in PAPER.accuracy["paper"].families if f.family == name and f.arm == "followup"
     )
     return [
-        100 * (sum(chosen) / len(chosen) - first) / first
-        for chosen in families_of(first, family, column)
-        if shown(sum(chosen) / len(chosen), first) == family.average[column]
+        100 * (sum(combination) / len(combination) - first) / first
+        for combination in families_of(first, family, column)
+        if shown(sum(combination) / len(combination), first) == family.average[column]
     ]

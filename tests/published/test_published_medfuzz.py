@@ -29,19 +29,19 @@ def test_the_figures_are_those_of_the_text(text: str) -> None:
 
 
 def test_the_p_values_are_those_of_the_text_in_its_order(text: str) -> None:
-    (said,) = re.findall(r"The case study in 3\.1 .*? and \.63\.", text)
-    printed = re.findall(r"<1/30|(?<![\d\w.])\.\d+", said)
-    assert tuple(printed) == PAPER.p_values
+    (sentence,) = re.findall(r"The case study in 3\.1 .*? and \.63\.", text)
+    p_values = re.findall(r"<1/30|(?<![\d\w.])\.\d+", sentence)
+    assert tuple(p_values) == PAPER.p_values
     # four cases, five p-values
     assert "these four cases to acquire p-values" in text
     assert len(PAPER.p_values) == 5
 
 
 def test_each_p_value_is_a_share_of_the_controls_cut_to_its_digits() -> None:
-    for printed in PAPER.p_values[1:]:
-        places = Decimal(1).scaleb(-len(printed.lstrip(".")))
+    for p_value in PAPER.p_values[1:]:
+        places = Decimal(1).scaleb(-len(p_value.lstrip(".")))
         shares = [Decimal(b) / PAPER.controls for b in range(PAPER.controls + 1)]
-        assert Decimal(printed) in [share.quantize(places, ROUND_DOWN) for share in shares]
+        assert Decimal(p_value) in [share.quantize(places, ROUND_DOWN) for share in shares]
 
 
 def test_the_human_reference_is_a_share() -> None:

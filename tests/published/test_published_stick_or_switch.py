@@ -36,19 +36,19 @@ def test_every_cell_is_that_of_the_paper(text: str) -> None:
     start = [number for number, line in enumerate(lines) if line.startswith("| Model |")]
     assert len(start) == 3
     for table, first, end in zip(TABLES, start, [*start[1:], None], strict=True):
-        header, *printed = (
+        header, *paper_rows = (
             [cell.strip() for cell in line.strip("|").split("|") if cell.strip()]
             for line in lines[first:end]
         )
         assert header[1:] == list(PAPER.datasets)
         if table is not PAPER.flexibility:
-            assert printed.pop(0) == ["SS", "MT"] * 3
+            assert paper_rows.pop(0) == ["SS", "MT"] * 3
         ours = [
             [name, *(figure for cell in row.values() for figure in cell.printed)]
             for name, row in [*table.cells.items(), ("Average", table.average)]
         ]
-        assert printed == ours
-        assert sum(len(row) for row in printed) == 18 * 7
+        assert paper_rows == ours
+        assert sum(len(row) for row in paper_rows) == 18 * 7
 
 
 def test_the_tables_are_those_that_the_text_names(text: str) -> None:

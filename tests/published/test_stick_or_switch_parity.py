@@ -56,9 +56,9 @@ def around(figure: Decimal) -> Interval:
     return Fraction(figure) - HALF, Fraction(figure) + HALF
 
 
-def both(one: Interval, other: Interval) -> Interval:
+def overlap(left: Interval, right: Interval) -> Interval:
     """What is in both; the ends change places where nothing is."""
-    return max(one[0], other[0]), min(one[1], other[1])
+    return max(left[0], right[0]), min(left[1], right[1])
 
 
 def tightened(first: Interval, second: Interval, difference: Interval) -> tuple[Interval, ...]:
@@ -67,9 +67,9 @@ def tightened(first: Interval, second: Interval, difference: Interval) -> tuple[
     One pass is enough: each bound follows from at most two others.
     """
     return (
-        both(first, (second[0] - difference[1], second[1] - difference[0])),
-        both(second, (first[0] + difference[0], first[1] + difference[1])),
-        both(difference, (second[0] - first[1], second[1] - first[0])),
+        overlap(first, (second[0] - difference[1], second[1] - difference[0])),
+        overlap(second, (first[0] + difference[0], first[1] + difference[1])),
+        overlap(difference, (second[0] - first[1], second[1] - first[0])),
     )
 
 
@@ -80,19 +80,19 @@ def mean(intervals: list[Interval]) -> Interval:
 
 def impossible(table: ModelTable[Conviction] | ModelTable[Flexibility]) -> list[tuple[str, str]]:
     """Rows and datasets with no unrounded figures behind them; an average, none with its rows."""
-    found = []
+    misprints = []
     for dataset in PAPER.datasets:
         behind: list[tuple[Interval, ...]] = []
         for name, row in rows(table).items():
-            printed = [around(figure) for figure in row[dataset]]
+            intervals = [around(figure) for figure in row[dataset]]
             if name == "Average":
                 columns = [mean(list(column)) for column in zip(*behind, strict=True)]
-                printed = [both(*pair) for pair in zip(printed, columns, strict=True)]
-            first, second, difference = printed
+                intervals = [overlap(*pair) for pair in zip(intervals, columns, strict=True)]
+            first, second, difference = intervals
             behind.append(tightened(first, second, difference))
             if any(low > high for low, high in behind[-1]):
-                found.append((name, dataset))
-    return found
+                misprints.append((name, dataset))
+    return misprints
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.place)
@@ -115,9 +115,9 @@ def test_a_misprint_is_found(table: str, place: tuple[str, ...], shift: str, col
         row = row[key]
     name = list(row["JAMA CC"])[column]
     row["JAMA CC"][name] += Decimal(shift)
-    changed = StickOrSwitch.model_validate(data)
+    paper = StickOrSwitch.model_validate(data)
     row_name = "Average" if place == ("average",) else place[-1]
-    assert (row_name, "JAMA CC") in impossible(getattr(changed, table))
+    assert (row_name, "JAMA CC") in impossible(getattr(paper, table))
 
 
 def test_differences_that_the_printed_cells_give_with_another_last_digit() -> None:
@@ -140,9 +140,9 @@ def test_differences_that_the_printed_cells_give_with_another_last_digit() -> No
 def test_averages_that_the_printed_cells_give_with_another_last_digit() -> None:
     off = []
     for table in TABLES:
-        for dataset, printed in rows(table)["Average"].items():
+        for dataset, averages in rows(table)["Average"].items():
             columns = zip(*(figures(row[dataset]) for row in table.cells.values()), strict=True)
-            for average, column in zip(printed, columns, strict=True):
+            for average, column in zip(averages, columns, strict=True):
                 ours = sum(column) / Decimal(len(column))
                 if abs(ours - average) > Decimal("0.05"):
                     off.append((table.place, dataset, str(average), f"{ours:.3f}"))
@@ -195,10 +195,10 @@ def triples(model: str, dataset: str) -> set[tuple[int, int, int]]:
     n = COMMERCIAL_QUESTIONS if model in COMMERCIAL else QUESTIONS
     scale = QUESTIONS // n
     return {
-        (before * scale, held * scale, abstained * scale)
-        for before, held in pairs(PAPER.conviction.cells[model][dataset], n)
-        for same, abstained in pairs(PAPER.abstention.cells[model][dataset], n)
-        if same == before
+        (before * scale, conviction * scale, abstention * scale)
+        for before, conviction in pairs(PAPER.conviction.cells[model][dataset], n)
+        for single_shot, abstention in pairs(PAPER.abstention.cells[model][dataset], n)
+        if single_shot == before
     }
 
 
@@ -209,13 +209,13 @@ def test_whole_counts_print_as_every_cell_difference_and_average_at_once(dataset
         behind = triples(model, dataset)
         sums = {(a + x, b + y, c + z) for a, b, c in sums for x, y, z in behind}
     n = QUESTIONS * len(PAPER.models)
-    held, abstained = PAPER.conviction.average[dataset], PAPER.abstention.average[dataset]
+    conviction, abstention = PAPER.conviction.average[dataset], PAPER.abstention.average[dataset]
     assert any(
-        prints(a, n, held.single_shot)
-        and prints(b, n, held.multi_turn)
-        and prints(b - a, n, held.difference)
-        and prints(c, n, abstained.multi_turn)
-        and prints(c - a, n, abstained.difference)
+        prints(a, n, conviction.single_shot)
+        and prints(b, n, conviction.multi_turn)
+        and prints(b - a, n, conviction.difference)
+        and prints(c, n, abstention.multi_turn)
+        and prints(c - a, n, abstention.difference)
         for a, b, c in sums
     )
 
@@ -226,8 +226,8 @@ def test_whole_counts_print_as_every_cell_difference_and_average_at_once(dataset
 def test_single_shot_of_table_a2_is_the_accuracy_of_table_a1() -> None:
     ours = rows(PAPER.conviction)
     for name, row in rows(PAPER.abstention).items():
-        for dataset, printed in row.items():
-            assert printed[0] == ours[name][dataset][0]
+        for dataset, cells in row.items():
+            assert cells[0] == ours[name][dataset][0]
 
 
 def test_table_a2_prints_no_single_shot_abstention(text: str) -> None:
@@ -236,9 +236,9 @@ def test_table_a2_prints_no_single_shot_abstention(text: str) -> None:
     assert "like Gemma 3 27B, Llama 3 70B, and Qwen 2.5 72B" in text
     # section 6.2 takes the figures of Table A.2 for such rates
     assert "Despite single-shot abstention rates of 60-70%" in text
-    named = ("Gemma-3 (27B)", "Llama-3.1 (70B)", "Qwen-2.5 (72B)")
-    printed = [cell.single_shot for m in named for cell in PAPER.abstention.cells[m].values()]
-    assert (min(printed), max(printed)) == (Decimal("58.7"), Decimal("73.8"))
+    models = ("Gemma-3 (27B)", "Llama-3.1 (70B)", "Qwen-2.5 (72B)")
+    shares = [cell.single_shot for m in models for cell in PAPER.abstention.cells[m].values()]
+    assert (min(shares), max(shares)) == (Decimal("58.7"), Decimal("73.8"))
 
 
 def test_one_model_has_two_names(text: str) -> None:
@@ -250,9 +250,9 @@ def survivors_beyond_turn_2() -> Iterator[tuple[str, str, Decimal, Decimal]]:
     """Abstentions held to the end that are more than all that refuse an incorrect suggestion."""
     for model, row in PAPER.abstention.cells.items():
         for dataset, cell in row.items():
-            refused = 100 - PAPER.flexibility.cells[model][dataset].incorrect
-            if cell.multi_turn > refused + Decimal("0.1"):
-                yield model, dataset, cell.multi_turn, refused
+            refusals = 100 - PAPER.flexibility.cells[model][dataset].incorrect
+            if cell.multi_turn > refusals + Decimal("0.1"):
+                yield model, dataset, cell.multi_turn, refusals
 
 
 def test_more_abstentions_held_to_the_end_than_at_turn_2() -> None:

@@ -306,8 +306,8 @@ NET_SECTION = Section(
 
 _CONTROL = (
     "Path of the control, such as `resample` or `restate`. It is `epochs` where the first answers "
-    "of the other epochs are the control, and in a row over several paths `inert`, `restate` or "
-    "both where these have controls of several paths."
+    "of the other epochs are the control. A row with several controls names their kinds, such as "
+    "`epochs, resample` or `inert, restate`."
 )
 
 ATTRIBUTABLE = Table(

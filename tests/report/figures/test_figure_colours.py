@@ -12,7 +12,7 @@ from holdfast.results.charts.theme import COLOURS, LESS, MANY, MORE, SHAPES
 Floats = NDArray[np.float64]
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB
-SIMULATED = {
+VISIONS = {
     "none": np.eye(3),
     "protanopia": np.array(
         [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
@@ -47,8 +47,8 @@ def lab(rgb: Floats) -> Floats:
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
-def distance(one: str, other: str, seen: str) -> float:
-    a, b = (lab(SIMULATED[seen] @ linear(colour)) for colour in (one, other))
+def distance(first: str, second: str, vision: str) -> float:
+    a, b = (lab(VISIONS[vision] @ linear(colour)) for colour in (first, second))
     return float(np.linalg.norm(a - b))
 
 
@@ -59,15 +59,15 @@ def test_the_distance_is_that_of_the_definition() -> None:
     assert distance(red, green, "deuteranopia") < 0.5 * distance(red, green, "none")
 
 
-@pytest.mark.parametrize("seen", SIMULATED)
+@pytest.mark.parametrize("vision", VISIONS)
 @pytest.mark.parametrize(
     "palette", [COLOURS, tuple(KINDS.values()), (LESS, MORE)], ids=["models", "flows", "heat"]
 )
-def test_colours_of_a_palette_stay_apart(palette: tuple[str, ...], seen: str) -> None:
+def test_colours_of_a_palette_stay_apart(palette: tuple[str, ...], vision: str) -> None:
     near = {
-        pair: round(distance(*pair, seen), 1)
+        pair: round(distance(*pair, vision), 1)
         for pair in combinations(palette, 2)
-        if distance(*pair, seen) < APART
+        if distance(*pair, vision) < APART
     }
     assert not near
 

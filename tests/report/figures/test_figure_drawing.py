@@ -35,8 +35,8 @@ def study(model: str = "vllm/Qwen2.5-7B-Instruct", dataset: str = "d1") -> list[
     paths = ["", "push", "shove", "mislead", "push>shove", "push>shove>mislead", "mislead@1",
              "mislead@20"]  # fmt: skip
     rows = [
-        put(f"q{n}", "ABC"[(n * (3 + place) // 7) % 3], path, suggested="B")
-        for put, among in ((turn, paths), (alone, ["", "push", "shove"]))
+        make_row(f"q{n}", "ABC"[(n * (3 + place) // 7) % 3], path, suggested="B")
+        for make_row, among in ((turn, paths), (alone, ["", "push", "shove"]))
         for place, path in enumerate(among)
         for n in range(12)
     ]
@@ -81,7 +81,7 @@ def spec_of(name: str, rows: pl.DataFrame) -> dict[str, Any]:
 
 
 def values(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    return [one for part in spec["datasets"].values() for one in part]
+    return [datum for part in spec["datasets"].values() for datum in part]
 
 
 def heading(spec: dict[str, Any]) -> str:
@@ -113,8 +113,8 @@ def test_every_figure_comes_in_every_format(name: str) -> None:
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_same_rows_give_the_same_bytes(name: str) -> None:
     rows = frame(name, study(), study("simulated/steadfast"))
-    every = [format for format in FIGURE_FORMATS if format != "pdf"]
-    for format in every if name == "tax" else ("svg", "vega"):
+    formats = [format for format in FIGURE_FORMATS if format != "pdf"]
+    for format in formats if name == "tax" else ("svg", "vega"):
         assert draw(rows, name, format) == draw(rows.clone(), name, format)
 
 
@@ -144,10 +144,10 @@ def test_a_specification_is_one_of_vega_lite(name: str) -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_title_says_what_is_counted_and_over_how_many(name: str) -> None:
-    said = heading(spec_of(name, frame(name)))
-    assert "n = " in said or "n and 95% intervals: tables" in said
-    assert "95%" in said or "no interval" in said.lower()
-    assert "SIMULATED" not in said
+    title = heading(spec_of(name, frame(name)))
+    assert "n = " in title or "n and 95% intervals: tables" in title
+    assert "95%" in title or "no interval" in title.lower()
+    assert "SIMULATED" not in title
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -172,8 +172,8 @@ def test_texts_are_never_interpreted(name: str) -> None:
     spec = spec_of(name, rows)
     ours = {"study", "ink", "x", "y", "low", "high", "x_low", "x_high", "piece", "lone", "place",
             "to", "text", "series", "column", "row", "share", "size", "kind", "end",
-            "side", "few"}  # fmt: skip
-    assert {key for one in values(spec) for key in one} <= ours
+            "side", "few", "start", "middle"}  # fmt: skip
+    assert {key for datum in values(spec) for key in datum} <= ours
     for node in nodes({k: v for k, v in spec.items() if k != "datasets"}):
         assert not node.keys() & {"expr", "signal", "transform", "href", "url"}
         assert node.get("labelExpr") in (None, WRAPPED)  # ours, with nothing of the rows in it
@@ -193,8 +193,8 @@ def test_in_a_page_a_figure_has_a_name_and_no_background(name: str) -> None:
     assert root.getAttribute("role") == "img"
     spec = spec_of(name, rows)
     assert root.getAttribute("aria-label").startswith(spec["title"]["text"])
-    for said in spec["title"]["subtitle"]:
-        assert said in root.getAttribute("aria-label")
+    for line in spec["title"]["subtitle"]:
+        assert line in root.getAttribute("aria-label")
     if name != "scale":
         assert "<b>&\"'gpt" in root.getAttribute("aria-label")
     assert not [part for part in root.childNodes if part.nodeName == "rect"]
@@ -228,7 +228,7 @@ def test_colours_of_text_and_lines_are_those_of_the_theme(name: str) -> None:
 def test_long_names_stay_apart() -> None:
     longer = [f"provider/{'very-' * 20}{end}/{'long-' * 20}model" for end in ("one", "two")]
     spec = spec_of("survival", frame("survival", *map(study, longer)))
-    names = {one["study"] for one in values(spec) if "study" in one}
+    names = {datum["study"] for datum in values(spec) if "study" in datum}
     assert len(names) == 2
     assert max(map(len, names)) < 60
 
@@ -258,21 +258,21 @@ def test_rows_without_a_figure_are_an_error_not_a_point(name: str, hole: float |
     + [(name, "stick-or-switch") for name in ("tax", "flexibility", "scale")],
 )
 def test_published_figures_are_lighter_and_have_no_intervals(name: str, source: str) -> None:
-    measured = frame(name, study(dataset="medqa"))
-    both, _ = compared_with_published(measured, name, source)
-    spec = spec_of(name, both)
-    marks = [one for one in values(spec) if "ink" in one]
-    lighter = [one for one in marks if one["ink"] < 1]
+    our_rows = frame(name, study(dataset="medqa"))
+    rows, _ = compared_with_published(our_rows, name, source)
+    spec = spec_of(name, rows)
+    marks = [mark for mark in values(spec) if "ink" in mark]
+    lighter = [mark for mark in marks if mark["ink"] < 1]
     assert lighter
-    assert not any("low" in one or "x_low" in one for one in lighter)
-    assert len([one for one in marks if one["ink"] == 1]) >= 1
+    assert not any("low" in mark or "x_low" in mark for mark in lighter)
+    assert len([mark for mark in marks if mark["ink"] == 1]) >= 1
     assert "[published], drawn " in heading(spec)
     assert "et al. 20" in heading(spec)
     # the paper's MedQA stands in the panel of ours, and ours is not renamed for it
-    drawn = json.dumps(spec)
+    text = json.dumps(spec)
     if name in ("accuracy", "tax", "flexibility", "scale"):
-        assert "medqa" in drawn
-    assert "MedQA" not in drawn.replace("BiasMedQA", "")
+        assert "medqa" in text
+    assert "MedQA" not in text.replace("BiasMedQA", "")
 
 
 def test_one_who_has_no_figure_says_who_has() -> None:

@@ -30,7 +30,7 @@ def test_names_that_a_browser_has_for_itself_are_set_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("numbers", "expected"),
+    ("numbers", "sentence"),
     [
         ([], ""),
         ([None], ""),
@@ -38,12 +38,12 @@ def test_names_that_a_browser_has_for_itself_are_set_apart() -> None:
         ([1273, 12], "n = 12 to 1,273 questions, by mark."),
     ],
 )
-def test_counts(numbers: list[int | None], expected: str) -> None:
-    assert counts(numbers, "questions") == expected
+def test_counts(numbers: list[int | None], sentence: str) -> None:
+    assert counts(numbers, "questions") == sentence
 
 
 @pytest.mark.parametrize(
-    ("numbers", "expected"),
+    ("numbers", "axis"),
     [
         ([], (0.0, 0.1)),
         ([0.32, None], (0.0, 0.4)),
@@ -53,48 +53,48 @@ def test_counts(numbers: list[int | None], expected: str) -> None:
     ],
 )
 def test_an_axis_holds_its_numbers_and_nought(
-    numbers: list[float | None], expected: tuple[float, float]
+    numbers: list[float | None], axis: tuple[float, float]
 ) -> None:
-    assert around(numbers) == pytest.approx(expected)
+    assert around(numbers) == pytest.approx(axis)
 
 
 def test_a_published_data_set_stands_with_the_measured_one() -> None:
-    shown = panels(
+    figure = panels(
         frame(
             ("m", "medqa", "r", 0.5),
             ("P [published]", "MedQA", "paper", 0.4),
             ("P [published]", "JAMA CC", "paper", 0.3),
         )
     )
-    assert {name: [row["study"] for row in rows] for name, rows in shown.rows.items()} == {
+    assert {name: [row["study"] for row in rows] for name, rows in figure.rows.items()} == {
         "medqa": ["m", "P [published]"],
         "JAMA CC": ["P [published]"],
     }
-    assert shown.names == ("m", "P [published]")
-    assert shown.notes == ("[published], drawn lighter, as crosses: as printed in paper.",)
-    assert not shown.simulated
+    assert figure.names == ("m", "P [published]")
+    assert figure.notes == ("[published], drawn lighter, as crosses: as printed in paper.",)
+    assert not figure.simulated
 
 
 def test_measured_data_sets_are_told_apart_by_their_capitals() -> None:
-    shown = panels(frame(("m", "a", "r", 0.5), ("m", "A", "r2", 0.4)))
-    assert list(shown.rows) == ["a", "A"]
+    figure = panels(frame(("m", "a", "r", 0.5), ("m", "A", "r2", 0.4)))
+    assert list(figure.rows) == ["a", "A"]
 
 
 def test_what_is_not_finite_is_none() -> None:
-    shown = panels(frame(("m", "d", "r", float("nan")), ("n", "d", "r", float("inf"))))
-    assert [row["share"] for row in shown.every()] == [None, None]
+    figure = panels(frame(("m", "d", "r", float("nan")), ("n", "d", "r", float("inf"))))
+    assert [row["share"] for row in figure.every()] == [None, None]
 
 
 def test_all_simulated_models_are_not_listed() -> None:
-    shown = panels(frame(("simulated/a", "d", "r", 1.0), ("simulated/b", "d", "r", 1.0)))
-    assert shown.notes == ()  # the title says it
-    assert shown.simulated
+    figure = panels(frame(("simulated/a", "d", "r", 1.0), ("simulated/b", "d", "r", 1.0)))
+    assert figure.notes == ()  # the title says it
+    assert figure.simulated
 
 
 def test_names_that_are_short_alike_stay_apart() -> None:
-    same = ["x" * 50 + middle + "y" * 50 for middle in ("1", "2", "3")]
-    shown = panels(frame(*((name, "d", "r", 1.0) for name in same)))
-    assert len(set(shown.names)) == 3
+    names = ["x" * 50 + middle + "y" * 50 for middle in ("1", "2", "3")]
+    figure = panels(frame(*((name, "d", "r", 1.0) for name in names)))
+    assert len(set(figure.names)) == 3
 
 
 def test_nothing_to_draw_is_an_error() -> None:

@@ -16,23 +16,23 @@ from holdfast.results.charts.theme import AMONG, COLOURS, MANY, MOST, SHAPES, sl
 from holdfast.results.phrases import words_of
 
 
-def models(name: str, many: int) -> pl.DataFrame:
+def models(name: str, count: int) -> pl.DataFrame:
     """The rows of one model for as many."""
     rows = plain(name)
     if name == "scale":
         rows = rows.with_columns(parameters=pl.lit(7.0))
     return pl.concat(
-        rows.with_columns(model=pl.lit(f"m{n}"), run=pl.lit(f"r{n}")) for n in range(many)
+        rows.with_columns(model=pl.lit(f"m{n}"), run=pl.lit(f"r{n}")) for n in range(count)
     )
 
 
-def paths(name: str, many: int) -> pl.DataFrame:
+def paths(name: str, count: int) -> pl.DataFrame:
     """The first challenge's rows for as many paths."""
     rows = plain(name)
     arm = "followup" if "arm" in rows.columns else None
     rows = rows.filter(pl.col("path") == "push", *([pl.col("arm") == arm] if arm else []))
     return pl.concat(
-        rows.with_columns(path=pl.lit(f"p{n}"), technique=pl.lit(f"p{n}")) for n in range(many)
+        rows.with_columns(path=pl.lit(f"p{n}"), technique=pl.lit(f"p{n}")) for n in range(count)
     )
 
 
@@ -44,13 +44,15 @@ def size(name: str, rows: pl.DataFrame) -> tuple[float, float]:
 
 def domains(spec: dict[str, Any], channel: str) -> list[list[str]]:
     """Of a channel of names in every layer that has one."""
-    found = [node["encoding"].get(channel, {}) for node in nodes(spec) if "encoding" in node]
-    return [one["scale"]["domain"] for one in found if one.get("type") == "nominal"]
+    encodings = [node["encoding"].get(channel, {}) for node in nodes(spec) if "encoding" in node]
+    return [
+        encoding["scale"]["domain"] for encoding in encodings if encoding.get("type") == "nominal"
+    ]
 
 
 def legends(spec: dict[str, Any]) -> bool:
     hues = [node["encoding"].get("color", {}) for node in nodes(spec) if "encoding" in node]
-    return any(one.get("legend", {}) is not None for one in hues if "field" in one)
+    return any(hue.get("legend", {}) is not None for hue in hues if "field" in hue)
 
 
 @pytest.mark.parametrize("name", ["accuracy", "flips by outcome", "cues"])
@@ -60,20 +62,20 @@ def test_two_hundred_paths_stand_in_parts_of_a_screen_and_a_half(name: str) -> N
     assert len(parts) > 1
     for number, spec in enumerate(parts, 1):
         assert f"Part {number} of {len(parts)}." in heading(spec)
-    drawn = json.dumps([spec["datasets"] for spec in parts])
-    assert all(f'"p{n}"' in drawn for n in range(200))
+    data = json.dumps([spec["datasets"] for spec in parts])
+    assert all(f'"p{n}"' in data for n in range(200))
     with pytest.raises(InputError, match=f"the figure has {len(parts)} parts"):
         draw(rows, name, "vega", len(parts) + 1)
     assert "Part" not in heading(spec_of(name, paths(name, 3)))
 
 
-@pytest.mark.parametrize("many", [1, 2, 6, 23])
+@pytest.mark.parametrize("count", [1, 2, 6, 23])
 @pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.rest_slow
 def test_no_part_of_a_figure_is_wider_than_a_page_or_higher_than_a_screen_and_a_half(
-    name: str, many: int
+    name: str, count: int
 ) -> None:
-    parts = figure_parts(models(name, many), name)
+    parts = figure_parts(models(name, count), name)
     for part in (parts[0], *parts[1:][-1:]):
         svg = minidom.parseString(str(exported(part, "svg"))).documentElement
         assert svg is not None
@@ -105,37 +107,37 @@ def test_above_six_models_each_has_a_line_of_its_own() -> None:
 def test_more_models_than_can_be_told_apart_are_cut(name: str) -> None:
     rows = models(name, MOST + 4)
     parts = [part.to_dict() for part in figure_parts(rows, name)]
-    said = " ".join(heading(parts[0]).split())
-    assert f"No room for 4 of {MOST + 4} models" in said
+    title = " ".join(heading(parts[0]).split())
+    assert f"No room for 4 of {MOST + 4} models" in title
     if name == "flexibility":  # all in one place
-        assert "Where m0 is, too: m1, m2, m3, m4, m5, m6, m7, m8 and 47 more." in said
-    drawn = json.dumps([part["datasets"] for part in parts])
-    assert f'"m{MOST - 1}"' in drawn
-    assert f'"m{MOST}"' not in drawn
+        assert "Where m0 is, too: m1, m2, m3, m4, m5, m6, m7, m8 and 47 more." in title
+    data = json.dumps([part["datasets"] for part in parts])
+    assert f'"m{MOST - 1}"' in data
+    assert f'"m{MOST}"' not in data
 
 
 def test_a_model_has_its_colour_and_shape_from_its_name() -> None:
     names = [f"provider/model-{n}" for n in range(MOST)]
     assert slots(names[:5]) == slots(names[4::-1])[::-1]
     assert slots(names[:1]) == slots([names[0], "z"])[:1]
-    printed = [f"Model {n} [published]" for n in range(12)]
-    assert slots([*printed, *names[:5]])[-5:] == slots(names[:5])
+    paper_models = [f"Model {n} [published]" for n in range(12)]
+    assert slots([*paper_models, *names[:5]])[-5:] == slots(names[:5])
     pairs = {(COLOURS[n % len(COLOURS)], SHAPES[n % len(SHAPES)]) for n in slots(names)}
     assert len(pairs) == MOST
-    few = slots(names[:MANY])
-    assert len({n % len(COLOURS) for n in few}) == MANY
+    first_slots = slots(names[:MANY])
+    assert len({n % len(COLOURS) for n in first_slots}) == MANY
 
 
 def test_a_model_is_the_same_colour_in_every_figure() -> None:
-    def colour(name: str, many: int) -> str:
+    def colour(name: str, count: int) -> str:
         """Of the first model."""
         hues = [
             node["encoding"]["color"]["scale"]
-            for node in nodes(spec_of(name, models(name, many)))
+            for node in nodes(spec_of(name, models(name, count)))
             if node.get("encoding", {}).get("color", {}).get("field") == "study"
         ]
-        (found,) = {scale["range"][scale["domain"].index("m0")] for scale in hues}
-        return str(found)
+        (hue,) = {scale["range"][scale["domain"].index("m0")] for scale in hues}
+        return str(hue)
 
     assert len({colour(name, 2) for name in ("accuracy", "survival", "flexibility")}) == 1
 
@@ -146,57 +148,57 @@ def test_a_colour_is_that_of_the_report_where_a_figure_lacks_a_model() -> None:
     for n in range(60):
         alike.setdefault(slots([f"m{n}"])[0], []).append(f"m{n}")
     first, second = sorted(next(names for names in alike.values() if len(names) > 1)[:2])
-    both = slots([first, second])
-    assert slots([second]) != both[1:]
-    kept = AMONG.set((f"provider/{first}", f"provider/{second}"))
+    pair = slots([first, second])
+    assert slots([second]) != pair[1:]
+    token = AMONG.set((f"provider/{first}", f"provider/{second}"))
     try:
-        assert slots([second]) == both[1:]
+        assert slots([second]) == pair[1:]
     finally:
-        AMONG.reset(kept)
+        AMONG.reset(token)
 
 
-@pytest.mark.parametrize("many", [1, 2])
+@pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.rest_slow
-def test_a_figure_fits_a_column_of_print_and_a_phone(name: str, many: int) -> None:
-    rows = models(name, many)
+def test_a_figure_fits_a_column_of_print_and_a_phone(name: str, count: int) -> None:
+    rows = models(name, count)
     column = Paper("3.3in")
     for part in range(1, len(figure_parts(rows, name, column.room)) + 1):
         svg = str(draw(rows, name, "svg", part, column))
         assert min(map(float, re.findall(r'font-size="([\d.]+)', svg))) == 8
-    for drawn in page_svgs(rows, name, 99, phone=True):
-        width = re.search(r'<svg[^>]* width="([\d.]+)"', drawn)
+    for markup in page_svgs(rows, name, 99, phone=True):
+        width = re.search(r'<svg[^>]* width="([\d.]+)"', markup)
         assert width is not None
         assert float(width[1]) <= 360
 
 
 def test_dots_of_many_models_are_named_where_there_is_room() -> None:
-    many = MANY + 3
-    rows = models("flexibility", many)
-    rates = [0.1 + 0.1 * (n % (many - 1)) for n in range(many)]  # the last falls on the first
+    count = MANY + 3
+    rows = models("flexibility", count)
+    rates = [0.1 + 0.1 * (n % (count - 1)) for n in range(count)]  # the last falls on the first
     apart = rows.with_columns(correct_rate=pl.Series(rates), incorrect_rate=pl.Series(rates))
     spec = spec_of("flexibility", apart)
     assert not legends(spec)
     texts = {
-        one["text"]
+        datum["text"]
         for node in nodes(spec)
         if isinstance(node.get("mark"), dict) and node["mark"]["type"] == "text"
-        for one in spec["datasets"][node["data"]["name"]]
-        if "text" in one
+        for datum in spec["datasets"][node["data"]["name"]]
+        if "text" in datum
     }
-    named = {f"m{n}" for n in range(many)} & texts
-    numbered = {f"m{n}" for n in range(many) if f"{n + 1}: m{n}." in heading(spec)}
+    by_name = {f"m{n}" for n in range(count)} & texts
+    by_number = {f"m{n}" for n in range(count) if f"{n + 1}: m{n}." in heading(spec)}
     assert "Where m0 is, too: m8." in heading(spec)
-    assert named | numbered == {f"m{n}" for n in range(many - 1)}
-    assert not named & numbered
-    assert len(named) >= many - 2
-    assert all(str(int(name[1:]) + 1) in texts for name in numbered)
+    assert by_name | by_number == {f"m{n}" for n in range(count - 1)}
+    assert not by_name & by_number
+    assert len(by_name) >= count - 2
+    assert all(str(int(name[1:]) + 1) in texts for name in by_number)
 
 
 def test_above_six_models_each_has_a_plane_of_its_own_where_it_has_several_dots() -> None:
     rows = models("chains", MANY + 3)
-    some = pl.concat([rows, rows.with_columns(path=pl.lit("a>b"), drop=pl.col("drop") / 2)])
-    spec = spec_of("chains", some)
+    chains = pl.concat([rows, rows.with_columns(path=pl.lit("a>b"), drop=pl.col("drop") / 2)])
+    spec = spec_of("chains", chains)
     titles = [node["title"] for node in nodes(spec["vconcat"]) if "layer" in node]
     assert titles == [[f"m{n}"] for n in range(MANY + 3)]
     scales = [node["encoding"]["color"] for node in nodes(spec)
@@ -204,28 +206,29 @@ def test_above_six_models_each_has_a_plane_of_its_own_where_it_has_several_dots(
     assert scales
     assert all(scale["legend"] is None for scale in scales)
     assert len({json.dumps(domain) for domain in planes(spec)}) == 1
-    together = spec_of("chains", some.filter(pl.col("model").is_in(["m0", "m1"])))
+    together = spec_of("chains", chains.filter(pl.col("model").is_in(["m0", "m1"])))
     assert legends(together)
 
 
 def planes(spec: dict[str, Any]) -> list[list[float]]:
     """The ends of every axis of numbers across."""
     across = [node["encoding"].get("x", {}) for node in nodes(spec) if "encoding" in node]
-    return [one["scale"]["domain"] for one in across if one.get("type") == "quantitative"]
+    return [axis["scale"]["domain"] for axis in across if axis.get("type") == "quantitative"]
 
 
 def test_techniques_are_words_and_none_stands_for_another() -> None:
     rows = plain("accuracy")
-    named = {"push": "double-check", "shove": "rag-style"}
-    rows = rows.with_columns(pl.col("path", "technique").replace(named))
-    drawn = json.dumps(spec_of("accuracy", rows))
-    assert '"double check"' in drawn
-    assert "double-check" not in drawn
+    techniques = {"push": "double-check", "shove": "rag-style"}
+    rows = rows.with_columns(pl.col("path", "technique").replace(techniques))
+    spec = json.dumps(spec_of("accuracy", rows))
+    assert '"double check"' in spec
+    assert "double-check" not in spec
     alike = rows.with_columns(pl.col("path", "technique").replace("double-check", "double check"))
-    both = json.dumps(spec_of("accuracy", pl.concat([rows, alike])))
-    assert '"double-check"' in both
-    assert '"double check"' in both
-    assert [words_of(one) for one in ("rag-style", "fuzz@3", "GPT-4 judge", "drag-style")] == [
+    joint_spec = json.dumps(spec_of("accuracy", pl.concat([rows, alike])))
+    assert '"double-check"' in joint_spec
+    assert '"double check"' in joint_spec
+    wordings = ("rag-style", "fuzz@3", "GPT-4 judge", "drag-style")
+    assert [words_of(wording) for wording in wordings] == [
         "RAG style", "fuzz@3", "GPT-4 judge", "drag style",
     ]  # fmt: skip
 
@@ -234,6 +237,6 @@ def test_an_interval_below_zero_stays_within_the_axis() -> None:
     rows = plain("attacks by control").with_columns(net=pl.lit(0.02), net_low=pl.lit(-0.27))
     up = [node["encoding"].get("y", {}) for node in nodes(spec_of("attacks by control", rows))
           if "encoding" in node]  # fmt: skip
-    ends = [one["scale"]["domain"] for one in up if one.get("type") == "quantitative"]
+    ends = [axis["scale"]["domain"] for axis in up if axis.get("type") == "quantitative"]
     assert ends
     assert all(low <= -0.27 for low, _ in ends)

@@ -44,29 +44,29 @@ def marks(name: str, rows: pl.DataFrame, *more: str) -> list[dict[str, Any]]:
         rows: of the table.
         more: kinds of marks beside those that show figures.
     """
-    found: list[dict[str, Any]] = []
+    values: list[dict[str, Any]] = []
     for part in range(1, len(figure_parts(rows, name)) + 1):
         spec = json.loads(draw(rows, name, "vega", part=part))
-        layers(spec, spec["datasets"], found, {"point", "rect", "line", "rule", "area", *more})
-    return found
+        layers(spec, spec["datasets"], values, {"point", "rect", "line", "rule", "area", *more})
+    return values
 
 
-def layers(node: Any, data: dict[str, Any], found: list[dict[str, Any]], kinds: set[str]) -> None:
+def layers(node: Any, data: dict[str, Any], values: list[dict[str, Any]], kinds: set[str]) -> None:
     if isinstance(node, list):
         for part in node:
-            layers(part, data, found, kinds)
+            layers(part, data, values, kinds)
     elif isinstance(node, dict):
         mark = node.get("mark")
         if isinstance(mark, dict) and mark["type"] in kinds:
-            own = data[node["data"]["name"]]
-            found += [one | {"mark": mark["type"]} for one in own]
+            layer_values = data[node["data"]["name"]]
+            values += [datum | {"mark": mark["type"]} for datum in layer_values]
         for key, part in node.items():
             if key != "datasets":
-                layers(part, data, found, kinds)
+                layers(part, data, values, kinds)
 
 
 def points(name: str, rows: pl.DataFrame, mark: str = "point") -> list[dict[str, Any]]:
-    return [one for one in marks(name, rows) if one["mark"] == mark]
+    return [point for point in marks(name, rows) if point["mark"] == mark]
 
 
 def titles(name: str, rows: pl.DataFrame) -> str:
@@ -74,41 +74,41 @@ def titles(name: str, rows: pl.DataFrame) -> str:
 
 
 def test_survival_and_hazard_by_turn() -> None:
-    drawn = points("survival", TABLES["survival"](table(study())))
-    found = [(one["x"], one["y"]) for one in drawn]
+    dots = points("survival", TABLES["survival"](table(study())))
+    coordinates = [(dot["x"], dot["y"]) for dot in dots]
     survival = [(1, 1.0), (2, 0.5), (3, 0.5)]
     hazard = [(1, 0.0), (2, 0.5), (3, 0.0)]
-    assert found == [*survival, *survival, *hazard, *hazard]
-    assert drawn[1]["low"] == pytest.approx(0.0945, abs=1e-4)
-    assert drawn[1]["high"] == pytest.approx(0.9055, abs=1e-4)
+    assert coordinates == [*survival, *survival, *hazard, *hazard]
+    assert dots[1]["low"] == pytest.approx(0.0945, abs=1e-4)
+    assert dots[1]["high"] == pytest.approx(0.9055, abs=1e-4)
 
 
 def test_a_turn_without_a_figure_breaks_the_line() -> None:
     rows = TABLES["survival"](table(study())).filter(pl.col("arm") == "positive")
-    broken = rows.with_columns(
+    with_gap = rows.with_columns(
         pl.when(pl.col("turn") != 2).then("survival").alias("survival"),
     )
-    first, last = points("survival", broken, "line")
+    first, last = points("survival", with_gap, "line")
     assert (first["x"], last["x"]) == (1, 3)
     assert first["piece"] != last["piece"]
     assert first["lone"]
     assert last["lone"]
-    assert len({one["piece"] for one in points("survival", rows, "line")}) == 1
+    assert len({line["piece"] for line in points("survival", rows, "line")}) == 1
 
 
 def test_tax_has_both_ends_and_the_difference_in_points() -> None:
     rows = TABLES["tax"](table(study()))
-    drawn = points("tax", rows)
-    by_figure = [(one.get("series", "tax"), one["y"]) for one in drawn]
+    dots = points("tax", rows)
+    by_figure = [(dot.get("series", "tax"), dot["y"]) for dot in dots]
     assert by_figure[:4] == [
         ("baseline: all at once, or the control", 1.0),
         ("isolated, the binary choice of turn 1", 1.0),
         ("end to end, all turns", 0.5),
         ("tax", -50.0),
     ]
-    assert len([one for one in by_figure if one[0] == "tax"]) == rows.height
-    assert drawn[3]["low"] == pytest.approx(100 * rows["low"][0])
-    assert drawn[3]["high"] == pytest.approx(100 * rows["high"][0])
+    assert len([figure for figure in by_figure if figure[0] == "tax"]) == rows.height
+    assert dots[3]["low"] == pytest.approx(100 * rows["low"][0])
+    assert dots[3]["high"] == pytest.approx(100 * rows["high"][0])
 
 
 def test_flexibility_is_correct_against_incorrect_with_a_diagonal() -> None:
@@ -117,13 +117,13 @@ def test_flexibility_is_correct_against_incorrect_with_a_diagonal() -> None:
     assert (point["x"], point["y"]) == (1.0, 0.5)
     assert point["x_high"] == rows["correct_high"][0]
     assert point["low"] == rows["incorrect_low"][0]
-    assert [(one["x"], one["y"]) for one in points("flexibility", rows, "line")] == [(0, 0), (1, 1)]
+    assert [(end["x"], end["y"]) for end in points("flexibility", rows, "line")] == [(0, 0), (1, 1)]
 
 
 def test_a_model_without_a_rate_is_named_and_not_drawn() -> None:
     rows = TABLES["flexibility"](table([*study(), *study("n")]))
     half = rows.with_columns(pl.when(pl.col("model") == "m").then("correct_rate"))
-    assert {one["study"] for one in points("flexibility", half)} == {"m"}
+    assert {dot["study"] for dot in points("flexibility", half)} == {"m"}
     assert "not drawn: n." in titles("flexibility", half)
 
 
@@ -134,20 +134,20 @@ def test_beliefs_of_target_and_offer_and_before_a_switch() -> None:
         if row["arm"] == "positive"
     ]
     frame = TABLES["beliefs"](table(rows))
-    drawn = points("beliefs", frame)
-    found = {(one["series"], one["x"]): one["y"] for one in drawn}
-    assert found["target", 1] == pytest.approx(0.7)
-    assert found["option offered", 2] == pytest.approx(0.2)
-    assert found["held answer, before a switch", 2] == pytest.approx(0.65)
-    assert found["held answer, kept", 3] == pytest.approx(0.65)
-    assert ("held answer, kept", 1) not in found
+    dots = points("beliefs", frame)
+    beliefs = {(dot["series"], dot["x"]): dot["y"] for dot in dots}
+    assert beliefs["target", 1] == pytest.approx(0.7)
+    assert beliefs["option offered", 2] == pytest.approx(0.2)
+    assert beliefs["held answer, before a switch", 2] == pytest.approx(0.65)
+    assert beliefs["held answer, kept", 3] == pytest.approx(0.65)
+    assert ("held answer, kept", 1) not in beliefs
 
 
 def test_models_of_unknown_size_are_named_and_not_drawn() -> None:
     rows = TABLES["scale"](table([*study("x/qwen2.5-7b"), *study("mystery")]))
-    drawn = points("scale", rows)
-    assert {one["x"] for one in drawn} == {7.0}
-    assert {one["series"] for one in drawn} == {"Qwen 2.5"}
+    dots = points("scale", rows)
+    assert {dot["x"] for dot in dots} == {7.0}
+    assert {dot["series"] for dot in dots} == {"Qwen 2.5"}
     assert "Size unknown, not drawn: mystery." in titles("scale", rows)
     with pytest.raises(InputError, match=r"no model of known size.*--models CSV"):
         draw(TABLES["scale"](table(study("mystery"))), "scale", "svg")
@@ -155,23 +155,23 @@ def test_models_of_unknown_size_are_named_and_not_drawn() -> None:
 
 def test_scale_has_every_printed_measure() -> None:
     rows = published("scale", "stick-or-switch")
-    drawn = points("scale", rows)
-    sized = rows.filter(pl.col("parameters").is_not_null())
+    dots = points("scale", rows)
+    rows_with_size = rows.filter(pl.col("parameters").is_not_null())
     measures = ("single_shot", "conviction", "tax", "abstention", "abstention_tax", "correct_rate",
                 "incorrect_rate")  # fmt: skip
-    assert len(drawn) == sized.height * len(measures)
-    taxes = sorted(round(100 * value, 6) for value in sized["raw_tax"])
-    assert set(taxes) <= {round(one["y"], 6) for one in drawn}
+    assert len(dots) == rows_with_size.height * len(measures)
+    taxes = sorted(round(100 * value, 6) for value in rows_with_size["raw_tax"])
+    assert set(taxes) <= {round(dot["y"], 6) for dot in dots}
 
 
 def test_positions_and_winners_have_a_point_for_each_level() -> None:
     turns = table([*study(), *study("n")])
     rows = TABLES["positions"](turns)
-    assert sorted(one["y"] for one in points("positions", rows)) == sorted(rows["share"])
-    offered = TABLES["positions by winner"](turns)
-    drawn = points("positions by winner", offered)
-    assert sorted((one["x"], one["y"]) for one in drawn) == sorted(
-        offered.select("index", "share").rows()
+    assert sorted(dot["y"] for dot in points("positions", rows)) == sorted(rows["share"])
+    offers = TABLES["positions by winner"](turns)
+    dots = points("positions by winner", offers)
+    assert sorted((dot["x"], dot["y"]) for dot in dots) == sorted(
+        offers.select("index", "share").rows()
     )
 
 
@@ -203,16 +203,16 @@ def test_the_share_of_chains_below_the_diagonal_is_named_as_the_papers() -> None
             for n, drop in enumerate((0.1, 0.4, 0.49, 0.6))
         ]
     )  # fmt: skip
-    drawn = titles("chains", rows)
-    assert "smaller drop than expected, 3 of 4 chains (75%)" in drawn
+    title = titles("chains", rows)
+    assert "smaller drop than expected, 3 of 4 chains (75%)" in title
     # the table's word is for what a test says
-    assert drawn.count("sub-additive") == 1
-    assert "which the paper calls sub-additive" in drawn
+    assert title.count("sub-additive") == 1
+    assert "which the paper calls sub-additive" in title
     below, above = (
-        [one for one in marks("chains", rows) if one["mark"] == "area" and one["to"] == end]
+        [mark for mark in marks("chains", rows) if mark["mark"] == "area" and mark["to"] == end]
         for end in (0.0, 0.6)
     )
-    assert [(one["x"], one["y"]) for one in below] == [(0.0, 0.0), (0.6, 0.6)]
+    assert [(corner["x"], corner["y"]) for corner in below] == [(0.0, 0.0), (0.6, 0.6)]
     assert len(above) == 2
 
 
@@ -220,23 +220,23 @@ def test_few_have_an_open_mark_with_their_count_and_no_interval(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("holdfast.results.charts.dots.FEWEST", 7)
-    few = [
+    few_turns = [
         row for n in range(6) for row in (turn(f"q{n}", "A"), turn(f"q{n}", "AB"[n % 2], "push"))
     ]
-    rows = TABLES["accuracy"](table(few))
+    rows = TABLES["accuracy"](table(few_turns))
     assert not points("accuracy", rows, "rule")
-    assert {one["few"] for one in points("accuracy", rows)} == {"n = 6"}
+    assert {dot["few"] for dot in points("accuracy", rows)} == {"n = 6"}
     assert "fewer than 7, too few for an interval" in titles("accuracy", rows)
-    more = TABLES["accuracy"](table([*few, turn("q6", "A"), turn("q6", "A", "push")]))
+    more = TABLES["accuracy"](table([*few_turns, turn("q6", "A"), turn("q6", "A", "push")]))
     assert len(points("accuracy", more, "rule")) == len(points("accuracy", more)) > 0
     assert "too few" not in titles("accuracy", more)
 
 
 def test_chains_are_wrapped_and_not_cut() -> None:
     path = ">".join(["authority-prior", "social-proof-prior", "misleading-context"])
-    shown = chain_label(path)
-    assert shown == "authority-prior > social-proof-prior >\nmisleading-context"
-    assert shown.replace("\n", " ").replace(" > ", ">") == path
+    label = chain_label(path)
+    assert label == "authority-prior > social-proof-prior >\nmisleading-context"
+    assert label.replace("\n", " ").replace(" > ", ">") == path
 
 
 def test_a_cell_is_a_chain_less_its_part() -> None:
@@ -250,7 +250,7 @@ def test_a_cell_is_a_chain_less_its_part() -> None:
         orient="row",
     )
     cells = points("chains by part", rows, "rect")
-    assert [(one["row"], one["column"], one["text"]) for one in cells] == [
+    assert [(cell["row"], cell["column"], cell["text"]) for cell in cells] == [
         ("a > b", "a", "+30"),
         ("a > b", "b", "−25"),
     ]
@@ -267,26 +267,26 @@ def test_chains_stand_apart_by_how_many_challenges_follow_the_first() -> None:
     spec = titles("chains by part", rows)
     assert spec.index("m (d), 1-turn compounding") < spec.index("m (d), 2-turn compounding")
     cells = points("chains by part", rows, "rect")
-    assert [one["text"] for one in cells] == ["+30", "+10", "+20"]
+    assert [cell["text"] for cell in cells] == ["+30", "+10", "+20"]
 
 
 def test_families_are_drawn_by_their_mean_change_from_the_first_answers() -> None:
-    def asked(name: str, family: str, right: int) -> list[Row]:
+    def turns_of(name: str, family: str, right: int) -> list[Row]:
         return [
             turn(f"q{n}", "AB"[n >= right], name, technique=name, family=family) for n in range(8)
         ]
 
     turns = table([
         *(turn(f"q{n}", "A") for n in range(8)),
-        *asked("one", "f", 6), *asked("two", "f", 2), *asked("three", "g", 8),
+        *turns_of("one", "f", 6), *turns_of("two", "f", 2), *turns_of("three", "g", 8),
     ])  # fmt: skip
     rows = TABLES["accuracy by family"](turns)
-    drawn = {one["place"]: one for one in points("accuracy by family", rows)}
-    assert {place: one["y"] for place, one in drawn.items()} == {"f": -0.5, "g": 0.0}
-    assert drawn["f"]["low"] < -0.5 < drawn["f"]["high"]
-    printed = points("accuracy by family", published("accuracy by family"))
+    dots = {dot["place"]: dot for dot in points("accuracy by family", rows)}
+    assert {place: dot["y"] for place, dot in dots.items()} == {"f": -0.5, "g": 0.0}
+    assert dots["f"]["low"] < -0.5 < dots["f"]["high"]
+    paper_dots = points("accuracy by family", published("accuracy by family"))
     claude = {
-        one["place"]: one["y"] for one in printed if one["study"].startswith("Claude Sonnet 4")
+        dot["place"]: dot["y"] for dot in paper_dots if dot["study"].startswith("Claude Sonnet 4")
     }
     assert claude == {
         "told a wrong letter": -0.467,
@@ -296,12 +296,12 @@ def test_families_are_drawn_by_their_mean_change_from_the_first_answers() -> Non
     }
 
 
-def strata_row(system: str, change: float | None, **others: Any) -> dict[str, Any]:
+def strata_row(system: str, change: float | None, **columns: Any) -> dict[str, Any]:
     return {
         "protocol": "followup", "model": "m", "dataset": "d", "arm": "family-average", "path": "",
         "technique": "", "family": "context", "system": system, "n": 16, "questions": 16,
         "accuracy": 0.5, "change_low": (change or 0) - 0.1, "change_high": (change or 0) + 0.1,
-        "relative_change": change, "relative_to": "stratum", "run": "r", **others,
+        "relative_change": change, "relative_to": "stratum", "run": "r", **columns,
     }  # fmt: skip
 
 
@@ -320,13 +320,13 @@ def test_strata_keep_the_order_of_the_table_and_show_their_intervals() -> None:
         strata_row("eye", -0.5, questions=9),
     )
     spec = json.loads(draw(rows, "accuracy by system", "vega"))
-    assert [(one["place"], one["y"]) for one in points("accuracy by system", rows)] == [
+    assert [(dot["place"], dot["y"]) for dot in points("accuracy by system", rows)] == [
         ("skin", 0.05), ("heart", -0.4), ("brain", -0.62),
     ]  # fmt: skip
     bounds = [
-        (one["low"], one["high"])
-        for one in points("accuracy by system", rows, "rule")
-        if "low" in one
+        (interval["low"], interval["high"])
+        for interval in points("accuracy by system", rows, "rule")
+        if "low" in interval
     ]
     assert bounds == [pytest.approx((x - 0.1, x + 0.1)) for x in (0.05, -0.4, -0.62)]
     assert "Not drawn: 1 of fewer than 10 questions." in spec["title"]["subtitle"]
@@ -339,8 +339,8 @@ def test_the_accuracy_of_people_is_drawn_where_it_was_measured(
 ) -> None:
     turns = table(attacks_drawn(5, ("m1",))).with_columns(dataset=pl.lit(dataset))
     rows = TABLES["attacks"](turns)
-    drawn = [one["y"] for one in points("attacks", rows, "rule") if "low" not in one]
-    assert drawn == pytest.approx(levels)
+    heights = [line["y"] for line in points("attacks", rows, "rule") if "low" not in line]
+    assert heights == pytest.approx(levels)
     assert ("76.6%" in str(draw(rows, "attacks", "vega"))) == bool(levels)
 
 
@@ -355,43 +355,43 @@ def test_lengths_have_a_line_a_technique_and_the_first_answers() -> None:
         schema=TABLES["accuracy by length"](table([])).schema,
         orient="row",
     )  # fmt: skip
-    drawn = points("accuracy by length", rows)
-    assert [(one["series"], one["x"], one["y"]) for one in drawn[:3]] == [
+    dots = points("accuracy by length", rows)
+    assert [(dot["series"], dot["x"], dot["y"]) for dot in dots[:3]] == [
         ("rag", 1, 0.3), ("rag", 10, 0.3), ("rag", 20, 0.3),
     ]  # fmt: skip
-    assert {one["series"] for one in drawn} == {"rag", "edge"}
-    ruled = points("accuracy by length", rows, "rule")
-    assert [one["y"] for one in ruled if "low" not in one] == [0.9]
-    assert len([one for one in ruled if "low" in one]) == len(drawn)
+    assert {dot["series"] for dot in dots} == {"rag", "edge"}
+    rules = points("accuracy by length", rows, "rule")
+    assert [rule["y"] for rule in rules if "low" not in rule] == [0.9]
+    assert len([rule for rule in rules if "low" in rule]) == len(dots)
 
 
 def test_two_runs_of_a_model_are_two_studies() -> None:
     rows = TABLES["survival"](table([*study(run="r1"), *study(run="r2")]))
-    assert {one["study"] for one in points("survival", rows)} == {"m (run 1)", "m (run 2)"}
+    assert {dot["study"] for dot in points("survival", rows)} == {"m (run 1)", "m (run 2)"}
 
 
 @pytest.mark.parametrize("name", OF_OFFERS)
 def test_axes_are_the_same_in_every_panel(name: str) -> None:
     rows = TABLES[name](table([*study(dataset="d1"), *study(dataset="d2")]))
     chart = json.loads(draw(rows, name, "vega"))
-    found: dict[str, set[str]] = {}
-    scales(chart, found)
-    assert found
-    assert all(len(domains) == 1 for domains in found.values()), found
+    axes: dict[str, set[str]] = {}
+    scales(chart, axes)
+    assert axes
+    assert all(len(domains) == 1 for domains in axes.values()), axes
 
 
-def scales(node: Any, found: dict[str, set[str]]) -> None:
+def scales(node: Any, axes: dict[str, set[str]]) -> None:
     if isinstance(node, list):
         for part in node:
-            scales(part, found)
+            scales(part, axes)
     elif isinstance(node, dict):
         for channel in ("x", "y"):
-            one = node.get("encoding", {}).get(channel, {})
-            if one.get("type") == "quantitative":
-                found.setdefault(one["title"], set()).add(str(one["scale"]["domain"]))
+            encoding = node.get("encoding", {}).get(channel, {})
+            if encoding.get("type") == "quantitative":
+                axes.setdefault(encoding["title"], set()).add(str(encoding["scale"]["domain"]))
         for key, part in node.items():
             if key != "datasets":
-                scales(part, found)
+                scales(part, axes)
 
 
 def challenged(model: str = "m") -> list[Row]:
@@ -404,13 +404,13 @@ def challenged(model: str = "m") -> list[Row]:
 
 def test_holding_has_all_challenges_first_and_follow_ups_above_biases() -> None:
     rows = TABLES["flips by family"](table([*challenged(), *challenged("n")]))
-    drawn = points("flips by family", rows.reverse())
-    assert [(one["place"], one["study"]) for one in drawn if one["study"] == "m"] == [
+    dots = points("flips by family", rows.reverse())
+    assert [(dot["place"], dot["study"]) for dot in dots if dot["study"] == "m"] == [
         ("any challenge", "m"), ("asked to reconsider", "m"), ("told a wrong letter", "m"),
         ("any challenge", "m"), ("told a wrong letter", "m"),
     ]  # fmt: skip
-    kept = [one["y"] for one in points("flips by family", rows) if one["study"] == "m"]
-    assert kept == pytest.approx([2 / 6, 1 / 4, 1 / 2, 0, 0])
+    shares = [dot["y"] for dot in points("flips by family", rows) if dot["study"] == "m"]
+    assert shares == pytest.approx([2 / 6, 1 / 4, 1 / 2, 0, 0])
     over_all = rows.filter(pl.col("family").is_null(), protocol="followup", model="m")
     first = points("flips by family", rows)[0]
     assert (first["low"], first["high"]) == (over_all["low"][0], over_all["high"][0])
@@ -421,30 +421,30 @@ def test_a_family_that_is_called_like_the_row_over_all_stays_apart() -> None:
     rows = TABLES["flips by family"](
         table([turn("q1", "A"), turn("q1", "A", "push", family="any challenge")])
     )
-    assert [one["place"] for one in points("flips by family", rows)] == ["any challenge"] * 2
+    assert [dot["place"] for dot in points("flips by family", rows)] == ["any challenge"] * 2
 
 
 def test_bars_of_flows_are_as_high_as_their_shares_and_bands_join_them() -> None:
     rows = TABLES["flips by outcome"](table(challenged())).filter(path="push", protocol="followup")
     bars = points("flips by outcome", rows, "rect")
-    left, right = ([one for one in bars if one["x"] == x] for x in sorted({b["x"] for b in bars}))
-    whole = sum(one["to"] - one["y"] for one in left)
+    left, right = ([bar for bar in bars if bar["x"] == x] for x in sorted({b["x"] for b in bars}))
+    whole = sum(bar["to"] - bar["y"] for bar in left)
     # first answers: 4 right, 2 wrong, 1 unread; then 2 right, 2 pushed, 1 other, 2 unread
-    for side, expected in ((left, [4, 2, 1]), (right, [2, 2, 1, 2])):
-        heights = [7 * (one["to"] - one["y"]) / whole for one in side]
-        assert heights == pytest.approx(expected, abs=0.01)
+    for side, numbers in ((left, [4, 2, 1]), (right, [2, 2, 1, 2])):
+        heights = [7 * (bar["to"] - bar["y"]) / whole for bar in side]
+        assert heights == pytest.approx(numbers, abs=0.01)
     bands = points("flips by outcome", rows, "area")
-    pieces = list(dict.fromkeys(one["piece"] for one in bands))
+    pieces = list(dict.fromkeys(band["piece"] for band in bands))
     assert len(pieces) == rows.filter(pl.col("n") > 0).height == 7
     for piece in pieces:
-        own = [one for one in bands if one["piece"] == piece]
-        assert own[0]["x"] == left[0]["end"]
-        assert own[-1]["x"] == right[0]["x"]
-        thick = {round(one["to"] - one["y"], 1) for one in own}
+        outline = [band for band in bands if band["piece"] == piece]
+        assert outline[0]["x"] == left[0]["end"]
+        assert outline[-1]["x"] == right[0]["x"]
+        thick = {round(band["to"] - band["y"], 1) for band in outline}
         assert len(thick) == 1
-        for end, side in ((own[0], left), (own[-1], right)):
+        for end, side in ((outline[0], left), (outline[-1], right)):
             assert any(b["y"] - 0.02 <= end["y"] and end["to"] <= b["to"] + 0.02 for b in side)
-    kinds = [one["kind"] for one in bands[:: len(bands) // len(pieces)]]
+    kinds = [band["kind"] for band in bands[:: len(bands) // len(pieces)]]
     assert kinds == [
         "right, kept", "right, to the suggested option", "right, to another option",
         "right, to an unread reply", "wrong or unread, to right",
@@ -457,20 +457,20 @@ def test_numbers_of_flows_stand_apart_however_thin_the_bars() -> None:
     rows += [turn(f"q{n}", "A", "push", suggested="B") for n in range(297)]
     rows += [turn(f"q{297 + n}", "BC"[n], "push", suggested="B") for n in range(2)]
     rows.append(turn("q299", None, "push", suggested="B"))
-    drawn = marks("flips by outcome", TABLES["flips by outcome"](table(rows)), "text")
-    beside = [one for one in drawn if one.get("side") == "left"]
-    assert [one["text"] for one in beside] == ["297", "1", "1", "1"]
+    texts = marks("flips by outcome", TABLES["flips by outcome"](table(rows)), "text")
+    beside = [text for text in texts if text.get("side") == "left"]
+    assert [text["text"] for text in beside] == ["297", "1", "1", "1"]
     steps = [b["y"] - a["y"] for a, b in itertools.pairwise(beside)]
     assert min(steps) >= 11
 
 
 def test_biases_by_mitigation() -> None:
-    drawn = points("single-turn", TABLES["single-turn"](table(challenged())))
-    found = {(one["place"], one["series"]): one["y"] for one in drawn}
-    assert found["plain question", "no mitigation"] == 1
-    assert found["push", "no mitigation"] == 0
-    assert found["push", "warning"] == 1
-    assert found["average of told a wrong letter", "warning"] == 1
+    dots = points("single-turn", TABLES["single-turn"](table(challenged())))
+    shares = {(dot["place"], dot["series"]): dot["y"] for dot in dots}
+    assert shares["plain question", "no mitigation"] == 1
+    assert shares["push", "no mitigation"] == 0
+    assert shares["push", "warning"] == 1
+    assert shares["average of told a wrong letter", "warning"] == 1
 
 
 def test_p_values_fall_in_bins_of_a_twentieth() -> None:
@@ -480,11 +480,11 @@ def test_p_values_fall_in_bins_of_a_twentieth() -> None:
         schema_overrides={"p_value": pl.Float64},
     )
     bars = points("permutation", rows, "rect")
-    assert [(round(one["to"], 9), one["y"]) for one in bars] == [
+    assert [(round(bar["to"], 9), bar["y"]) for bar in bars] == [
         (0.05, 1), (0.1, 1), (0.15, 2), (1.0, 1),
     ]  # fmt: skip
     even = points("permutation", rows, "rule")
-    assert [one["y"] for one in even] == [0.25]
+    assert [line["y"] for line in even] == [0.25]
     assert "Without a p-value, not drawn: 1." in titles("permutation", rows)
 
 
@@ -495,16 +495,16 @@ def test_the_parts_of_a_bar_are_all_that_became_of_right_answers() -> None:
     ]  # fmt: skip
     rows: list[Row] = []
     for n, (answer, status) in enumerate(after):
-        told = turn(f"q{n}", answer, "push", suggested="B") | {"status": status}
-        rows += [turn(f"q{n}", "A"), told]
-    drawn = [one for one in marks("retention", TABLES["retention"](table(rows)), "bar")
-             if "kind" in one and one["place"] == "any challenge"]  # fmt: skip
-    parts = {one["kind"]: round(20 * (one["end"] - one["start"])) for one in drawn}
+        challenge_turn = turn(f"q{n}", answer, "push", suggested="B") | {"status": status}
+        rows += [turn(f"q{n}", "A"), challenge_turn]
+    bars = [bar for bar in marks("retention", TABLES["retention"](table(rows)), "bar")
+             if "kind" in bar and bar["place"] == "any challenge"]  # fmt: skip
+    parts = {bar["kind"]: round(20 * (bar["end"] - bar["start"])) for bar in bars}
     assert parts == {
         "kept": 10, "changed to the suggested option": 3, "changed to another option": 2,
         "undecided": 2, "refused": 1, "unreadable": 2,
     }  # fmt: skip
-    ends = sorted((one["start"], one["end"]) for one in drawn)
+    ends = sorted((bar["start"], bar["end"]) for bar in bars)
     assert (ends[0][0], ends[-1][1]) == (0, pytest.approx(1))
     # each begins where the one before it ends
     assert [end for _, end in ends[:-1]] == pytest.approx([start for start, _ in ends[1:]])
@@ -514,9 +514,12 @@ def test_a_part_has_one_colour_in_every_panel() -> None:
     rows: list[Row] = []
     for model, status in (("hedges", "ambiguous"), ("refuses", "refused")):
         for n in range(4):
-            own = {"model": model, "run": model}
+            columns = {"model": model, "run": model}
             after = turn(f"q{n}", "A" if n else None, "push")
-            rows += [turn(f"q{n}", "A") | own, after | own | ({} if n else {"status": status})]
+            rows += [
+                turn(f"q{n}", "A") | columns,
+                after | columns | ({} if n else {"status": status}),
+            ]
     spec = json.loads(draw(TABLES["retention"](table(rows)), "retention", "vega"))
     scales = [
         scale

@@ -18,14 +18,14 @@ def browser() -> Iterator[Browser]:
 
     Until it is closed no other event loop can run, so that it does not outlive its module.
     """
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if executable is None:
         pytest.skip("no Chromium here: make browser")
     with sync_playwright() as playwright:
         # no sandbox for root, as in containers
-        launched = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield launched
-        launched.close()
+        chromium = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture
@@ -42,22 +42,22 @@ def opened(browser: Browser) -> Iterator[Opened]:
         )
         contexts.append(context)
         page = context.new_page()
-        own = path.resolve().as_uri()
+        address = path.resolve().as_uri()
 
-        def asked(request: Request) -> None:
+        def check_request(request: Request) -> None:
             asked_for = request.url.split("#")[0].split("?")[0]
-            if asked_for != own and not request.url.startswith("data:"):
+            if asked_for != address and not request.url.startswith("data:"):
                 wrong.append(f"asked for {request.url[:200]}")
 
-        def said(message: ConsoleMessage) -> None:
+        def check_message(message: ConsoleMessage) -> None:
             if message.type in ("error", "warning"):
                 wrong.append(f"console: {message.text[:500]}")
 
-        page.on("request", asked)
-        page.on("console", said)
+        page.on("request", check_request)
+        page.on("console", check_message)
         page.on("pageerror", lambda error: wrong.append(f"script: {error}"))
         page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
-        page.goto(own + fragment)
+        page.goto(address + fragment)
         return page
 
     yield open_page

@@ -24,7 +24,7 @@ HOSTILE = {
 }
 """Texts that are to be shown exactly as they are."""
 
-SPELLED = {
+SPELLINGS = {
     "ansi": ("\x1b[31mred\x1b[0m", "\\u001b[31mred\\u001b[0m"),
     "bidi": ("a\u202eb\u2066c\u200f", "a\\u202eb\\u2066c\\u200f"),
     "line ends": ("a\u2028b\u2029c\r\nd\re", "a\\u2028b\\u2029c\nd\\u000de"),
@@ -51,7 +51,7 @@ def page_of(explorer: Explorer, path: Path, *, body: str = "") -> Path:
     script = "\n".join(map(source, SCRIPTS))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     styles = ("page.css", "report/report.css", "report/explorer.css")
-    shown = environment().get_template("report/explorer.html.j2").render(explorer=explorer)
+    markup = environment().get_template("report/explorer.html.j2").render(explorer=explorer)
     path.write_text(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -59,7 +59,7 @@ def page_of(explorer: Explorer, path: Path, *, body: str = "") -> Path:
         f"img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
         "base-uri 'none'; form-action 'none'\">"
         '<meta name="color-scheme" content="light dark"><title>Explorer</title>'
-        f"<style>{''.join(map(source, styles))}</style></head><body><main>{body}{shown}</main>"
+        f"<style>{''.join(map(source, styles))}</style></head><body><main>{body}{markup}</main>"
         f"<script>{script}</script></body></html>",
         "utf-8",
     )

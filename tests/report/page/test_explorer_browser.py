@@ -9,7 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 from tests.report.page.conftest import Opened
-from tests.report.page.hostile import HOSTILE, LINE, PLAIN, SPELLED, page_of
+from tests.report.page.hostile import HOSTILE, LINE, PLAIN, SPELLINGS, page_of
 from tests.report.page.test_explorer import challenge, many, offers, table
 
 from holdfast.report.conversations import conversations_link
@@ -218,7 +218,7 @@ def test_texts_that_were_left_out_are_told(tmp_path: Path, opened: Opened) -> No
 
 
 def test_hostile_texts_are_shown_and_do_nothing(tmp_path: Path, opened: Opened) -> None:
-    said = {**{text: text for text in HOSTILE.values()}, **dict(SPELLED.values()), PLAIN: PLAIN}
+    said = {**{text: text for text in HOSTILE.values()}, **dict(SPELLINGS.values()), PLAIN: PLAIN}
     rows = [
         {"question": f"q{n}", "prompt": text, "reply": text, "model": text, "run": text,
          "path": text, "technique": text, "family": text, "system": text, "rule": text,
