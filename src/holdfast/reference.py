@@ -43,11 +43,24 @@ def settings_page() -> str:
 
 def tables_page() -> str:
     """Every table in Markdown, section by section of the report."""
-    lead = (
-        "# Every table\n\nWhat each table answers, which rows and columns it "
-        "has, and which rules of a [gate](gate.md) read it. [Tables](tables.md) explains "
-        "how to print and draw one, and the columns that every table has.\n"
-    )
+    lead = """# Tables
+
+```console
+$ holdfast table runs --table flips --by family
+$ holdfast table runs --beside paper --format csv -o accuracy.csv
+$ holdfast table runs --table retention --format svg -o retention.svg
+```
+
+`md` and `latex` follow the layout of the papers where there is one. The best value of a family
+is bold and the worst in italics, if a paired test distinguishes it from every other. `csv` and
+`json` have every digit. `svg`, `pdf`, `png` and `vega` draw the table. Whiskers and bands are
+95% intervals. Fewer than seven values have an open mark and no interval.
+
+Every table has the columns `model`, `dataset` and `run`. A share is null if it is of nothing.
+Failed turns are in no table. `--beside paper` adds the printed figures as rows with
+`[published]` in `model`. The last column below has the keys that rules of a
+[gate](../guides/gate.md) use.
+"""
     parts = [lead, tables_list(TABLES.values(), linked=True)]
     for section, tables in sections():
         parts += [f"## {section.title}", section.lead, *map(table_entry, tables)]
