@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-from holdfast.dialogue import TESTED
+from holdfast.dialogue import TESTED_ARM
 from holdfast.protocols import GENERATIONS, PROTOCOLS, Study
 from holdfast.protocols.settings import signature
 from holdfast.questions import Question
@@ -28,16 +28,16 @@ label_study: Build = partial(_study, "labels")
 
 
 def bounds(
-    study: Study, limit: int | None = None, role: str = TESTED, roles: Collection[str] = ()
+    study: Study, limit: int | None = None, role: str = TESTED_ARM, roles: Collection[str] = ()
 ) -> list[tuple[int, int]]:
     """By question, how many requests to a role it takes at the least and at the most."""
-    explorer = study.explorer({*roles, *({role} - {TESTED})})
+    explorer = study.explorer({*roles, *({role} - {TESTED_ARM})})
     plans = [explorer.plan(question) for question in study.questions.first(limit).questions]
     return [(plan.least.get(role, 0), plan.most.get(role, 0)) for plan in plans]
 
 
 def counted(
-    study: Study, limit: int | None = None, role: str = TESTED, roles: Collection[str] = ()
+    study: Study, limit: int | None = None, role: str = TESTED_ARM, roles: Collection[str] = ()
 ) -> list[int]:
     """By question, how many requests to a role it takes, whatever is answered."""
     both = bounds(study, limit, role, roles)

@@ -89,11 +89,11 @@ def run(
 
     if ray and not isinstance(shards, int):
         raise InputError("needs a number of shards", field="--ray", remedy="Also give --shards N")
-    given = _given(protocols, models, questions, options)
-    running = resolved(given, progress)
+    arguments = _given(protocols, models, questions, options)
+    running = resolved(arguments, progress)
     if not shards:
         return running.run()
-    return Sharding(running, given, None if shards == "auto" else shards, ray).run()
+    return Sharding(running, arguments, None if shards == "auto" else shards, ray).run()
 
 
 def plan(
@@ -181,7 +181,7 @@ def table(
     from holdfast.errors import InputError
     from holdfast.results import stopped_runs, table_named, with_sequences
 
-    known = table_named(name, by)
+    canonical_name = table_named(name, by)
     for share, value in (("budget", budget), ("min_updates", min_updates)):
         if value is not None and not 0 <= value <= 1:
             raise InputError(f"{share} is {value}, not a share", remedy="Give 0 to 1")
@@ -190,10 +190,10 @@ def table(
         "budget": budget, "max_cost": max_cost, "max_calls": max_calls,
         "min_updates": min_updates,
     }  # fmt: skip
-    given = {setting: value for setting, value in settings.items() if value is not None}
-    read = _read(turns, text=False)
+    arguments = {setting: value for setting, value in settings.items() if value is not None}
+    frame = _read(turns, text=False)
     runs = () if isinstance(turns, pl.DataFrame) else stopped_runs(_listed(turns))
-    return with_sequences(known(read, **given), known.name, read, runs)
+    return with_sequences(canonical_name(frame, **arguments), canonical_name.name, frame, runs)
 
 
 def figure(
@@ -225,11 +225,11 @@ def figure(
     from holdfast.render import Paper, check_drawable, figure_parts, printed
     from holdfast.results import table_named
 
-    known = table_named(name, by).name
-    check_drawable(known, "vega")
+    canonical_name = table_named(name, by).name
+    check_drawable(canonical_name, "vega")
     paper = Paper(width, title, font_size, labels)
     rows = table(turns, name, by=by, **settings)
-    chart = figure_parts(rows, known, paper.room)[0]
+    chart = figure_parts(rows, canonical_name, paper.room)[0]
     if not paper.asked:
         return chart
     spec = printed(chart, rows, paper, _read(turns, text=False) if labels else None)
@@ -239,7 +239,7 @@ def figure(
 def compare(
     a: "Turns",
     b: "Turns | None" = None,
-    *others: "Turns",
+    *more_sources: "Turns",
     model_a: str | None = None,
     model_b: str | None = None,
     run_a: str | None = None,
@@ -285,29 +285,31 @@ def compare(
     from holdfast.results import compare as compared
     from holdfast.results.sequential import check_not_stopped
 
-    given = [
-        one for one in (a, b, *others) if one is not None and not isinstance(one, pl.DataFrame)
+    sources = [
+        item
+        for item in (a, b, *more_sources)
+        if item is not None and not isinstance(item, pl.DataFrame)
     ]
     check_not_stopped(
-        (source for one in given for source in _listed(one)),
+        (source for item in sources for source in _listed(item)),
         "Compare runs of a number of questions that was fixed beforehand",
     )
     path_a, path_b = paths or (None, None)
-    chosen = Side(model_a, run_a, mitigation_a, path_a), Side(model_b, run_b, mitigation_b, path_b)
+    sides = Side(model_a, run_a, mitigation_a, path_a), Side(model_b, run_b, mitigation_b, path_b)
     of_a = by_system(_read(a, text=False))
-    if b is None and chosen != (Side(), Side()):
+    if b is None and sides != (Side(), Side()):
         b = a
-    if b is not None and not others:
+    if b is not None and not more_sources:
         alike = a is b or (isinstance(a, str) and isinstance(b, str) and a == b)
         of_b = of_a if alike else by_system(_read(b, text=False))
-        return compared(of_a, of_b, *chosen, protocol, dataset)
-    if chosen != (Side(), Side()):
+        return compared(of_a, of_b, *sides, protocol, dataset)
+    if sides != (Side(), Side()):
         raise InputError(
             "sides are chosen of two, and these are more",
             remedy="Leave out the options that end in -a and -b, and --paths",
         )
-    more = [by_system(_read(one, text=False)) for one in (b, *others) if one is not None]
-    models = [own for turns in (of_a, *more) for own in by_model(turns)]
+    more = [by_system(_read(item, text=False)) for item in (b, *more_sources) if item is not None]
+    models = [model_turns for turns in (of_a, *more) for model_turns in by_model(turns)]
     if len(models) < 2:
         raise InputError("there is one model alone", remedy="Give a second log dir")
     if len(models) == 2:
@@ -357,16 +359,16 @@ def looks(sources: "Sources", rules: "Source | Rules") -> "list[Looked]":
     """
     from holdfast.results import Rules, read_rules, sequential
 
-    read = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
-    listed = _listed(sources)
-    records = sequential.looks(listed)
+    rule_set = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
+    frames = _listed(sources)
+    records = sequential.looks(frames)
     for place, record in records.items():
-        sequential.check_record(record, read, place)
-    seen = sequential.look(_some(listed, text=False), read, sequential.drawn_orders(listed))
-    for place in sequential.places(listed):
+        sequential.check_record(record, rule_set, place)
+    results = sequential.look(_some(frames, text=False), rule_set, sequential.drawn_orders(frames))
+    for place in sequential.places(frames):
         stops = place in records and records[place]["stops"]
-        sequential.keep_record(place, read, seen, stops=stops)
-    return seen
+        sequential.keep_record(place, rule_set, results, stops=stops)
+    return results
 
 
 def gate(
@@ -395,21 +397,21 @@ def gate(
     from holdfast.results import gate as decide
     from holdfast.results.sequential import check_not_stopped
 
-    read = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
-    listed = _listed(sources)
-    check_not_stopped(listed, "Also give --sequential")
-    turns = _some(listed, text=False)
-    lacking = unfinished_runs(listed)
+    rule_set = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
+    frames = _listed(sources)
+    check_not_stopped(frames, "Also give --sequential")
+    turns = _some(frames, text=False)
+    lacking = unfinished_runs(frames)
     try:
-        verdicts = decide(turns, read)
+        verdicts = decide(turns, rule_set)
     except InputError as error:
-        notes = left_out(listed)
+        notes = left_out(frames)
         if notes and error.remedy:
             error.remedy += f". {notes[0]}"
         raise
     if not allow_unfinished:
-        verdicts = undecided_where_unfinished(verdicts, {one.run for one in lacking})
-    return Decision(overall(verdicts), read.level, verdicts, lacking)
+        verdicts = undecided_where_unfinished(verdicts, {run.run for run in lacking})
+    return Decision(overall(verdicts), rule_set.level, verdicts, lacking)
 
 
 def verdict(
@@ -447,13 +449,13 @@ def verdict(
     from holdfast.running.resolved import resolved
     from holdfast.running.verdict import verdict
 
-    read = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
-    given = _given(protocols, models, questions, options, until=True)
+    rule_set = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
+    arguments = _given(protocols, models, questions, options, until=True)
 
     def resolve(options: "Mapping[str, Any]") -> "Running":
         return resolved(options, progress)
 
-    return verdict(resolve, read, given["protocols"], given, every)
+    return verdict(resolve, rule_set, arguments["protocols"], arguments, every)
 
 
 @dataclass(frozen=True)
@@ -499,26 +501,26 @@ def report(
     from holdfast.report import report_page
     from holdfast.results import left_out, plans, run_records, stopped_runs, unfinished_runs
 
-    listed = _listed(sources)
-    turns = _some(listed, text=True)
-    notes = (*map(str, unfinished_runs(listed)), *left_out(listed))
-    stopped = stopped_runs(listed)
-    if rules is not None and stopped:
+    frames = _listed(sources)
+    turns = _some(frames, text=True)
+    notes = (*map(str, unfinished_runs(frames)), *left_out(frames))
+    stopped_names = stopped_runs(frames)
+    if rules is not None and stopped_names:
         raise InputError(
             "shows the verdicts that the runs were stopped by", field="--rules",
             remedy="Leave it out",
         )  # fmt: skip
-    made = report_page(
+    page = report_page(
         turns,
-        run_records(listed),
-        plans(listed),
+        run_records(frames),
+        plans(frames),
         notes=notes,
-        verdicts=gate(listed, rules).verdicts if rules is not None else (),
-        stopped=stopped,
+        verdicts=gate(frames, rules).verdicts if rules is not None else (),
+        stopped=stopped_names,
         title=title,
         most=conversations,
     )
-    return Page(made.html, made.headline, notes, turns)
+    return Page(page.html, page.headline, notes, turns)
 
 
 @dataclass(frozen=True)
@@ -561,16 +563,16 @@ def leaderboard(
 
     studies, errors = [], []
     for source in dict.fromkeys(_listed(sources)):
-        one = [source]
+        item = [source]
         try:
             studies.append(
                 LeaderboardSource(
-                    _some(one, text=True),
-                    run_records(one),
-                    plans(one),
-                    unfinished_runs(one),
-                    left_out(one),
-                    stopped_runs(one),
+                    _some(item, text=True),
+                    run_records(item),
+                    plans(item),
+                    unfinished_runs(item),
+                    left_out(item),
+                    stopped_runs(item),
                 )
             )
         except InputError as error:
@@ -578,15 +580,15 @@ def leaderboard(
     if not studies:
         raise errors[0] if errors else InputError("no sources", remedy="Name a log dir")
     unread, place = tuple(map(str, errors)), fspath(folder).rstrip("/")
-    written: dict[str | None, str] = {}
+    pages: dict[str | None, str] = {}
     with whole_folder(fspath(folder), "--leaderboard SITE", is_leaderboard) as site:
         for model, name, html in leaderboard_pages(studies, unread, title, conversations):
-            written[model] = f"{place}/{name}"
+            pages[model] = f"{place}/{name}"
             (site / name).parent.mkdir(exist_ok=True)
             (site / name).write_bytes(html.encode())
-    page = written.pop(None)
+    page = pages.pop(None)
     return Leaderboard(
-        page, {name: page for name, page in written.items() if name is not None}, unread
+        page, {name: page for name, page in pages.items() if name is not None}, unread
     )
 
 
@@ -684,8 +686,8 @@ def designs(
         load_prices(prices)
 
         def price(model: str) -> tuple[float, float] | None:
-            known = price_without_building(model)
-            return (known.input, known.output) if known else None
+            price = price_without_building(model)
+            return (price.input, price.output) if price else None
 
         pilot = fitted(_read(sources, text=False), kind, path, model, against, price)
     if correlation is not None:
@@ -707,17 +709,17 @@ def _given(
     from holdfast.running.provider_options import RunOptions
     from holdfast.running.study_file import UNTIL, with_study_file
 
-    named = {"protocols": protocols, "model": models, "questions": questions}
-    listed = {name: found for name, value in named.items() if (found := _listed(value))}
-    known = RunOptions.__annotations__
+    positional = {"protocols": protocols, "model": models, "questions": questions}
+    lists = {name: values for name, value in positional.items() if (values := _listed(value))}
+    option_names = RunOptions.__annotations__
     for name in options:
-        if name not in known:
-            raise InputError(f"unknown option '{name}'", remedy=did_you_mean(name, known))
-    given = with_study_file({**options, **listed})
-    if given.pop(UNTIL, None) and not until:
+        if name not in option_names:
+            raise InputError(f"unknown option '{name}'", remedy=did_you_mean(name, option_names))
+    arguments = with_study_file({**options, **lists})
+    if arguments.pop(UNTIL, None) and not until:
         remedy = "Call holdfast.verdict with these rules, or leave the key out"
         raise InputError("ends the run by rules", _listed(protocols)[0], field=UNTIL, remedy=remedy)
-    return given
+    return arguments
 
 
 def _listed(sources: "Sources") -> list[str]:

@@ -4,7 +4,9 @@ from inspect_ai.model import ModelAPI, modelapi
 
 from .protocols.installed import GENERATIONS, PROTOCOLS, task_named
 
-TASKS = [task_named(known.name) for table in (PROTOCOLS, GENERATIONS) for known in table.own()]
+TASKS = [
+    task_named(protocol.name) for table in (PROTOCOLS, GENERATIONS) for protocol in table.own()
+]
 
 
 @modelapi(name="simulated")

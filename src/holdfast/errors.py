@@ -40,8 +40,8 @@ class InputError(HoldfastError):
             if part
         )
         sentences = [f"{place}: {self.what}" if place else self.what, self.remedy or ""]
-        ended = (s if s.endswith(("?", "!")) else f"{s}." for s in sentences if s)
-        return printable(" ".join(" ".join(ended).split()))
+        sentences_ended = (s if s.endswith(("?", "!")) else f"{s}." for s in sentences if s)
+        return printable(" ".join(" ".join(sentences_ended).split()))
 
     def _named_field(self) -> str | None:
         if self.field is None or self.file is None:
@@ -76,20 +76,22 @@ def printable(text: str, *, lines: bool = False) -> str:
     """
     if text.isprintable():
         return text
-    kept = "\n" if lines else ""
-    return "".join(c if c.isprintable() or c in kept else f"\\u{ord(c):04x}" for c in text)
+    control_characters = "\n" if lines else ""
+    return "".join(
+        c if c.isprintable() or c in control_characters else f"\\u{ord(c):04x}" for c in text
+    )
 
 
-def unwritable(file: str, error: OSError, other: str = "--log-dir") -> InputError:
+def unwritable(file: str, error: OSError, option: str = "--log-dir") -> InputError:
     """The error of a file or folder that cannot be written.
 
     Args:
         file: which.
         error: what the system says.
-        other: what the user can give another of.
+        option: what the user can give another of.
     """
     reason = error.strerror or error
-    return InputError(f"cannot be written ({reason})", file, remedy=f"Give another {other}")
+    return InputError(f"cannot be written ({reason})", file, remedy=f"Give another {option}")
 
 
 def redirected(url: str, location: str) -> tuple[str, str]:
@@ -104,31 +106,33 @@ def redirected(url: str, location: str) -> tuple[str, str]:
         target = urlsplit(urljoin(url, location))
     except ValueError:  # brackets
         target = start
-    here, there = (f"{p.scheme}://{p.netloc.rpartition('@')[2]}" for p in (start, target))
+    source_host, target_host = (
+        f"{p.scheme}://{p.netloc.rpartition('@')[2]}" for p in (start, target)
+    )
     path = target.path[:200]
-    base = f"{there}{path}".removesuffix("/").removesuffix("/chat/completions")
+    base = f"{target_host}{path}".removesuffix("/").removesuffix("/chat/completions")
     return (
-        printable(f"{here} redirects to {there}{path}"),
+        printable(f"{source_host} redirects to {target_host}{path}"),
         "holdfast follows no redirect, because prompts and keys would go to a server that you did "
         f"not name. Set the base URL to {printable(base)} yourself if you trust it",
     )
 
 
-def unknown(what: str, name: str, known: Iterable[str], field: str) -> InputError:
+def unknown(noun: str, name: str, names: Iterable[str], field: str) -> InputError:
     """The error of a name that nothing has, with the nearest of those that something has.
 
     Args:
-        what: kind of thing, such as ``table``.
+        noun: kind of thing, such as ``table``.
         name: the name given.
-        known: those that there are.
+        names: those that there are.
         field: the option that gave it.
     """
-    return InputError(f"unknown {what} '{name}'", field=field, remedy=did_you_mean(name, known))
+    return InputError(f"unknown {noun} '{name}'", field=field, remedy=did_you_mean(name, names))
 
 
-def in_one_line(error: BaseException, most: int = 200) -> str:
+def in_one_line(error: BaseException, limit: int = 200) -> str:
     """What an error of somebody else's says, to be quoted in a line of ours."""
-    return " ".join(str(error).split())[:most]
+    return " ".join(str(error).split())[:limit]
 
 
 def counted(n: int, noun: str) -> str:
@@ -136,9 +140,9 @@ def counted(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, names: Iterable[str]) -> str:
     """A remedy that offers the nearest known names, or all of them when few or none is near."""
-    choices = sorted(known)
+    choices = sorted(names)
     near = difflib.get_close_matches(name, choices, n=3, cutoff=0.6)
     near = near or [choice for choice in choices if name and name in choice][:3]
     if near:

@@ -41,26 +41,26 @@ def text_of(path: Path, remedy: str = "Check the path") -> str:
     Raises:
         InputError: it cannot be read, or is not UTF-8.
     """
-    shown = str(path)
+    file_name = str(path)
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError as error:
-        raise InputError("no such file", shown, remedy=remedy) from error
+        raise InputError("no such file", file_name, remedy=remedy) from error
     except UnicodeDecodeError as error:
         raise InputError(
-            f"is not UTF-8 (byte {error.start})", shown, remedy="Save it as UTF-8"
+            f"is not UTF-8 (byte {error.start})", file_name, remedy="Save it as UTF-8"
         ) from error
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot be read ({reason})", shown, remedy=remedy) from error
+        raise InputError(f"cannot be read ({reason})", file_name, remedy=remedy) from error
 
 
-def toml_in(text: str, shown: str) -> dict[str, Any]:
+def toml_in(text: str, file_name: str) -> dict[str, Any]:
     """What a TOML file holds.
 
     Args:
         text: the file's text.
-        shown: the file as errors name it.
+        file_name: the file as errors name it.
 
     Raises:
         InputError: it is not valid, or nested too deeply.
@@ -68,7 +68,9 @@ def toml_in(text: str, shown: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"is not valid TOML ({error})", shown, remedy="Fix the file") from error
+        raise InputError(
+            f"is not valid TOML ({error})", file_name, remedy="Fix the file"
+        ) from error
 
 
 @cache
@@ -129,9 +131,9 @@ def whole_file(output: str | None, option: str = "-o FILE") -> Iterator[BinaryIO
         if hasattr(sys.stdout, "buffer"):
             yield sys.stdout.buffer
         else:  # replaced by what takes text alone, as in a notebook
-            taken = io.BytesIO()
-            yield taken
-            sys.stdout.write(taken.getvalue().decode())
+            buffer = io.BytesIO()
+            yield buffer
+            sys.stdout.write(buffer.getvalue().decode())
         return
     try:
         path = unlinked(output, option)
@@ -147,26 +149,26 @@ def whole_file(output: str | None, option: str = "-o FILE") -> Iterator[BinaryIO
 
 @contextmanager
 def whole_folder(
-    output: str, option: str, replaced: Callable[[Path], bool] = lambda _: False
+    output: str, option: str, replaceable: Callable[[Path], bool] = lambda _: False
 ) -> Iterator[Path]:
     """A folder to write into that is there whole in the end, or as it was before.
 
     Args:
         output: the folder: new or empty, or one that may be replaced.
         option: what named the folder.
-        replaced: whether a folder that holds something may be.
+        replaceable: whether a folder that holds something may be.
 
     Raises:
         InputError: it holds something else, or cannot be written.
     """
     folder = Path(os.path.abspath(unlinked(str(named_path(output)), option)))
     try:
-        _put_back(folder, replaced)
+        _put_back(folder, replaceable)
         partial, old = (
             folder.parent / f".{folder.name}.{os.getpid()}.{end}" for end in ("partial", "old")
         )
         if folder.exists() and (
-            not folder.is_dir() or (any(folder.iterdir()) and not replaced(folder))
+            not folder.is_dir() or (any(folder.iterdir()) and not replaceable(folder))
         ):
             raise InputError("exists already", output, field=option, remedy="Name a new folder")
         try:
@@ -185,7 +187,7 @@ def whole_folder(
         raise unwritable(output, error, option) from error
 
 
-def _put_back(folder: Path, replaced: Callable[[Path], bool]) -> None:
+def _put_back(folder: Path, replaceable: Callable[[Path], bool]) -> None:
     """Restore what a process had set aside when it was killed before the new folder stood."""
     if folder.exists() or not folder.parent.is_dir():
         return
@@ -193,27 +195,27 @@ def _put_back(folder: Path, replaced: Callable[[Path], bool]) -> None:
     aside = [path for path in folder.parent.iterdir() if name.fullmatch(path.name)]
     for path in sorted(aside, key=lambda path: path.stat().st_mtime_ns, reverse=True):
         # a deletion that was killed leaves a part of one
-        if path.is_dir() and not path.is_symlink() and replaced(path):
+        if path.is_dir() and not path.is_symlink() and replaceable(path):
             path.rename(folder)
             return
 
 
-def write_whole(shown: str | bytes, output: str | None, option: str = "-o FILE") -> None:
+def write_whole(content: str | bytes, output: str | None, option: str = "-o FILE") -> None:
     """Write to a file at once, or to standard output.
 
     Args:
-        shown: what is written.
+        content: what is written.
         output: the file; None for standard output.
         option: what named the file.
 
     Raises:
         InputError: the file cannot be written.
     """
-    if output is None and isinstance(shown, str):
-        sys.stdout.write(shown)
+    if output is None and isinstance(content, str):
+        sys.stdout.write(content)
         return
     with whole_file(output, option) as file:
-        file.write(shown.encode() if isinstance(shown, str) else shown)
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 def unlinked(output: str, option: str) -> Path:

@@ -12,20 +12,20 @@ _forgetting: list[Callable[[], None]] = []
 
 def forget() -> None:
     """Have everything looked up anew."""
-    for each in _forgetting:
-        each()
+    for forget_one in _forgetting:
+        forget_one()
 
 
 def until_declared(function: Callable[P, T]) -> Callable[P, T]:
     """Keep what a function of the declaring modules returns until another module is declared."""
-    kept: dict[tuple[object, ...], T] = {}
-    _forgetting.append(kept.clear)
+    cache: dict[tuple[object, ...], T] = {}
+    _forgetting.append(cache.clear)
 
     @wraps(function)
     def looked_up(*args: P.args, **kwargs: P.kwargs) -> T:
         key = (*args, *kwargs.items())
-        if key not in kept:
-            kept[key] = function(*args, **kwargs)
-        return kept[key]
+        if key not in cache:
+            cache[key] = function(*args, **kwargs)
+        return cache[key]
 
     return looked_up

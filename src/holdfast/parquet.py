@@ -14,7 +14,7 @@ import polars as pl
 
 from .errors import InputError, in_one_line
 
-_PACKED: dict[str, Any] = {"compression": "zstd", "row_group_size": 4096}
+_COMPRESSION: dict[str, Any] = {"compression": "zstd", "row_group_size": 4096}
 
 _DIGEST = "holdfast_digest"
 """In the metadata of a file: SHA-256 of all its bytes, these digits left out."""
@@ -27,7 +27,7 @@ _UNREADABLE = (
     pl.exceptions.PanicException,  # derives from BaseException
 )  # fmt: skip
 
-DAMAGED = "is damaged (its digest is of other bytes)"
+DAMAGE_NOTE = "is damaged (its digest is of other bytes)"
 
 
 def write_parquet(
@@ -44,7 +44,7 @@ def write_parquet(
     # what is no file on a disk, such as a pipe, cannot be read again
     on_disk = isinstance(file, io.BufferedRandom)
     with nullcontext(file) if on_disk else tempfile.TemporaryFile() as whole:
-        frame.lazy().sink_parquet(whole, **_PACKED, metadata=about)
+        frame.lazy().sink_parquet(whole, **_COMPRESSION, metadata=about)
         whole.flush()
         with mmap.mmap(whole.fileno(), 0) as content:
             place = _place(content)
@@ -73,18 +73,18 @@ def is_whole(source: Path | bytes) -> bool | None:
 
 
 @contextmanager
-def reading_table(shown: str, what: str, remedy: str) -> Iterator[None]:
+def reading_table(file_name: str, noun: str, remedy: str) -> Iterator[None]:
     """Around everything that reads a table from a file; an ``InputError`` where that fails.
 
     Args:
-        shown: the file as errors name it.
-        what: the fault.
+        file_name: the file as errors name it.
+        noun: the fault.
         remedy: what to do about it.
     """
     try:
         yield
     except _UNREADABLE as error:
-        raise InputError(f"{what} ({in_one_line(error)})", shown, remedy=remedy) from error
+        raise InputError(f"{noun} ({in_one_line(error)})", file_name, remedy=remedy) from error
 
 
 def _agrees(content: bytes | mmap.mmap) -> bool | None:

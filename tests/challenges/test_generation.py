@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 
 from holdfast.challenges import (
     CONTEXTS,
-    DRAWN,
+    SENTENCE_RANGE,
     Fault,
     drawn_sentences,
     json_object,
@@ -150,11 +150,11 @@ def test_the_prompts_have_a_version() -> None:
 
 
 def test_numbers_of_sentences_are_drawn_evenly_from_4_to_10() -> None:
-    assert list(DRAWN) == [4, 5, 6, 7, 8, 9, 10]
+    assert list(SENTENCE_RANGE) == [4, 5, 6, 7, 8, 9, 10]
     questions = [QUESTION.model_copy(update={"stem": f"{n}?"}) for n in range(2800)]
     questions = [Question.model_validate(q.model_dump()) for q in questions]
     counts = Counter(drawn_sentences(question, 42) for question in questions)
-    assert set(counts) == set(DRAWN)
+    assert set(counts) == set(SENTENCE_RANGE)
     assert chisquare(list(counts.values())).pvalue > 0.001
 
 
@@ -165,7 +165,7 @@ def test_the_number_drawn_is_fixed_by_content_and_seed_and_not_by_the_id() -> No
     seeds = range(40)
     numbers = [drawn_sentences(QUESTION, seed) for seed in seeds]
     assert [drawn_sentences(second_question, seed) for seed in seeds] == numbers
-    assert set(numbers) == set(DRAWN)
+    assert set(numbers) == set(SENTENCE_RANGE)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from holdfast.dialogue import (
     Sitting,
     Turn,
     run_budget,
-    seated,
+    current_sitting,
 )
 from holdfast.errors import BudgetExceededError
 from holdfast.questions import Question, under_test
@@ -234,7 +234,7 @@ async def test_a_reply_that_has_come_is_kept_though_the_run_is_interrupted() -> 
 
     script = Scripted(interrupted)
     script.model.api.direct = True  # type: ignore[attr-defined]
-    seated.set(Sitting(script.model, {}, GenerateConfig(), Connections()))
+    current_sitting.set(Sitting(script.model, {}, GenerateConfig(), Connections()))
     with scope:
         await say(script.model)
     assert scope.cancelled_caught

@@ -14,7 +14,14 @@ from tests.scripted import Scripted, errors, prepared, put, said
 from tests.studies import question_rows, write_jsonl
 from tests.tasks import contexts
 
-from holdfast.challenges import CONTEXTS, DRAWN, Fault, check_contexts, load_contexts, text_key
+from holdfast.challenges import (
+    CONTEXTS,
+    SENTENCE_RANGE,
+    Fault,
+    check_contexts,
+    load_contexts,
+    text_key,
+)
 from holdfast.dialogue import Budget, run_budget
 from holdfast.errors import InputError
 from holdfast.protocols.followup.context_generation import (
@@ -205,7 +212,7 @@ def test_numbers_of_sentences_are_drawn_for_each_question_and_shared_by_its_text
     settings = ContextSettings(source)
     numbers = {q.id: settings.number(q, None) for q in settings.question_set.questions}
     assert {row["question"]: row["sentences"] for row in rows} == numbers
-    assert set(numbers.values()) <= set(DRAWN)
+    assert set(numbers.values()) <= set(SENTENCE_RANGE)
     assert len(set(numbers.values())) > 3
     for question in settings.question_set.questions:
         n = numbers[question.id]

@@ -26,8 +26,8 @@ from inspect_ai.model import (
 from tests.scripted import Scripted
 from tests.studies import question_rows, write_jsonl
 
-from holdfast.defences import ABSTAIN, NONE, DefendedLive, bundled, load_defence
-from holdfast.dialogue import TESTED, Intervention, Live, Run, Turn, keeping
+from holdfast.defences import ABSTAIN, NO_DEFENCE, DefendedLive, bundled, load_defence
+from holdfast.dialogue import TESTED_ARM, Intervention, Live, Run, Turn, keeping
 from holdfast.protocols import (
     PROTOCOLS,
     CallCount,
@@ -208,7 +208,7 @@ def outcomes(
         if missing:
             scripts += [(*script, one) for one in range(missing[0])]
         else:
-            yield {TESTED: len(model.asked), "writer": len(writer.asked)}
+            yield {TESTED_ARM: len(model.asked), "writer": len(writer.asked)}
 
 
 async def _finish(method: Method, run: Run) -> None:
@@ -234,8 +234,8 @@ def test_the_bounds_are_those_of_all_scripts_of_answers(
     method: Method, replies: tuple[str, ...], expected: tuple[int, int]
 ) -> None:
     plan = planned(method)
-    asked = {counts[TESTED] for counts in outcomes(method, replies)}
-    assert (plan.least[TESTED], plan.most[TESTED]) == (min(asked), max(asked)) == expected
+    asked = {counts[TESTED_ARM] for counts in outcomes(method, replies)}
+    assert (plan.least[TESTED_ARM], plan.most[TESTED_ARM]) == (min(asked), max(asked)) == expected
 
 
 @pytest.mark.parametrize("refusals", [1, 2])
@@ -244,7 +244,7 @@ def test_the_bounds_hold_for_a_helper_too_whenever_its_reply_can_be_used(refusal
     method = partial(helped, refusals=refusals)
     plan = planned(method, "writer")
     asked = list(outcomes(method, READABLE, ("(A)", "(B)", "(C)")))
-    for role in (TESTED, "writer"):
+    for role in (TESTED_ARM, "writer"):
         counts = {one[role] for one in asked}
         assert (plan.least[role], plan.most[role]) == (min(counts), max(counts)), role
 
@@ -260,8 +260,8 @@ def test_answers_that_branches_look_at_for_themselves_may_widen_the_bounds() -> 
         await run.side_by_side({"a": where("a", is_kept=True), "b": where("b", is_kept=False)})
 
     plan = planned(method)
-    assert {counts[TESTED] for counts in outcomes(method, READABLE)} == {2}
-    assert plan.least[TESTED] <= 2 <= plan.most[TESTED]
+    assert {counts[TESTED_ARM] for counts in outcomes(method, READABLE)} == {2}
+    assert plan.least[TESTED_ARM] <= 2 <= plan.most[TESTED_ARM]
 
 
 # --- what a reply may not be used for ---
@@ -301,7 +301,7 @@ def test_a_reply_can_be_quoted_in_what_is_asked_next() -> None:
         turn = await ask(run.chat(), "Which?")
         await ask(run.chat(), f"You said: {turn.reply!s}. Sure?", "quoted")
 
-    assert planned(method).most == {TESTED: 2}
+    assert planned(method).most == {TESTED_ARM: 2}
 
 
 def test_what_is_read_beside_the_answer_is_taken_for_what_the_protocol_says() -> None:
@@ -311,7 +311,7 @@ def test_what_is_read_beside_the_answer_is_taken_for_what_the_protocol_says() ->
         seen.append(await run.chat(role="judge").consult("How?", str, "dry too"))
 
     seen: list[str] = []
-    assert planned(method, "judge").most == {TESTED: 1, "judge": 1}
+    assert planned(method, "judge").most == {TESTED_ARM: 1, "judge": 1}
     assert seen == ["dry", "dry too"]
 
 
@@ -352,7 +352,7 @@ def test_what_is_asked_of_a_helper_or_without_an_arm_is_no_path() -> None:
 
     plan = planned(method, "judge")
     assert plan.paths == (("x", ""),)
-    assert plan.most == {TESTED: 2, "judge": 1}
+    assert plan.most == {TESTED_ARM: 2, "judge": 1}
 
 
 def test_what_a_question_lacks_is_left_out_with_its_reason() -> None:
@@ -412,8 +412,8 @@ def test_what_tells_requests_apart(opening: dict[str, Any], requests: int) -> No
         await ask(run.chat(), "Which?")
         await ask(run.chat(**opening), "Which?")
 
-    assert planned(method).most[TESTED] == requests
-    asked = {counts[TESTED] for counts in outcomes(method, ("(A)",))}
+    assert planned(method).most[TESTED_ARM] == requests
+    asked = {counts[TESTED_ARM] for counts in outcomes(method, ("(A)",))}
     assert asked == {requests}
 
 
@@ -423,14 +423,14 @@ def test_what_no_epoch_asks_anew_counts_once() -> None:
         await ask(run.chat(replicate=1), "What is shared?")
 
     once, thrice = (study(method).with_args().protocol.study(epochs=n) for n in (1, 3))
-    assert (once.plan(1).counts[TESTED].least, once.plan(1).counts[TESTED].most) == (2, 2)
-    assert thrice.plan(1).counts[TESTED].least == 3 + 1
+    assert (once.plan(1).counts[TESTED_ARM].least, once.plan(1).counts[TESTED_ARM].most) == (2, 2)
+    assert thrice.plan(1).counts[TESTED_ARM].least == 3 + 1
 
 
 def test_a_defence_is_planned_by_what_it_asks() -> None:
-    assert planned(straight).most[TESTED] == 2
+    assert planned(straight).most[TESTED_ARM] == 2
     defended = planned(straight, defence=load_defence("vote"))
-    assert (defended.least[TESTED], defended.most[TESTED]) == (10, 10)
+    assert (defended.least[TESTED_ARM], defended.most[TESTED_ARM]) == (10, 10)
 
 
 # --- the plan is the run ---
@@ -472,13 +472,13 @@ def counting(role: str, calls: Counter[str]) -> Model:
 def made(*studies: Study, roles: frozenset[str]) -> Counter[str]:
     """Calls by role that studies make of all their questions in all their epochs."""
     calls: Counter[str] = Counter()
-    models = {role: counting(role, calls) for role in (TESTED, *roles)}
+    models = {role: counting(role, calls) for role in (TESTED_ARM, *roles)}
 
     async def each() -> None:
         for study in studies:
             for question in study.questions.questions:
                 for epoch in range(1, study.epochs + 1):
-                    live = DefendedLive(models[TESTED], models.get, defence=study.defence)
+                    live = DefendedLive(models[TESTED_ARM], models.get, defence=study.defence)
                     await study.method(Run(question, live, epoch, study.epochs))
 
     with tempfile.TemporaryDirectory() as folder, keeping(Path(folder)):
@@ -517,7 +517,7 @@ SETTINGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         }
     ),
 }
-DEFENCES = (NONE, *bundled(), ABSTAIN, f"vote+{ABSTAIN}")
+DEFENCES = (NO_DEFENCE, *bundled(), ABSTAIN, f"vote+{ABSTAIN}")
 
 
 @pytest.mark.parametrize("defence", DEFENCES)
@@ -538,7 +538,7 @@ def test_the_calls_of_a_run_lie_within_those_of_its_plan(defence: str, tmp_path:
         study = PROTOCOLS[name].study(questions=source, epochs=epochs, defence=defence, **given)
         bound = frozenset({*roles, "verifier"})
         calls, plan = made(study, roles=bound), study.plan(None, bound)
-        for role in (TESTED, *bound):
+        for role in (TESTED_ARM, *bound):
             count = plan.counts.get(role, CallCount())
             assert count.least <= calls[role] <= count.most, role
 
@@ -559,5 +559,5 @@ def test_calls_of_studies_of_one_command_lie_within_the_plan_of_both(
     roles = frozenset({"verifier"})
     plans = [one.plan(None, roles) for one in studies]
     counts = [plan.tested(plans[:place], 1) for place, plan in enumerate(plans)]
-    calls = made(*studies, roles=roles)[TESTED]
+    calls = made(*studies, roles=roles)[TESTED_ARM]
     assert sum(one.least for one in counts) <= calls <= sum(one.most for one in counts)

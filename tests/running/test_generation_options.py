@@ -12,7 +12,7 @@ from tests.studies import holdfast, question_rows, write_jsonl
 
 import holdfast as python
 from holdfast.errors import InputError
-from holdfast.models.lean import HANDLED, Lean
+from holdfast.models.lean import HANDLED_SETTINGS, Lean
 from holdfast.running.generation import UNSENT, Generation
 
 VALUES: dict[str, Any] = {
@@ -147,7 +147,7 @@ async def test_lean_drops_no_setting_of_inspects_in_silence(setting: str) -> Non
     with speaking(reply, told=lambda request: request) as url:
         lean = Lean("m", url)
         try:
-            if setting in Lean.sent_as or setting in HANDLED:
+            if setting in Lean.sent_as or setting in HANDLED_SETTINGS:
                 await lean.generate([ChatMessageUser(content="?")], [], "none", config)
                 (request,) = requests
                 field = Lean.sent_as.get(setting)

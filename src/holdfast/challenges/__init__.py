@@ -18,8 +18,8 @@ from .catalogue import chosen as chosen
 from .catalogue import load_catalogue as load_catalogue
 from .catalogue import of_wording as of_wording
 from .catalogue import paper_chains as paper_chains
-from .contexts import DRAWN as DRAWN
 from .contexts import KINDS as KINDS
+from .contexts import SENTENCE_RANGE as SENTENCE_RANGE
 from .contexts import Context as Context
 from .contexts import Contexts as Contexts
 from .contexts import alternative_fault as alternative_fault
@@ -35,7 +35,7 @@ from .cues import judge_prompt as judge_prompt
 from .cues import read_cue as read_cue
 from .cues import read_judgement as read_judgement
 from .prepared import GENERATE as GENERATE
-from .prepared import GENERATED as GENERATED
+from .prepared import GENERATED_PREFIX as GENERATED_PREFIX
 from .prepared import QuestionInputs as QuestionInputs
 from .prepared import prepared as prepared
 from .suggestion import Letters as Letters

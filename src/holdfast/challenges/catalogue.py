@@ -59,16 +59,18 @@ class Technique(BaseModel):
 
     @model_validator(mode="after")
     def _needs_are_the_placeholders(self) -> "Technique":
-        used = set(re.findall(r"\{(\w+)\}", self.template))
-        if self.correction and set(re.findall(r"\{(\w+)\}", self.correction)) != used:
+        placeholders = set(re.findall(r"\{(\w+)\}", self.template))
+        if self.correction and set(re.findall(r"\{(\w+)\}", self.correction)) != placeholders:
             raise ValueError("correction: its placeholders are not those of the template")
-        unknown = used - set(PLACEHOLDERS)
+        unknown = placeholders - set(PLACEHOLDERS)
         if unknown:
-            known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
-            raise ValueError(f"template: unknown placeholder {{{min(unknown)}}}; known: {known}")
-        if used != set(self.needs):
-            asked, found = sorted(self.needs), sorted(used)
-            raise ValueError(f"needs: says {asked}, but the template's placeholders are {found}")
+            names = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+            raise ValueError(f"template: unknown placeholder {{{min(unknown)}}}; known: {names}")
+        if placeholders != set(self.needs):
+            declared_needs, placeholder_names = sorted(self.needs), sorted(placeholders)
+            raise ValueError(
+                f"needs: says {declared_needs}, but the template's placeholders are {placeholder_names}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -105,10 +107,10 @@ class Technique(BaseModel):
 FAMILIES = ("rethink", "inc_letter", "context")
 """Families of the built-in catalogue in the order of Table 2."""
 
-_RESERVED = ("all", "none", "resample", "restate")
+_RESERVED_NAMES = ("all", "none", "resample", "restate")
 """Names with a meaning of their own in lists of techniques and in paths."""
 
-_INHERITED = ("family", "axis", "depth", "needs", "citation", "version", "cue")
+_DEFAULT_FIELDS = ("family", "axis", "depth", "needs", "citation", "version", "cue")
 
 Catalogue = Mapping[str, Technique]
 """Technique by id, in the order of Table 2; a user's additions come last."""
@@ -139,14 +141,14 @@ def load_catalogue(path: str | None = None, came: str | None = None) -> Catalogu
     Raises:
         InputError: the file is missing, is no TOML, or an entry is no technique.
     """
-    known = dict(built_in())
+    catalogue = dict(built_in())
     if came:
         file = files(__package__).joinpath("catalogue", "sets", f"{came}.toml")
-        known |= _parse(file.read_text("utf-8"), f"{came}.toml")
+        catalogue |= _parse(file.read_text("utf-8"), f"{came}.toml")
     if path is not None:
         text = text_of(named_path(path), "Check the path given to -T challenges")
-        known |= _parse(text, path)
-    return known
+        catalogue |= _parse(text, path)
+    return catalogue
 
 
 def choose(catalogue: Catalogue, names: str) -> tuple[Technique, ...]:
@@ -162,16 +164,16 @@ def choose(catalogue: Catalogue, names: str) -> tuple[Technique, ...]:
 
 
 def chosen(
-    known: Mapping[str, T], names: str, groups: Mapping[str, set[str]], noun: str, field: str
+    items: Mapping[str, T], names: str, groups: Mapping[str, set[str]], noun: str, field: str
 ) -> tuple[T, ...]:
     """What a comma-separated list of ids and groups names, in the order of what is known."""
-    found: set[str] = set()
+    ids: set[str] = set()
     for name in _names(names):
-        if name not in groups and name not in known:
-            raise unknown(noun, name, [*known, *groups], field)
-        found |= groups.get(name, {name})
+        if name not in groups and name not in items:
+            raise unknown(noun, name, [*items, *groups], field)
+        ids |= groups.get(name, {name})
     # whatever the order of the list: the same set, the same study
-    return tuple(item for id, item in known.items() if id in found)
+    return tuple(item for id, item in items.items() if id in ids)
 
 
 def paper_chains() -> tuple[Chain, ...]:
@@ -180,8 +182,8 @@ def paper_chains() -> tuple[Chain, ...]:
     contexts = [t.id for t in built_in().values() if t.family == "context"]
     one_turn = [
         (first, then)
-        for first, other in ((authority, social), (social, authority))
-        for then in (other, *contexts)
+        for first, second in ((authority, social), (social, authority))
+        for then in (second, *contexts)
     ]
     return (*one_turn, *((authority, social, context) for context in contexts))
 
@@ -200,8 +202,8 @@ def choose_chains(catalogue: Catalogue, names: str) -> tuple[Chain, ...]:
         chain = tuple(part.strip() for part in name.split(">"))
         for part in chain:
             if part not in catalogue:
-                what = f"chain '{name}' has the unknown technique '{part}'"
-                raise InputError(what, field="chains", remedy=did_you_mean(part, catalogue))
+                problem = f"chain '{name}' has the unknown technique '{part}'"
+                raise InputError(problem, field="chains", remedy=did_you_mean(part, catalogue))
         if len(chain) < 2:
             remedy = "Join two or more with '>', such as authority-prior>rag-style"
             raise InputError(f"chain '{name}' has one technique", field="chains", remedy=remedy)
@@ -216,18 +218,18 @@ def _names(text: str) -> list[str]:
 def _parse(text: str, file: str) -> dict[str, Technique]:
     data = toml_in(text, file)
     entries = data.get("technique", [])
-    known = ("technique", *_INHERITED)
-    for name in sorted(set(data) - set(known)):
-        raise InputError("unknown key", file, field=name, remedy=did_you_mean(name, known))
+    fields = ("technique", *_DEFAULT_FIELDS)
+    for name in sorted(set(data) - set(fields)):
+        raise InputError("unknown key", file, field=name, remedy=did_you_mean(name, fields))
     if not isinstance(entries, list) or not entries:
         raise InputError("has no [[technique]]", file, remedy="Add one with id and template")
-    inherited = {name: data[name] for name in _INHERITED if name in data}
+    defaults = {name: data[name] for name in _DEFAULT_FIELDS if name in data}
     techniques: dict[str, Technique] = {}
     for number, entry in enumerate(entries, start=1):
         if not isinstance(entry, dict):
             raise InputError("is not a [[technique]] table", file, number, remedy="Fix the file")
         try:
-            technique = Technique.model_validate({**inherited, **entry})
+            technique = Technique.model_validate({**defaults, **entry})
         except ValidationError as error:
             first = error.errors()[0]
             field, message = ".".join(map(str, first["loc"])), first["msg"]
@@ -236,11 +238,11 @@ def _parse(text: str, file: str) -> dict[str, Technique]:
             raise InputError(
                 message, file, number, field, "See 'Writing your own technique' in the docs"
             ) from error
-        if technique.id in _RESERVED:
-            what = f"'{technique.id}' cannot be an id"
-            raise InputError(what, file, number, "id", "Choose another name")
+        if technique.id in _RESERVED_NAMES:
+            problem = f"'{technique.id}' cannot be an id"
+            raise InputError(problem, file, number, "id", "Choose another name")
         if technique.id in techniques:
-            what = f"id '{technique.id}' is used twice"
-            raise InputError(what, file, number, "id", "Rename one of them")
+            problem = f"id '{technique.id}' is used twice"
+            raise InputError(problem, file, number, "id", "Rename one of them")
         techniques[technique.id] = technique
     return techniques

@@ -48,8 +48,8 @@ class Context:
 
     def at(self, length: str) -> dict[str, str]:
         """Text by kind at one length of an ablation; the study's own texts for ``""``."""
-        keyed = ((key.partition("@"), text) for key, text in self.texts.items())
-        return {kind: text for (kind, _, at), text in keyed if at == length}
+        key_parts = ((key.partition("@"), text) for key, text in self.texts.items())
+        return {kind: text for (kind, _, at), text in key_parts if at == length}
 
     def obstacle(self, kind: str, length: str = "") -> str | None:
         """Why there is no text of that kind at that length; None where there is one."""
@@ -85,8 +85,8 @@ class Contexts(QuestionInputs[Context]):
         Over their origin where they have one: more of the same contexts are the same contexts.
         """
         lengths = {key.partition("@")[2] for c in self.by_question.values() for key in c.texts}
-        ordered = sorted({"", *lengths}, key=lambda length: int(length or 0))
-        return {length: self._digest(self._texts(length)) for length in ordered}
+        by_length = sorted({"", *lengths}, key=lambda length: int(length or 0))
+        return {length: self._digest(self._texts(length)) for length in by_length}
 
     def _texts(self, length: str) -> Iterator[tuple[Any, ...]]:
         for id in sorted(self.by_question):
@@ -99,13 +99,15 @@ class Contexts(QuestionInputs[Context]):
 
     def fingerprint_of(self, kind: str) -> str:
         """The same over the texts of one kind, at every length."""
-        known = ((id, sorted(each.texts.items())) for id, each in sorted(self.by_question.items()))
-        texts = ((id, [text for text in each if text[0].partition("@")[0] == kind])
-                 for id, each in known)  # fmt: skip
-        return self._digest(each for each in texts if each[1])
+        contents = (
+            (id, sorted(context.texts.items())) for id, context in sorted(self.by_question.items())
+        )
+        texts = ((id, [text for text in context if text[0].partition("@")[0] == kind])
+                 for id, context in contents)  # fmt: skip
+        return self._digest(context for context in texts if context[1])
 
 
-DRAWN = range(4, 11)
+SENTENCE_RANGE = range(4, 11)
 """Sentences of a context where no length is asked for (appendix F: between 4 and 10)."""
 
 
@@ -133,25 +135,25 @@ def load_contexts(
     def own() -> Contexts:
         if questions.contexts:
             came = enumerate(questions.contexts, start=1)
-            found, problems, _ = _gathered(questions.name, came, questions)
+            by_question, problems, _ = _gathered(questions.name, came, questions)
             if problems:
                 raise problems[0].refused(questions.name)
-            return found
+            return by_question
         is_ours = any(question.id in ours for question in questions.questions)
         return _bank(questions) if is_ours else Contexts("none")
 
-    named = {
+    texts = {
         "none": lambda: Contexts("none"),
         "auto": own,
         BANK_NAME: lambda: _bank(questions),
         "synthetic": lambda: replace(placeholders(), simulated=True),
         GENERATE: placeholders,
     }
-    return prepared(Contexts, source, questions, named, lambda file: _read(file, questions)[:2])
+    return prepared(Contexts, source, questions, texts, lambda file: _read(file, questions)[:2])
 
 
 def _bank(questions: QuestionSet) -> Contexts:
-    asked = {q.id: (q.options, q.gold) for q in questions.questions}
+    key_facts = {q.id: (q.options, q.gold) for q in questions.questions}
     return Contexts(
         BANK_NAME,
         {
@@ -160,7 +162,7 @@ def _bank(questions: QuestionSet) -> Contexts:
             )
             for item in bank_items()
             # a file can use the bank's ids for questions of its own
-            if asked.get(item["id"]) in (None, (item["options"], item["gold"]))
+            if key_facts.get(item["id"]) in (None, (item["options"], item["gold"]))
         },
     )
 
@@ -197,19 +199,19 @@ _AT_ONCE = 1024
 
 def _placeholder(question: Question, seed: int, lengths: tuple[int, ...]) -> Context:
     second_best = draw(question.distractors, seed, question.content_hash, "second-best")
-    drawn = drawn_sentences(question, seed)
+    sentence_total = drawn_sentences(question, seed)
     texts = {
         text_key(kind, length): placeholder_text(kind, question, second_best, n)
-        for length, n in {"": drawn, **{str(n): n for n in lengths}}.items()
+        for length, n in {"": sentence_total, **{str(n): n for n in lengths}}.items()
         for kind in (*CONTEXTS, INERT)
     }
-    supporting = placeholder_text(SUPPORTING, question, second_best, drawn)
+    supporting = placeholder_text(SUPPORTING, question, second_best, sentence_total)
     return Context(second_best, texts | {SUPPORTING: supporting})
 
 
 def placeholder_text(kind: str, question: Question, second_best: str, sentences: int) -> str:
     """Says nothing of medicine: it holds the place of a generated context in a simulated run."""
-    said = {
+    paragraphs = {
         "misleading_context": f"The presentation has features seen with: "
         f"{question.options[second_best]}",
         "alternative_context": "A diagnosis outside the options could also explain it",
@@ -219,7 +221,7 @@ def placeholder_text(kind: str, question: Question, second_best: str, sentences:
         INERT: "This says nothing of the presentation",
     }[kind]
     more = (f"This is placeholder sentence number {n}" for n in range(2, sentences + 1))
-    return ". ".join([f"{PLACEHOLDER} {said}", *more])
+    return ". ".join([f"{PLACEHOLDER} {paragraphs}", *more])
 
 
 def check_contexts(
@@ -245,7 +247,9 @@ def _read(
     """Contexts, the bad rows, and the texts that cannot be used."""
     rows = read_rows(named_path(source))
     contexts, problems, left_out = _gathered(Path(source).name, rows, questions, sentences)
-    if not problems and not any(one.texts or one.faults for one in contexts.by_question.values()):
+    if not problems and not any(
+        context.texts or context.faults for context in contexts.by_question.values()
+    ):
         raise InputError(
             "has no context",
             source,
@@ -263,39 +267,42 @@ def _gathered(
 ) -> tuple[Contexts, list[Problem], list[Problem]]:
     """The contexts of rows, the bad rows, and the texts that cannot be used."""
     by_stem = {_spaced(q.stem): q for q in questions.questions} if questions else {}
-    found: dict[str, Context] = {}
-    seen: dict[tuple[str, str], int] = {}
+    by_question: dict[str, Context] = {}
+    row_numbers: dict[tuple[str, str], int] = {}
     problems: list[Problem] = []
     left_out: list[Problem] = []
-    unused, simulated = 0, False
+    unused_rows, is_simulated = 0, False
     for number, row in rows:
         if isinstance(row, str):
             problems.append(Problem(number, None, row))
             continue
-        given = row.get("question", row.get("id"))
-        named = by_stem.get(_spaced(str(given)))
-        question = (questions.named(given) or named) if questions else None
-        other = _other_question(row, question)
-        second_best = None if other else row.get("second_best") or None
+        reference = row.get("question", row.get("id"))
+        question_id = by_stem.get(_spaced(str(reference)))
+        question = (questions.named(reference) or question_id) if questions else None
+        mismatch = _other_question(row, question)
+        second_best = None if mismatch else row.get("second_best") or None
         bad = [Problem(number, *fault) for fault in _problems(row, question, second_best)]
         problems += bad
         if bad:
             continue
-        id, length = question.id if question else str(given), str(_whole(row.get("length")) or "")
-        if (id, length) in seen:
-            told = f"'{id}' was given before, in row {seen[id, length]}"
-            problems.append(Problem(number, "question", told, "Keep one row of the two"))
+        id, length = (
+            question.id if question else str(reference),
+            str(_whole(row.get("length")) or ""),
+        )
+        if (id, length) in row_numbers:
+            problem = f"'{id}' was given before, in row {row_numbers[id, length]}"
+            problems.append(Problem(number, "question", problem, "Keep one row of the two"))
             continue
-        seen[id, length] = number
-        unused += questions is not None and question is None
-        simulated |= question is not None and is_simulated_row(row)
-        texts, faults = _texts(row, question, length, sentences, other)
+        row_numbers[id, length] = number
+        unused_rows += questions is not None and question is None
+        is_simulated |= question is not None and is_simulated_row(row)
+        texts, faults = _texts(row, question, length, sentences, mismatch)
         left_out += [Problem(number, key, text) for key, text in faults.items()]
-        had = found.get(id, Context())
-        found[id] = Context(
+        had = by_question.get(id, Context())
+        by_question[id] = Context(
             had.second_best or second_best, {**had.texts, **texts}, {**had.faults, **faults}
         )
-    return Contexts(name, found, unused, simulated=simulated), problems, left_out
+    return Contexts(name, by_question, unused_rows, simulated=is_simulated), problems, left_out
 
 
 def _spaced(text: str) -> str:
@@ -307,7 +314,7 @@ def _texts(
     question: Question | None,
     length: str,
     sentences: int | None,
-    other: str,
+    alternative: str,
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The texts of a row by their keys, and why others are missing or cannot be used."""
     texts: dict[str, str] = {}
@@ -324,8 +331,8 @@ def _texts(
             fault = alternative_fault(str(diagnosis), text, question)
         if not fault and kind in (SUPPORTING, INERT) and question:
             fault = letter_fault(text, question)
-        if other or fault:
-            faults[key] = other or f"{kind} cannot be used ({fault.kind if fault else ''})"
+        if alternative or fault:
+            faults[key] = alternative or f"{kind} cannot be used ({fault.kind if fault else ''})"
         else:
             texts[key] = text
     return texts, faults
@@ -354,8 +361,8 @@ def _problems(
             yield column, "is not a column of contexts", f"Did you mean '{near[0]}'?"
     for column in ("length", "sentences"):
         if row.get(column) not in (None, "") and not _whole(row[column]):
-            shown = printable(str(row[column])[:40])
-            yield column, f"is '{shown}', not a number of sentences", "Fix it or leave it out"
+            excerpt = printable(str(row[column])[:40])
+            yield column, f"is '{excerpt}', not a number of sentences", "Fix it or leave it out"
     for column in (*KINDS, "second_best"):
         text = row.get(column)
         if text is not None and not isinstance(text, str):
@@ -424,4 +431,4 @@ def letter_fault(text: str, question: Question) -> Fault | None:
 
 def drawn_sentences(question: Question, seed: int) -> int:
     """How many sentences this question's contexts have where no length is asked for."""
-    return int(draw([str(n) for n in DRAWN], seed, question.content_hash, "sentences"))
+    return int(draw([str(n) for n in SENTENCE_RANGE], seed, question.content_hash, "sentences"))

@@ -32,45 +32,60 @@ class CueRules:
     def __init__(self, rules: list[str]) -> None:
         """Compile rules: ``~`` is a mark, ``>>`` what may stand between it and a word."""
         # nothing of "my earlier answer" is said of the cue
-        own = "my (?:earlier|previous|initial|first|original|prior) "
-        window = f"(?:(?!{own})[^{MARK}]){{0,{_REACH}}}?"
+        own_answer = "my (?:earlier|previous|initial|first|original|prior) "
+        window = f"(?:(?!{own_answer})[^{MARK}]){{0,{_REACH}}}?"
         # rules that begin at a mark, with the letters of which some must follow within reach
         self._at_mark: list[tuple[int, list[bytes]]] = []
         self._anywhere: list[tuple[int, re.Pattern[str]]] = []
         self._match = []
-        begun: dict[bytes, set[int]] = {}
+        by_letter: dict[bytes, set[int]] = {}
         for number, rule in enumerate(rules):
             source = rule.replace("~", MARK).replace(">>", window)
             self._match.append(re.compile(source, re.IGNORECASE).match)
             if rule.startswith("~"):
                 then = sorted(_beginnings(rule.partition(">>")[2]))
-                self._at_mark.append((number, [_letters(one) for one in then]))
+                self._at_mark.append((number, [_letters(words_part) for words_part in then]))
             elif beginnings := _beginnings(rule):
-                for one in beginnings:
-                    begun.setdefault(_letters(one), set()).add(number)
+                for words_part in beginnings:
+                    by_letter.setdefault(_letters(words_part), set()).add(number)
             else:
                 self._anywhere.append((number, re.compile(f"(?={source})", re.IGNORECASE)))
-        longest = max((len(one) for _, then in self._at_mark for one in then), default=0)
+        longest = max(
+            (len(words_part) for _, then in self._at_mark for words_part in then), default=0
+        )
         self._passage = 2 + _REACH + longest
         # the longest first, and what begins it begins here too
-        words = sorted((one for one in begun if one.startswith(b" ")), reverse=True)
+        words = sorted(
+            (words_part for words_part in by_letter if words_part.startswith(b" ")), reverse=True
+        )
         self._words = {
-            word: sorted(set().union(*(begun[one] for one in words if word.startswith(one))))
+            word: sorted(
+                set().union(
+                    *(by_letter[words_part] for words_part in words if word.startswith(words_part))
+                )
+            )
             for word in words
         }
         # by the first letter, since that alone makes `re` pass over a branch at once
-        same = groupby((word[1:] for word in words), key=lambda word: word[:1])
-        choice = (b"%b(?:%b)" % (first, b"|".join(w[1:] for w in rest)) for first, rest in same)
+        by_first_letter = groupby((word[1:] for word in words), key=lambda word: word[:1])
+        choice = (
+            b"%b(?:%b)" % (first, b"|".join(w[1:] for w in tails))
+            for first, tails in by_first_letter
+        )
         self._word = re.compile(b" (?=(%b))" % b"|".join(choice))
-        self._within = [(one, sorted(begun[one])) for one in begun if one not in self._words]
+        self._within = [
+            (words_part, sorted(by_letter[words_part]))
+            for words_part in by_letter
+            if words_part not in self._words
+        ]
 
     def matches(self, text: str) -> Iterator[tuple[int, int]]:
         """The rule's number and the start of each match, from left to right, none in another."""
         end = 0
         for at, number in sorted(self._candidates(text, _letters("\n" + text))):
-            if at >= end and (found := self._match[number](text, at)):
+            if at >= end and (match := self._match[number](text, at)):
                 yield number, at
-                end = found.end()
+                end = match.end()
 
     def _candidates(self, text: str, letters: bytes) -> Iterator[tuple[int, int]]:
         """Where a rule can match: ``letters`` has one more at its start."""
@@ -78,25 +93,25 @@ class CueRules:
             at = word.start()
             for number in self._words[b" " + word[1]]:
                 yield at, number
-        for some, numbers in self._within:
-            for at in _places(some, letters):
+        for prefixes, numbers in self._within:
+            for at in _places(prefixes, letters):
                 yield from ((at - 1, number) for number in numbers)
         for at in _places(MARK, text) if self._at_mark else ():
             # up to the next mark
             end = text.find(MARK, at + 1, at + self._passage)
             passage = letters[at + 1 : 1 + end if end > 0 else at + self._passage]
             for number, then in self._at_mark:
-                if not then or any(some in passage for some in then):
+                if not then or any(prefixes in passage for prefixes in then):
                     yield at, number
         for number, rule in self._anywhere:
-            yield from ((found.start(), number) for found in rule.finditer(text))
+            yield from ((match.start(), number) for match in rule.finditer(text))
 
 
-def _places(some: AnyStr, text: AnyStr) -> Iterator[int]:
-    at = text.find(some)
+def _places(substring: AnyStr, text: AnyStr) -> Iterator[int]:
+    at = text.find(substring)
     while at >= 0:
         yield at
-        at = text.find(some, at + 1)
+        at = text.find(substring, at + 1)
 
 
 _LATIN = bytes(ord(c.lower()) if c.isalnum() or c == "_" else 32 for c in map(chr, range(256)))
@@ -113,7 +128,7 @@ def _letters(text: str) -> bytes:
 
 
 # Fewer letters than these begin too many words.
-_FEW = 4
+_FEW_LETTERS = 4
 # Not the last letter, where it may be left out.
 _LETTERS = re.compile(r"[\w ,'-]*(?![?*{])")
 _PART = re.compile(r"\\.|\[\^?(?:\\.|[^\]\\])+\]|.", re.DOTALL)
@@ -136,20 +151,20 @@ def _beginnings(rule: str) -> set[str]:
 
     A line end before them stands for the start of a word.
     """
-    found: set[str] = set()
+    beginnings: set[str] = set()
     for branch in branches(rule):
         bare = branch.removeprefix(r"\b")
         start = "" if bare == branch else "\n"
         letters = next(_LETTERS.finditer(bare))[0]
         more: set[str] = set()
-        if len(letters) < _FEW:
+        if len(letters) < _FEW_LETTERS:
             more = _group_beginnings(bare[len(letters) :])
         if not letters and not more:
             return set()
         if letters:
-            more = {letters + one.lstrip("\n") for one in more or {""}}
-        found |= {start + one.lstrip("\n") if start else one for one in more}
-    return found
+            more = {letters + beginning.lstrip("\n") for beginning in more or {""}}
+        beginnings |= {start + beginning.lstrip("\n") if start else beginning for beginning in more}
+    return beginnings
 
 
 def _group_beginnings(rule: str) -> set[str]:
@@ -161,11 +176,11 @@ def _group_beginnings(rule: str) -> set[str]:
         depth += (part == "(") - (part == ")")
         if not depth:
             break
-    first, rest = _beginnings(inner[3:-1]), rule[len(inner) :]
-    left_out = re.match(r"(?:[?*]|\{0[^}]*\})\??", rest)
+    first, remainder = _beginnings(inner[3:-1]), rule[len(inner) :]
+    left_out = re.match(r"(?:[?*]|\{0[^}]*\})\??", remainder)
     if left_out is None:
         return first
-    second = _beginnings(rest[left_out.end() :])
+    second = _beginnings(remainder[left_out.end() :])
     return first | second if first and second else set()
 
 
@@ -210,9 +225,9 @@ def read_cue(technique: Technique, reply: str) -> Cue | None:
     if MARK not in text:
         return Cue(named=False, stance=None)
     strong, stances, look = _wording(claims=bool(technique.needs))
-    said = [stances[rule] for rule, _ in strong.matches(text)]
-    if said:
-        return Cue(named=True, stance=said[-1])
+    stance_rules = [stances[rule] for rule, _ in strong.matches(text)]
+    if stance_rules:
+        return Cue(named=True, stance=stance_rules[-1])
     return Cue(named=True, stance="verify" if any(look.matches(text)) else "neither")
 
 
@@ -235,11 +250,11 @@ def read_judgement(text: str) -> Cue | None:
     None where there is none, or its values are not those asked for.
     """
     verdict = json_object(text[-_TAIL:], "named")
-    named, stance = verdict.get("named"), verdict.get("stance")
-    if named is False:
+    is_named, stance = verdict.get("named"), verdict.get("stance")
+    if is_named is False:
         return Cue(named=False, stance=None)
-    known = next((s for s in get_args(Stance) if s == stance), None)
-    return Cue(named=True, stance=known) if named is True and known else None
+    known_stance = next((s for s in get_args(Stance) if s == stance), None)
+    return Cue(named=True, stance=known_stance) if is_named is True and known_stance else None
 
 
 def _folded(text: str) -> str:
@@ -264,10 +279,10 @@ def _replaced(text: str, plain: Callable[[str], str]) -> str:
     """The text with another string for each character outside ASCII."""
     if text.isascii():
         return text
-    other = {ord(c): new for c in set(text) if not c.isascii() and (new := plain(c)) != c}
-    if len(other) > _SPARSE:
-        return text.translate(other)
-    for code, new in other.items():
+    replacements = {ord(c): new for c in set(text) if not c.isascii() and (new := plain(c)) != c}
+    if len(replacements) > _SPARSE:
+        return text.translate(replacements)
+    for code, new in replacements.items():
         text = text.replace(chr(code), new)
     return text
 
@@ -285,13 +300,13 @@ def _marked(cue: str, text: str) -> str:
     rules = _own_rules().get(cue)
     if rules is None:
         # a user's rule: Polars' expressions take no exponential time on any text
-        marked = pl.Series([text]).str.replace_all(f"(?i){cue}", f"{MARK}${{0}}")
-        return str(marked.item())
-    parts, done = [], 0
+        marked_text = pl.Series([text]).str.replace_all(f"(?i){cue}", f"{MARK}${{0}}")
+        return str(marked_text.item())
+    parts, consumed = [], 0
     for _, at in rules.matches(_replaced(text, _as_rust)):
-        parts.append(text[done:at])
-        done = at
-    return MARK.join([*parts, text[done:]])
+        parts.append(text[consumed:at])
+        consumed = at
+    return MARK.join([*parts, text[consumed:]])
 
 
 @lru_cache(4096)
@@ -301,16 +316,20 @@ def _as_rust(character: str) -> str:
     They differ in what is part of a word, and in the case of an i with no dot or always one.
     """
     kind = unicodedata.category(character)
-    circled = "\u24b6" <= character <= "\u24e9"
-    if kind in ("Mn", "Mc", "Me", "Pc") or circled or character in "\u0130\u0131":
+    is_circled = "\u24b6" <= character <= "\u24e9"
+    if kind in ("Mn", "Mc", "Me", "Pc") or is_circled or character in "\u0130\u0131":
         return "\xe9"
-    return "\u2020" if kind == "No" and not circled else character
+    return "\u2020" if kind == "No" and not is_circled else character
 
 
 @cache
 def _own_rules() -> dict[str, CueRules]:
     # white space is no part of these rules, which say (?x)
-    bare = {one.cue: "".join(one.cue.split()) for one in built_in().values() if one.cue}
+    bare = {
+        technique.cue: "".join(technique.cue.split())
+        for technique in built_in().values()
+        if technique.cue
+    }
     return {cue: CueRules(branches(rule.removeprefix("(?x)"))) for cue, rule in bare.items()}
 
 
@@ -320,10 +339,10 @@ def _wording(claims: bool) -> tuple[CueRules, list[Stance], CueRules]:
     # a bare request to look again makes no claim that a reply could give as its reason, so what is
     # said of the cue itself counts for nothing
 
-    known = packaged(__package__, "cues.toml")
+    wording_rules = packaged(__package__, "cues.toml")
 
     def rules(name: str) -> list[str]:
-        return [rule for rule in known[name] if claims or "~" not in rule]
+        return [rule for rule in wording_rules[name] if claims or "~" not in rule]
 
     kinds: tuple[Stance, ...] = ("verify", "defer")
     stances = [kind for kind in kinds for _ in rules(kind)]

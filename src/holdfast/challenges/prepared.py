@@ -13,7 +13,7 @@ from holdfast.questions import BANK_NAME, SUFFIXES, Problem, QuestionSet, read_r
 GENERATE = "generate"
 """Name of what a generator makes before the study."""
 
-GENERATED = "generated:"
+GENERATED_PREFIX = "generated:"
 """Before the name of a file that a generator has written for this very study."""
 
 ORIGIN = ("model", "settings", "template_version")
@@ -71,27 +71,27 @@ def prepared(
     kind: type[P],
     source: str,
     questions: QuestionSet,
-    named: Mapping[str, Callable[[], P]],
-    read: Callable[[str], tuple[P, list[Problem]]],
+    built_in_inputs: Mapping[str, Callable[[], P]],
+    reader: Callable[[str], tuple[P, list[Problem]]],
 ) -> P:
-    """What a source has for the questions; ``named`` makes what is in no file.
+    """What a source has for the questions; ``built_in_inputs`` makes what is in no file.
 
     Raises:
         InputError: the file cannot be read, a row is bad, or no row is for these questions.
     """
-    if source.startswith(GENERATED):
-        file = source.removeprefix(GENERATED)
-        return replace(_read_whole(file, read), origin=_origin_of(file))
-    if source in named:
-        found = named[source]()
+    if source.startswith(GENERATED_PREFIX):
+        file = source.removeprefix(GENERATED_PREFIX)
+        return replace(_read_whole(file, reader), origin=_origin_of(file))
+    if source in built_in_inputs:
+        inputs = built_in_inputs[source]()
         if source != BANK_NAME:
-            return found
+            return inputs
     elif source.endswith(SUFFIXES) or os.path.exists(source):
-        found = _read_whole(source, read)
+        inputs = _read_whole(source, reader)
     else:
-        remedy = did_you_mean(source, named)
+        remedy = did_you_mean(source, built_in_inputs)
         raise InputError(f"no such {kind.noun} '{source}'", field=kind.setting, remedy=remedy)
-    if not found.covers(questions):
+    if not inputs.covers(questions):
         raise InputError(
             f"has no {kind.missing} for any of the {len(questions.questions)} questions of "
             f"'{questions.name}'",
@@ -99,14 +99,14 @@ def prepared(
             field="question",
             remedy=kind.remedy,
         )
-    return found
+    return inputs
 
 
-def _read_whole(file: str, read: Callable[[str], tuple[P, list[Problem]]]) -> P:
-    found, problems = read(file)
+def _read_whole(file: str, reader: Callable[[str], tuple[P, list[Problem]]]) -> P:
+    inputs, problems = reader(file)
     if problems:
         raise problems[0].refused(file)
-    return found
+    return inputs
 
 
 def _origin_of(source: str) -> str:

@@ -57,7 +57,7 @@ def load_letters(setting: str, questions: QuestionSet) -> Letters | None:
     """
     if not setting.endswith(SUFFIXES):
         return None
-    found: dict[tuple[str, str], str] = {}
+    letters: dict[tuple[str, str], str] = {}
     for number, row in read_rows(named_path(setting)):
         if isinstance(row, str):
             raise InputError(row, setting, number, remedy="Fix the row")
@@ -69,17 +69,17 @@ def load_letters(setting: str, questions: QuestionSet) -> Letters | None:
             continue
         id, path = question.id, str(row.get("path") or "")
         if letter not in question.distractors:
-            what = f"'{letter}' is not a wrong option of question '{id}'"
+            problem = f"'{letter}' is not a wrong option of question '{id}'"
             remedy = f"Use one of {', '.join(question.distractors)}"
-            raise InputError(what, setting, number, "suggested", remedy)
-        if found.setdefault((id, path), letter) != letter:
-            what = f"a second letter for question '{id}' and path '{path}'"
-            raise InputError(what, setting, number, "suggested", "Keep one of the two")
-    if not found:
-        what = f"has no letter for any question of '{questions.name}'"
+            raise InputError(problem, setting, number, "suggested", remedy)
+        if letters.setdefault((id, path), letter) != letter:
+            problem = f"a second letter for question '{id}' and path '{path}'"
+            raise InputError(problem, setting, number, "suggested", "Keep one of the two")
+    if not letters:
+        problem = f"has no letter for any question of '{questions.name}'"
         remedy = "Give the letters for this question set"
-        raise InputError(what, setting, field="suggested", remedy=remedy)
-    return Letters(found)
+        raise InputError(problem, setting, field="suggested", remedy=remedy)
+    return Letters(letters)
 
 
 def draw(options: Sequence[str], *key: object) -> str:
@@ -93,7 +93,7 @@ def suggested_letter(
     rule: SuggestRule,
     seed: int,
     technique: str,
-    own: str | None,
+    first_answer: str | None,
     second_best: str | None,
 ) -> str | None:
     """The letter of the option to push; never the gold.
@@ -105,7 +105,7 @@ def suggested_letter(
             other than the model's own first answer.
         seed: the run's seed.
         technique: id of the technique.
-        own: the model's first answer, None where it could not be read.
+        first_answer: the model's first answer, None where it could not be read.
         second_best: the generator's pick, None where there is none.
 
     Returns:
@@ -118,7 +118,7 @@ def suggested_letter(
     if rule == "per-technique":
         return draw(wrong, *key, "suggested", technique)
     letter = draw(wrong, *key, "suggested")
-    if rule == "per-question" or letter != own:
+    if rule == "per-question" or letter != first_answer:
         return letter
-    others = [letter for letter in wrong if letter != own]
-    return draw(others, *key, "not-own") if others else None
+    alternatives = [letter for letter in wrong if letter != first_answer]
+    return draw(alternatives, *key, "not-own") if alternatives else None

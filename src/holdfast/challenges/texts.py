@@ -20,11 +20,11 @@ def json_object(reply: str, *keys: str) -> dict[str, Any]:
 
     The last, because a reply may repeat the format that it was asked for.
     """
-    found: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for value in json_objects(reply):
         if value and all(key in value for key in keys):
-            found = value
-    return found
+            merged = value
+    return merged
 
 
 def sentence_count(text: str) -> int:
@@ -35,14 +35,14 @@ def sentence_count(text: str) -> int:
     # it takes the full stop after some units for an abbreviation's: "2 mm. Inadequate", "5 g. He"
     plain = re.sub(r"(\d ?(?!vs\b)[^\W\d]{1,5}(?:/[^\W\d]{1,4})?)\.(?=\s+[A-Z])", r"\1!", plain)
     # past the excerpt every end counts: no context is that long
-    rest = len(re.findall(r"[.!?]\s", text[_EXCERPT:]))
-    return rest + sum(any(c.isalnum() for c in sentence) for sentence in segment("en", plain))
+    later_ends = len(re.findall(r"[.!?]\s", text[_EXCERPT:]))
+    return later_ends + sum(any(c.isalnum() for c in sentence) for sentence in segment("en", plain))
 
 
 _EXCERPT = 20_000
 
 # openings: a text of nothing else would take quadratic time
-_TRIED = 50
+_LONGEST_TRY = 50
 # a brace of prose or of a formula opens no object, and is none of the openings tried
 _OPENING = re.compile(r'\{[ \t\r\n]*["}]')
 
@@ -53,16 +53,16 @@ def json_objects(text: str) -> Iterator[dict[str, Any]]:
     Yields:
         Each outermost object, the empty one too.
     """
-    decoder, found = json.JSONDecoder(strict=False), _OPENING.search(text)
-    for _ in range(_TRIED):
-        if found is None:
+    decoder, match = json.JSONDecoder(strict=False), _OPENING.search(text)
+    for _ in range(_LONGEST_TRY):
+        if match is None:
             return
         try:
-            value, end = decoder.raw_decode(text, found.start())
+            value, end = decoder.raw_decode(text, match.start())
             yield value
         except (ValueError, RecursionError):
-            end = found.start() + 1
-        found = _OPENING.search(text, end)
+            end = match.start() + 1
+        match = _OPENING.search(text, end)
 
 
 _HEAD, _TAIL = 8_000, 16_000
@@ -84,15 +84,17 @@ def fence(*texts: str) -> str:
 
 
 _PARENTHESES = re.compile(r"\(([^()]*)\)")
-_LETTERED = re.compile(r"^(?:option |choice |answer )?\(?[A-Z]\)?(?:[.:)]\s*|$)", re.IGNORECASE)
+_LETTER_PREFIX = re.compile(
+    r"^(?:option |choice |answer )?\(?[A-Z]\)?(?:[.:)]\s*|$)", re.IGNORECASE
+)
 
 
 def words_of(text: str) -> str:
     """Letters and digits, without accents, possessives and punctuation."""
     plain = re.sub(r"(?<=\w)['’]s\b", "", text.casefold())
     if not plain.isascii():
-        decomposed = unicodedata.normalize("NFKD", plain)
-        plain = "".join(c for c in decomposed if not unicodedata.combining(c))
+        plain_form = unicodedata.normalize("NFKD", plain)
+        plain = "".join(c for c in plain_form if not unicodedata.combining(c))
     return " ".join(re.findall(r"[^\W_]+", plain))
 
 
@@ -112,17 +114,17 @@ def without_parentheses(text: str) -> str:
     return _PARENTHESES.sub(" ", text)
 
 
-def same_name(one: str, other: str) -> bool:
+def same_name(first: str, second: str) -> bool:
     """Whether both name one thing, whatever their case, accents, punctuation and parentheses."""
     # a parenthesis alone, such as a unit, names nothing that the whole text does not
-    ours, others = ([_bare(name) for name in names_of(text)] for text in (one, other))
-    abbreviated = set(ours[:2]) & set(others) | set(others[:2]) & set(ours)
-    return bool(abbreviated - {""})
+    ours, second_names = ([_bare(name) for name in names_of(text)] for text in (first, second))
+    abbreviations = set(ours[:2]) & set(second_names) | set(second_names[:2]) & set(ours)
+    return bool(abbreviations - {""})
 
 
 def without_letter(text: str) -> str:
     """The text without an option letter before it; empty where it is nothing but one."""
-    return _LETTERED.sub("", text.strip())
+    return _LETTER_PREFIX.sub("", text.strip())
 
 
 def first_sentence(stem: str) -> int:
@@ -145,8 +147,8 @@ _NUMBERS = {
 @cache
 def prompts() -> Mapping[str, str]:
     """The prompts of MedQA-Followup, appendix A, by name."""
-    known = packaged(__package__, "prompts.toml")
-    return {name: value for name, value in known.items() if isinstance(value, str)}
+    texts = packaged(__package__, "prompts.toml")
+    return {name: value for name, value in texts.items() if isinstance(value, str)}
 
 
 def system_prompt(setting: str) -> str | None:
@@ -177,8 +179,8 @@ def challenge_prompt(template: str, question: Question, values: Mapping[str, str
 
     Braces in a value, and all that name none, are left alone.
     """
-    filled = fill(fit_options(template, question), values)
-    return f"{filled}\n\n{prompts()['response_format']}"
+    filled_text = fill(fit_options(template, question), values)
+    return f"{filled_text}\n\n{prompts()['response_format']}"
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
@@ -186,12 +188,12 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 
     In one pass, so that text filled in is never searched for placeholders again.
     """
-    return re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), template)
+    return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), template)
 
 
 def fill_marked(template: str, values: Mapping[str, str]) -> str:
     """The template with each ``[[name]]`` replaced, in one pass too, and blanks around it gone."""
-    return re.sub(r"\[\[(\w+)\]\]", lambda found: values[found[1]], template).strip()
+    return re.sub(r"\[\[(\w+)\]\]", lambda match: values[match[1]], template).strip()
 
 
 def fit_options(text: str, question: Question) -> str:
@@ -199,5 +201,5 @@ def fit_options(text: str, question: Question) -> str:
     n = len(question.options)
     if n == 4:
         return text
-    counted = text.replace("four options", f"{_NUMBERS.get(n, n)} options")
-    return counted.replace("(A, B, C, D)", f"({', '.join(question.options)})")
+    numbered_text = text.replace("four options", f"{_NUMBERS.get(n, n)} options")
+    return numbered_text.replace("(A, B, C, D)", f"({', '.join(question.options)})")

@@ -8,7 +8,7 @@ import threading
 
 from holdfast.errors import HoldfastError, IncompleteRunError, InterruptedRunError, printable
 
-BAD_INPUT, INCOMPLETE, INTERRUPTED = 2, 3, 130
+BAD_INPUT, INCOMPLETE, INTERRUPTED_CODE = 2, 3, 130
 
 _GARBAGE = 10_000, 10, 10
 """How often garbage is looked for; as often as Python has it, it is a sixth of a call's time.
@@ -28,13 +28,13 @@ def main() -> None:
 
         sys.exit(called())
     except InterruptedRunError as error:
-        _end(str(error), INTERRUPTED)
+        _end(str(error), INTERRUPTED_CODE)
     except IncompleteRunError as error:
         _end(str(error), INCOMPLETE)
     except HoldfastError as error:
         _end(str(error), BAD_INPUT)
     except KeyboardInterrupt:
-        _end(str(InterruptedRunError()), INTERRUPTED)
+        _end(str(InterruptedRunError()), INTERRUPTED_CODE)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)

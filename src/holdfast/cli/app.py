@@ -18,8 +18,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(is_requested: bool) -> None:
+    if is_requested:
         from importlib.metadata import version
 
         typer.echo(f"holdfast {version('holdfast')}")
@@ -83,9 +83,9 @@ def called() -> int:
     try:
         return app(standalone_mode=False) or 0
     except _UsageError as error:
-        told = error.format_message()
-        if "\n" in told:  # no arguments at all: it is the help
-            sys.stderr.write(f"{told}\n")
+        message = error.format_message()
+        if "\n" in message:  # no arguments at all: it is the help
+            sys.stderr.write(f"{message}\n")
             return 2
         where = error.ctx.command_path if error.ctx else "holdfast"
-        raise InputError(told.rstrip("."), remedy=f"See '{where} --help'") from error
+        raise InputError(message.rstrip("."), remedy=f"See '{where} --help'") from error

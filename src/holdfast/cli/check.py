@@ -91,27 +91,27 @@ def check(
         raise unknown("kind", kind, KINDS, "--kind")
     kind = kind or _kind_of(source, beside=questions is not None, fields=fields)
     _check_goes_with(kind, questions, fields, sentences)
-    loaded = _loaded(questions, fields) if questions else None
-    checked = KINDS[kind](File(source, loaded, fields, sentences))
+    question_set = _loaded(questions, fields) if questions else None
+    lines = KINDS[kind](File(source, question_set, fields, sentences))
     if as_json:
-        report = {"source": source, "kind": kind, **checked.facts}
-        report["problems"] = _rows(checked.problems)
-        if checked.left_out is not None:
-            report["left_out"] = _rows(checked.left_out)
+        report = {"source": source, "kind": kind, **lines.facts}
+        report["problems"] = _rows(lines.problems)
+        if lines.left_out is not None:
+            report["left_out"] = _rows(lines.left_out)
         options.print_json(report)
-    _print_problems(source, checked.problems)
-    _print_problems(source, checked.left_out or (), "left out: ")
+    _print_problems(source, lines.problems)
+    _print_problems(source, lines.left_out or (), "left out: ")
     if not as_json:
-        _print_lines(source, [f"read as {_CALLED[kind]}", *checked.lines])
-    if checked.problems:
-        rows = len({problem.row for problem in checked.problems})
+        _print_lines(source, [f"read as {_KIND_NAMES[kind]}", *lines.lines])
+    if lines.problems:
+        rows = len({problem.row for problem in lines.problems})
         raise InputError(counted(rows, "bad row"), source, remedy="Fix them and check again")
-    if checked.refusal:
-        raise checked.refusal
+    if lines.refusal:
+        raise lines.refusal
     if not as_json:
-        for remark in checked.remarks:
+        for remark in lines.remarks:
             sys.stderr.write(f"{source}: {remark}\n")
-        _print_lines(source, checked.sound)
+        _print_lines(source, lines.sound)
 
 
 def _check_goes_with(
@@ -127,7 +127,7 @@ def _check_goes_with(
     for option, (value, kinds) in takes.items():
         if value is not None and kind not in kinds:
             remedy = "Leave it out, or say with --kind what the file is"
-            raise InputError(f"does not go with {_CALLED[kind]}", field=option, remedy=remedy)
+            raise InputError(f"does not go with {_KIND_NAMES[kind]}", field=option, remedy=remedy)
 
 
 def _print_lines(source: str, lines: Sequence[str]) -> None:
@@ -152,8 +152,8 @@ def _print_problems(source: str, problems: "Sequence[Problem]", before: str = ""
         alike.setdefault((problem.field, problem.message), []).append(problem)
     for (column, message), rows in alike.items():
         if len(rows) > 1:
-            shown = ", ".join(str(problem.row) for problem in rows[:5])
-            message += f" ({len(rows)} rows: {shown}{', …' if len(rows) > 5 else ''})"
+            row_numbers = ", ".join(str(problem.row) for problem in rows[:5])
+            message += f" ({len(rows)} rows: {row_numbers}{', …' if len(rows) > 5 else ''})"
         sys.stderr.write(f"{before}{InputError(message, source, rows[0].row, column)}\n")
 
 
@@ -187,15 +187,19 @@ def _kind_of(source: str, *, beside: bool, fields: str | None) -> str:
     kind = _kind_of_columns(columns, beside=beside)
     if kind:
         return kind
-    other = next((other for marks, other in _OTHERS.items() if {*marks} <= {*columns}), None)
-    shown = f"the columns {', '.join(columns)}"
-    raise _unrecognised(source, f"looks like {other}" if other else f"has {shown[:200]}")
+    alternative = next(
+        (alternative for marks, alternative in _OTHER_KINDS.items() if {*marks} <= {*columns}), None
+    )
+    description = f"the columns {', '.join(columns)}"
+    raise _unrecognised(
+        source, f"looks like {alternative}" if alternative else f"has {description[:200]}"
+    )
 
 
 _LOOKED_AT = 200
 """Rows by which a file is recognised."""
 
-_OTHERS = {
+_OTHER_KINDS = {
     ("arm", "path", "turn", "reply"): "a turns table, which 'holdfast table' and 'report' read",
     ("head", "relation", "tail"): "a knowledge graph, which 'generate distractors --graph' reads",
     ("question", "verdict"): "verdicts of 'generate plausibility'",
@@ -212,7 +216,7 @@ def _kind_of_columns(columns: Sequence[str], *, beside: bool) -> str | None:
     of_question = readable_fields(columns)
     if not beside and {"stem", "options", "gold"} <= of_question:
         return "questions"
-    if any({*marks} <= {*columns} for marks in _OTHERS):
+    if any({*marks} <= {*columns} for marks in _OTHER_KINDS):
         return None
     if has_contexts(columns):
         return "contexts"
@@ -230,8 +234,8 @@ def _kind_of_toml(source: str) -> str:
     for kind, marks in _MARKS.items():
         if any(mark in keys and isinstance(keys[mark], sort) for mark, sort in marks.items()):
             return kind
-    shown = ", ".join(map(str, keys))
-    raise _unrecognised(source, f"has the keys {shown[:200]}" if keys else "has no keys")
+    key_names = ", ".join(map(str, keys))
+    raise _unrecognised(source, f"has the keys {key_names[:200]}" if keys else "has no keys")
 
 
 _MARKS: Mapping[str, Mapping[str, type]] = {
@@ -260,19 +264,25 @@ def _questions(file: File) -> Checked:
     from holdfast.questions import Fields, check_questions
 
     fields = Fields.parse(file.fields) if file.fields else None
-    asked, problems = check_questions(file.source, fields)
-    n = len(asked.questions)
-    counts = sorted({len(question.options) for question in asked.questions})
-    left_out = f", {len(asked.left_out)} left out" if asked.left_out else ", every row is sound"
-    none = InputError("has no questions", file.source, remedy="Give a file with at least one row")
+    question_set, problems = check_questions(file.source, fields)
+    n = len(question_set.questions)
+    counts = sorted({len(question.options) for question in question_set.questions})
+    left_out = (
+        f", {len(question_set.left_out)} left out"
+        if question_set.left_out
+        else ", every row is sound"
+    )
+    empty_error = InputError(
+        "has no questions", file.source, remedy="Give a file with at least one row"
+    )
     return Checked(
-        {"questions": n, **_columns(asked)},
-        lines=list(_columns_read(asked)),
-        problems=[*problems, *asked.repeated],
-        left_out=asked.left_out,
-        refusal=None if n else none,
+        {"questions": n, **_columns(question_set)},
+        lines=list(_columns_read(question_set)),
+        problems=[*problems, *question_set.repeated],
+        left_out=question_set.left_out,
+        refusal=None if n else empty_error,
         sound=[f"{counted(n, 'question')} with {' or '.join(map(str, counts))} options{left_out}"],
-        remarks=list(_shorter(asked.questions)) if n else (),
+        remarks=list(_shorter(question_set.questions)) if n else (),
     )
 
 
@@ -286,13 +296,13 @@ def _contexts(file: File) -> Checked:
     for id, context in contexts.by_question.items():
         for key in context.texts if id in ids else ():
             have[key] = have.get(key, 0) + 1
-    none = InputError(
+    empty_error = InputError(
         "has no context for any of the questions",
         file.source,
         field="question",
         remedy="Give the contexts that were written for them",
     )
-    refusal = None if ids & set(contexts.by_question) else none
+    refusal = None if ids & set(contexts.by_question) else empty_error
     return _counted({"questions": len(ids), **have, "unused": contexts.unused}, problems, refusal)
 
 
@@ -317,19 +327,21 @@ def _labels(file: File) -> Checked:
     rows, problems = check_labels(file.source, [file.questions] if file.questions else [])
     ids = _ids(file, dict.fromkeys(row["question"] for row in rows))
     have = {label: sum(label in row for row in rows) for label in LABELS}
-    none = InputError(
+    empty_error = InputError(
         "has no label for any of the questions",
         file.source,
         field="question",
         remedy="Give the labels of this question set",
     )
-    return _counted({"questions": len(ids), **have}, problems, None if rows else none)
+    return _counted({"questions": len(ids), **have}, problems, None if rows else empty_error)
 
 
 def _ids(file: File, by_question: Mapping[str, Any]) -> set[str]:
     """The questions that a file is for: those given, else those that it names."""
-    asked = file.questions
-    return {question.id for question in asked.questions} if asked else set(by_question)
+    question_set = file.questions
+    return (
+        {question.id for question in question_set.questions} if question_set else set(by_question)
+    )
 
 
 def _counted(
@@ -344,18 +356,18 @@ def _study(file: File) -> Checked:
     from holdfast.running.resolved import checked
     from holdfast.running.study_file import UNTIL, with_study_file
 
-    given = with_study_file({"protocols": [file.source]})
-    if UNTIL in given:
-        read_rules(given[UNTIL])
-    studies, models, roles = checked(given)
-    named = {
+    arguments = with_study_file({"protocols": [file.source]})
+    if UNTIL in arguments:
+        read_rules(arguments[UNTIL])
+    studies, models, roles = checked(arguments)
+    protocols_by_name = {
         "protocols": [study.name for study in studies],
         "questions": [study.questions.name for study in studies],
         "defences": [study.defence.id for study in studies if study.defence],
         "models": models,
         "roles": [f"{role}={model}" for role, model in roles.items()],
     }
-    facts = {name: list(dict.fromkeys(values)) for name, values in named.items()}
+    facts = {name: list(dict.fromkeys(values)) for name, values in protocols_by_name.items()}
     lines = [f"{name}: {', '.join(values)}" for name, values in facts.items() if values]
     return Checked(facts, lines)
 
@@ -363,15 +375,19 @@ def _study(file: File) -> Checked:
 def _techniques(file: File) -> Checked:
     from holdfast.challenges import built_in, load_catalogue
 
-    known = built_in()
-    added = [one for one in load_catalogue(file.source).values() if known.get(one.id) != one]
-    lines = [
-        f"{one.id}: {one.family}, {one.axis}, {one.depth}"
-        + (f", needs {', '.join(one.needs)}" if one.needs else "")
-        + (", in place of the built-in one" if one.id in known else "")
-        for one in added
+    catalogue = built_in()
+    additions = [
+        technique
+        for technique in load_catalogue(file.source).values()
+        if catalogue.get(technique.id) != technique
     ]
-    return Checked({"techniques": [one.model_dump() for one in added]}, lines)
+    lines = [
+        f"{technique.id}: {technique.family}, {technique.axis}, {technique.depth}"
+        + (f", needs {', '.join(technique.needs)}" if technique.needs else "")
+        + (", in place of the built-in one" if technique.id in catalogue else "")
+        for technique in additions
+    ]
+    return Checked({"techniques": [technique.model_dump() for technique in additions]}, lines)
 
 
 def _defence(file: File) -> Checked:
@@ -397,7 +413,7 @@ def _mapping(file: File) -> Checked:
 
     mapping = read_mapping(Path(file.source))
     sections = {name: list(getattr(mapping, name)) for name in ("turn", "first", "later")}
-    lines = [f"{name}: {', '.join(given)}" for name, given in sections.items() if given]
+    lines = [f"{name}: {', '.join(names)}" for name, names in sections.items() if names]
     return Checked({"fields": sections}, lines)
 
 
@@ -414,7 +430,7 @@ KINDS: Mapping[str, Callable[[File], Checked]] = {
 }
 """The check of each kind of file."""
 
-_CALLED = {kind: kind for kind in KINDS} | {
+_KIND_NAMES = {kind: kind for kind in KINDS} | {
     "distractors": "wrong options",
     "study": "a study",
     "defence": "a defence",
@@ -424,46 +440,48 @@ _CALLED = {kind: kind for kind in KINDS} | {
 """What each kind is called in words."""
 
 
-def _columns(asked: "QuestionSet") -> dict[str, Any]:
-    if asked.shape is None:
+def _columns(question_set: "QuestionSet") -> dict[str, Any]:
+    if question_set.shape is None:
         return {}
-    columns = {name: list(of_field) for name, of_field in asked.shape.columns.items()}
+    columns = {name: list(of_field) for name, of_field in question_set.shape.columns.items()}
     return {
         "columns": columns,
-        "gold_base": asked.shape.gold_base,
-        "ignored_columns": list(asked.ignored),
+        "gold_base": question_set.shape.gold_base,
+        "ignored_columns": list(question_set.ignored),
     }
 
 
-def _columns_read(asked: "QuestionSet") -> Iterator[str]:
+def _columns_read(question_set: "QuestionSet") -> Iterator[str]:
     """The columns that are read, and those that are not with the one read in their stead."""
     from holdfast.questions import readable_as
 
-    if asked.shape is None:
+    if question_set.shape is None:
         return
-    columns = {name: ", ".join(of_field) for name, of_field in asked.shape.columns.items()}
-    base = asked.shape.gold_base
-    read = [
+    columns = {name: ", ".join(of_field) for name, of_field in question_set.shape.columns.items()}
+    base = question_set.shape.gold_base
+    columns_read = [
         f"{name} from {column}"
         + (f" (counted from {base})" if name == "gold" and base is not None else "")
         for name, column in columns.items()
     ]
-    yield f"columns read: {'; '.join(read)}"
-    ignored = []
-    for column in asked.ignored:
+    yield f"columns read: {'; '.join(columns_read)}"
+    ignored_columns = []
+    for column in question_set.ignored:
         field = readable_as(column)
-        ignored.append(f"{column} ({field} is {columns[field]})" if field in columns else column)
-    if ignored:
-        yield f"columns ignored: {', '.join(ignored)}"
+        ignored_columns.append(
+            f"{column} ({field} is {columns[field]})" if field in columns else column
+        )
+    if ignored_columns:
+        yield f"columns ignored: {', '.join(ignored_columns)}"
 
 
 def _shorter(questions: "Sequence[Question]") -> Iterator[str]:
     """Questions with fewer options than most: a last cell may be empty by mistake."""
-    most, _ = Counter(len(question.options) for question in questions).most_common(1)[0]
-    fewer = [question.id for question in questions if len(question.options) < most]
+    usual_count, _ = Counter(len(question.options) for question in questions).most_common(1)[0]
+    fewer = [question.id for question in questions if len(question.options) < usual_count]
     if fewer and len(fewer) * 10 <= len(questions):
-        shown = ", ".join(fewer[:5]) + (", …" if len(fewer) > 5 else "")
+        examples = ", ".join(fewer[:5]) + (", …" if len(fewer) > 5 else "")
         yield (
-            f"{counted(len(fewer), 'question')} with fewer than {most} options ({shown}): check "
+            f"{counted(len(fewer), 'question')} with fewer than {usual_count} options ({examples}): check "
             "that no cell is empty by mistake"
         )

@@ -25,7 +25,7 @@ generate = typer.Typer(
 _Writer = Annotated[
     str, typer.Option("--model", help="Model as Inspect names it, such as openai/gpt-4.1.")
 ]
-_SHARED = (
+_COMMON_OPTIONS = (
     "seed", "limit", "shuffle", "stratify", "fields", "log_dir", "model_base_url", "model_args",
     "call_limit", "token_limit", "cost_limit", "prices", "max_connections", "as_json",
 )  # fmt: skip
@@ -34,21 +34,21 @@ _SHARED = (
 
 def _options_of_each(name: str) -> list[str | inspect.Parameter]:
     log_dir = options.of_run("log_dir", default=f"runs/{name}", help="Where the logs go.")
-    return [log_dir if option == "log_dir" else option for option in _SHARED]
+    return [log_dir if option == "log_dir" else option for option in _COMMON_OPTIONS]
 
 
 def _generates(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command of the options that a function declares, and of the shared ones."""
 
-    def made(declared: Callable[..., None]) -> Callable[..., None]:
+    def made(function: Callable[..., None]) -> Callable[..., None]:
         @generate.command(name)
-        @options.taking(*inspect.signature(declared).parameters.values(), *_options_of_each(name))
-        def command(as_json: options.AsJson = False, **given: Any) -> None:
-            made, asked = _made(name, given)
-            _print(made, asked, as_json=as_json)
+        @options.taking(*inspect.signature(function).parameters.values(), *_options_of_each(name))
+        def command(as_json: options.AsJson = False, **arguments: Any) -> None:
+            made_file, model_asked = _made(name, arguments)
+            _print(made_file, model_asked, as_json=as_json)
 
-        command.__doc__ = declared.__doc__
-        return declared
+        command.__doc__ = function.__doc__
+        return function
 
     return made
 
@@ -122,7 +122,7 @@ def plausibility(
         str, typer.Option("-o", "--output", help="File of verdicts to write.")
     ] = "plausibility.jsonl",
     as_json: options.AsJson = False,
-    **given: Any,
+    **arguments: Any,
 ) -> None:
     """Judge whether new wrong options are as plausible as the old; exit code 2 if they are less.
 
@@ -136,12 +136,14 @@ def plausibility(
     from holdfast.questions import read_rows
 
     judging = {"model": model, "distractors": distractors, "questions": questions}
-    made, asked = _made("plausibility", {**given, **judging, "output": output})
-    rows = (row for _, row in read_rows(Path(made.file)) if not isinstance(row, str))
-    judged = verdicts(rows, load_distractors(distractors, question_set(questions, given["fields"])))
-    _print(made, asked, as_json=as_json, facts={"plausibility": judged.as_json()},
-           line=judged.line(model))  # fmt: skip
-    if judged.below:
+    made_file, model_asked = _made("plausibility", {**arguments, **judging, "output": output})
+    rows = (row for _, row in read_rows(Path(made_file.file)) if not isinstance(row, str))
+    counts = verdicts(
+        rows, load_distractors(distractors, question_set(questions, arguments["fields"]))
+    )
+    _print(made_file, model_asked, as_json=as_json, facts={"plausibility": counts.as_json()},
+           line=counts.line(model))  # fmt: skip
+    if counts.below:
         raise InputError(
             f"{model} holds the new options less plausible than the old",
             distractors,
@@ -149,7 +151,7 @@ def plausibility(
         )
 
 
-def _made(name: str, given: Mapping[str, Any]) -> "tuple[GeneratedFile, Model]":
+def _made(name: str, arguments: Mapping[str, Any]) -> "tuple[GeneratedFile, Model]":
     """What a model has written, and the model."""
     from holdfast.dialogue import Budget
     from holdfast.running import models
@@ -159,32 +161,32 @@ def _made(name: str, given: Mapping[str, Any]) -> "tuple[GeneratedFile, Model]":
 
     from .outcome import Drawn
 
-    log_dir = as_log_dir(given["log_dir"])
-    models.load_prices(given["prices"])
-    (asked,) = models.models(
-        [given["model"]],
-        base_url=given["model_base_url"],
-        model_args=given["model_args"] or (),
+    log_dir = as_log_dir(arguments["log_dir"])
+    models.load_prices(arguments["prices"])
+    (model,) = models.models(
+        [arguments["model"]],
+        base_url=arguments["model_base_url"],
+        model_args=arguments["model_args"] or (),
     )
-    models.check_prices([asked], given["cost_limit"])
-    connections = given["max_connections"]
+    models.check_prices([model], arguments["cost_limit"])
+    connections = arguments["max_connections"]
     more = {"max_connections": connections} if connections else {}
-    made = FileGeneration(
-        generation(name, given),
-        asked,
-        given["output"],
+    made_file = FileGeneration(
+        generation(name, arguments),
+        model,
+        arguments["output"],
         log_dir,
-        limit=given["limit"],
-        budget=Budget(given["call_limit"], given["token_limit"], given["cost_limit"]),
+        limit=arguments["limit"],
+        budget=Budget(arguments["call_limit"], arguments["token_limit"], arguments["cost_limit"]),
         generation={"max_retries": RETRIES, **more},
         progress=Drawn(),
     ).run()
-    return made, asked
+    return made_file, model
 
 
 def _print(
-    made: "GeneratedFile",
-    asked: "Model",
+    result: "GeneratedFile",
+    model: "Model",
     *,
     as_json: bool,
     facts: Mapping[str, Any] | None = None,
@@ -193,12 +195,12 @@ def _print(
     """Print what was written, and what it says where everything is written."""
     from .outcome import spent
 
-    whole = not made.unfinished
+    whole = not result.unfinished
     if as_json:
-        options.print_json(made.as_json() | ({**facts} if facts and whole else {}))
+        options.print_json(result.as_json() | ({**facts} if facts and whole else {}))
     else:
-        print("\n".join([*made.lines(), f"Spent: {spent(made.budget, [asked])}"]))
+        print("\n".join([*result.lines(), f"Spent: {spent(result.budget, [model])}"]))
         if line and whole:
             print(line)
     if not whole:
-        raise IncompleteRunError(made.unfinished)
+        raise IncompleteRunError(result.unfinished)

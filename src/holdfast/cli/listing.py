@@ -29,16 +29,18 @@ def protocols(as_json: options.AsJson = False) -> None:
 
     rows = []
     for name in PROTOCOLS:
-        known = PROTOCOLS[name]
-        about = (inspect.getdoc(known.settings) or "").partition("\n")[0]
+        protocol = PROTOCOLS[name]
+        about = (inspect.getdoc(protocol.settings) or "").partition("\n")[0]
         rows.append(
             {
                 "name": name,
                 "about": about,
-                "required_roles": list(known.required),
-                "optional_roles": [role for role in known.roles if role not in known.required],
-                "generated": list(known.generated),
-                "settings": list(signature(known.settings).parameters),
+                "required_roles": list(protocol.required),
+                "optional_roles": [
+                    role for role in protocol.roles if role not in protocol.required
+                ],
+                "generated": list(protocol.generated),
+                "settings": list(signature(protocol.settings).parameters),
             }
         )
     if as_json:
@@ -62,17 +64,18 @@ def questions(as_json: options.AsJson = False) -> None:
     """
     from holdfast.questions import named_sets
 
-    known = {
-        name: one.model_dump() | {"questions": one.questions} for name, one in named_sets().items()
+    sets = {
+        name: named_set.model_dump() | {"questions": named_set.questions}
+        for name, named_set in named_sets().items()
     }
     if as_json:
-        options.print_json([{"name": name, **facts} for name, facts in known.items()])
+        options.print_json([{"name": name, **facts} for name, facts in sets.items()])
         return
-    for name, facts in known.items():
+    for name, facts in sets.items():
         parts = f"; parts: {', '.join(facts['parts'])}" if len(facts["parts"]) > 1 else ""
         _print(f"{name}: {facts['questions']:,} questions. {facts['about']}{parts}")
-        pinned = facts["revision"] or "COMMIT (none confirmed: name one)"
-        _print(f"    {facts['hub']}@{pinned}")
+        revision = facts["revision"] or "COMMIT (none confirmed: name one)"
+        _print(f"    {facts['hub']}@{revision}")
         _print(f"    licence: {facts['licence']}; cite: {facts['citation']}")
 
 
@@ -84,12 +87,21 @@ def techniques(as_json: options.AsJson = False) -> None:
     """
     from holdfast.challenges import built_in
 
-    known = list(built_in().values())
+    catalogue = list(built_in().values())
     if as_json:
-        options.print_json([one.model_dump(mode="json") for one in known])
+        options.print_json([technique.model_dump(mode="json") for technique in catalogue])
         return
     header = ("technique", "family", "axis", "depth", "needs")
-    rows = [(one.id, one.family, one.axis, one.depth, ", ".join(one.needs)) for one in known]
+    rows = [
+        (
+            technique.id,
+            technique.family,
+            technique.axis,
+            technique.depth,
+            ", ".join(technique.needs),
+        )
+        for technique in catalogue
+    ]
     _print_columns([header, *rows])
 
 

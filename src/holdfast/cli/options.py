@@ -33,33 +33,35 @@ def finite(value: float | None) -> float | None:
     return value
 
 
-def of_run(name: str, **other: Any) -> inspect.Parameter:
+def of_run(name: str, **changes: Any) -> inspect.Parameter:
     """The parameter of an option of runs, with another default or help where given."""
-    typed, option = (options_of(OtherOptions) | options_of(RunOptions))[name]
-    typed = option.typed or typed
+    annotation, option = (options_of(OtherOptions) | options_of(RunOptions))[name]
+    annotation = option.typed or annotation
 
     def checked(value: Any) -> Any:
         if refusal := option.refusal(finite(value) if isinstance(value, float) else value):
             raise typer.BadParameter(refusal)
         return value
 
-    taken = typer.Option(
+    typer_option = typer.Option(
         option.flag or f"--{name.replace('_', '-')}",
         # what only keeps a number inside its type is checked, and not worth a word in the help
         min=None if abs(option.min or 0) >= MOST else option.min,
         max=None if abs(option.max or 0) >= MOST else option.max,
-        callback=checked if {int, float} & {typed, *get_args(typed)} else None,
-        help=other.get("help", option.help),
-        show_default=other.get("show_default", True),
+        callback=checked if {int, float} & {annotation, *get_args(annotation)} else None,
+        help=changes.get("help", option.help),
+        show_default=changes.get("show_default", True),
         hidden=option.hidden,
         rich_help_panel=option.group,
     )
-    return keyword(name, other.get("default", option.default), Annotated[typed, taken])
+    return keyword(
+        name, changes.get("default", option.default), Annotated[annotation, typer_option]
+    )
 
 
-def print_json(told: Any) -> None:
+def print_json(content: Any) -> None:
     """Print for machines."""
-    sys.stdout.write(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
 def keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
@@ -73,14 +75,14 @@ def taking(*names: str | inspect.Parameter) -> Callable[[_Command], _Command]:
     """Give a command its own parameters and those of runs, in this order."""
 
     def of(command: _Command) -> _Command:
-        own = inspect.signature(command).parameters
-        taken = []
+        signature = inspect.signature(command).parameters
+        parameters = []
         for name in names:
             if isinstance(name, str):
-                name = own[name] if name in own else of_run(name)
-            taken.append(keyword(name.name, name.default, name.annotation))
-        command.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
-        command.__annotations__ = {one.name: one.annotation for one in taken}
+                name = signature[name] if name in signature else of_run(name)
+            parameters.append(keyword(name.name, name.default, name.annotation))
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return command
 
     return of
@@ -102,9 +104,11 @@ class Grouped(TyperCommand):
                 formatter.write_dl(records)
 
 
-WHICH = "bank, a set of 'list questions', a file, or hf:NAME@REVISION."
-Questions = Annotated[str, typer.Option("--questions", help=WHICH)]
-QuestionSets = Annotated[list[str], typer.Option("--questions", help=f"{WHICH} Repeatable.")]
+QUESTION_SOURCES = "bank, a set of 'list questions', a file, or hf:NAME@REVISION."
+Questions = Annotated[str, typer.Option("--questions", help=QUESTION_SOURCES)]
+QuestionSets = Annotated[
+    list[str], typer.Option("--questions", help=f"{QUESTION_SOURCES} Repeatable.")
+]
 FieldMap = Annotated[
     str | None,
     typer.Option(
@@ -127,8 +131,8 @@ __all__ = [
     "MOST",
     "OUTPUT",
     "QUESTIONS",
+    "QUESTION_SOURCES",
     "RUN",
-    "WHICH",
     "AsJson",
     "FieldMap",
     "Grouped",

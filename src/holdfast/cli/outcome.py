@@ -83,7 +83,7 @@ class Drawn(Progress):
         turns = bar.add_task("asking", total=total, rate="", cost="")
         before, last = budget.calls + budget.cached, 0.0
 
-        def advance(spent: Budget) -> None:
+        def advance(budget: Budget) -> None:
             nonlocal last
             if time.monotonic() - last < _OFTEN:  # drawing costs more than asking
                 return
@@ -91,9 +91,9 @@ class Drawn(Progress):
             speed = bar.tasks[turns].speed
             bar.update(
                 turns,
-                completed=spent.calls + spent.cached - before,
+                completed=budget.calls + budget.cached - before,
                 rate=f"{speed:.0f}/s" if speed else "",
-                cost=f"${spent.cost:.2f}" if spent.cost else "",
+                cost=f"${budget.cost:.2f}" if budget.cost else "",
             )
 
         budget.on_turn = advance
@@ -114,55 +114,58 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console = Console(width=110)
 
-    def say(line: str, *, wrapped: bool = False) -> None:
-        console.print(Text(line), soft_wrap=not wrapped)
+    def say(line: str, *, wrap: bool = False) -> None:
+        console.print(Text(line), soft_wrap=not wrap)
 
     table = outcome.run_turns
     for line in _hard_to_read(outcome):
         say(printable(line))
-    measured = _measured(table)
-    for (run, model, dataset, protocol), _ in measured["accuracy"].group_by(
+    tables = _measured(table)
+    for (run, model, dataset, protocol), _ in tables["accuracy"].group_by(
         "run", "model", "dataset", "protocol", maintain_order=True
     ):
         title = f"{system_of({'model': model, 'run': run})} on {dataset}: {protocol}"
         if is_simulated(str(model)):
             title += "  [SIMULATED: not a measurement of a model]"
         console.print()
-        own = {name: rows.filter(pl.col("run") == run) for name, rows in measured.items()}
-        for part in _summary(str(protocol), own, title):
+        run_tables = {name: rows.filter(pl.col("run") == run) for name, rows in tables.items()}
+        for part in _summary(str(protocol), run_tables, title):
             if isinstance(part, str):
                 say(printable(part))
             else:
                 fits = fitted(part, console.width) if isinstance(part, Summary) else part
                 console.print(fits)
     for line in missing_notes(
-        measured["accuracy"].to_dicts(), lambda row: f"{system_of(row)}, {row['protocol']}"
+        tables["accuracy"].to_dicts(), lambda row: f"{system_of(row)}, {row['protocol']}"
     ):
-        say(printable(line), wrapped=True)
-    for row in measured["reading"].filter(pl.col("arm").is_null()).iter_rows(named=True):
+        say(printable(line), wrap=True)
+    for row in tables["reading"].filter(pl.col("arm").is_null()).iter_rows(named=True):
         say(printable(_read(row)))
     for line in _read_unlike(table):
         say(printable(line))
-    for found in REPORTS.values():
-        for line in found.remarks(table) if found.remarks else ():
-            say(printable(line), wrapped=True)
+    for reported in REPORTS.values():
+        for line in reported.remarks(table) if reported.remarks else ():
+            say(printable(line), wrap=True)
     for lack in outcome.lacking:
         say(printable(str(lack)))
     told_of = {path for lack in outcome.lacking for path in lack.paths}
     for path, reasons in outcome.left_out.items():
         for reason, n in reasons.items() if path not in told_of else ():
-            say(f"{path}: left out for {counted(n, 'question')} ({reason})", wrapped=True)
-    for line in [*outcome.remarks, *(line for made in outcome.prepared for line in made.lines())]:
+            say(f"{path}: left out for {counted(n, 'question')} ({reason})", wrap=True)
+    for line in [
+        *outcome.remarks,
+        *(line for generated in outcome.prepared for line in generated.lines()),
+    ]:
         say(printable(line))
     for name, n in outcome.questions_left_out.items():
-        say(f"{name}: {counted(n, 'question')} left out (identical options)", wrapped=True)
+        say(f"{name}: {counted(n, 'question')} left out (identical options)", wrap=True)
     for line in _malfunctions(table):
-        say(line, wrapped=True)
+        say(line, wrap=True)
     for row in sent_otherwise(table).iter_rows(named=True):
-        told = f"{row['model']}: {counted(row['n'], 'turn')} not sent as given: "
-        say(printable(told + row["sent_otherwise"]))
+        mismatch_line = f"{row['model']}: {counted(row['n'], 'turn')} not sent as given: "
+        say(printable(mismatch_line + row["sent_otherwise"]))
     say(f"Spent: {spent(outcome.budget, outcome.models)}")
-    say(f"Logs:  {outcome.log_dir} (inspect view --log-dir {outcome.log_dir})", wrapped=True)
+    say(f"Logs:  {outcome.log_dir} (inspect view --log-dir {outcome.log_dir})", wrap=True)
     say(f"Turns: {outcome.turns}")
     if table.height:
         say(f"\n{printable(headline(table))}.")
@@ -193,7 +196,7 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
         "cut_off": _cut_off(table).to_dicts(),
         "answered_by": _answered_by(table).to_dicts(),
         "sent_otherwise": sent_otherwise(table).to_dicts(),
-        "prepared": [made.as_json(spent=False) for made in outcome.prepared],
+        "prepared": [generated.as_json(spent=False) for generated in outcome.prepared],
         **{name: json.loads(render(rows, "json")) for name, rows in _measured(table).items()},
     }
 
@@ -204,26 +207,26 @@ def _malfunctions(table: pl.DataFrame) -> Iterator[str]:
         where = row["path"] or "first answer"
         yield f"{row['model']}, {where}: {counted(row['n'], 'turn')} failed ({row['rule']})"
     for row in _cut_off(table).iter_rows(named=True):
-        told = f"{row['model']}: {counted(row['n'], 'reply').replace('replys', 'replies')}"
-        told += f" cut off by the token limit, {row['unread']} of them without an answer"
-        yield printable(told)
+        trouble = f"{row['model']}: {counted(row['n'], 'reply').replace('replys', 'replies')}"
+        trouble += f" cut off by the token limit, {row['unread']} of them without an answer"
+        yield printable(trouble)
     for row in _answered_by(table).iter_rows(named=True):
-        told = f"{row['model']}: {counted(row['n'], 'turn')} answered by '{row['answered_by']}'"
-        yield printable(told)
+        trouble = f"{row['model']}: {counted(row['n'], 'turn')} answered by '{row['answered_by']}'"
+        yield printable(trouble)
 
 
 def _hard_to_read(outcome: Outcome) -> Iterator[str]:
     """Models many of whose replies gave no answer, with two of those replies and what to do."""
     turns = pl.scan_parquet(outcome.turns) if outcome.turns.endswith(".parquet") else None
     texts = turns if turns is not None and "reply" in turns.collect_schema() else None
-    for one in hard_to_read(outcome.run_turns, HARD_TO_READ, texts):
+    for reply_row in hard_to_read(outcome.run_turns, HARD_TO_READ, texts):
         yield (
-            f"{one.model}: {one.unread / one.replies:.0%} of {one.replies} replies could not be "
+            f"{reply_row.model}: {reply_row.unread / reply_row.replies:.0%} of {reply_row.replies} replies could not be "
             "read. They count as wrong. For example:"
         )
-        for reply in one.examples:
-            said = " ".join(reply.split())
-            yield f"  {said[:200]}{'...' if len(said) > 200 else ''}"
+        for reply in reply_row.examples:
+            words = " ".join(reply.split())
+            yield f"  {words[:200]}{'...' if len(words) > 200 else ''}"
         yield (
             f"  Have another model read them: holdfast score {outcome.log_dir} "
             "--model-role reader=MODEL. "
@@ -233,21 +236,25 @@ def _hard_to_read(outcome: Outcome) -> Iterator[str]:
 
 def _tested(turns: _Turns) -> _Turns:
     """Turns of the model that the table names, without those of a helper beside them."""
-    return turns.filter(~in_arms(lambda own: own.helpers))
+    return turns.filter(~in_arms(lambda protocol_turns: protocol_turns.helpers))
 
 
 def spent(budget: Budget, models: Sequence[Model]) -> str:
     """What a command has spent, in words."""
-    told = f"{budget.calls} calls, {budget.cached} from the cache, {budget.tokens} tokens"
-    unpriced = [str(one) for one in models if not is_simulated(str(one)) and not price_of(str(one))]
+    spending = f"{budget.calls} calls, {budget.cached} from the cache, {budget.tokens} tokens"
+    models_without_price = [
+        str(model) for model in models if not is_simulated(str(model)) and not price_of(str(model))
+    ]
     if budget.cost:
-        told += f", ${budget.cost:.2f}"
+        spending += f", ${budget.cost:.2f}"
     if budget.estimated:
-        told += f" (estimated for {counted(budget.estimated, 'call')}; the server reported "
-        told += "no tokens)"
-    if unpriced and budget.calls:
-        told += f" (no price known for {', '.join(sorted(unpriced))}: give --prices FILE)"
-    return told
+        spending += f" (estimated for {counted(budget.estimated, 'call')}; the server reported "
+        spending += "no tokens)"
+    if models_without_price and budget.calls:
+        spending += (
+            f" (no price known for {', '.join(sorted(models_without_price))}: give --prices FILE)"
+        )
+    return spending
 
 
 def _cut_off(turns: pl.DataFrame) -> pl.DataFrame:
@@ -260,10 +267,10 @@ def _cut_off(turns: pl.DataFrame) -> pl.DataFrame:
 
 def _answered_by(turns: pl.DataFrame) -> pl.DataFrame:
     """Turns that a server says another model has answered than the one asked."""
-    asked = pl.col("model").str.split("/").list.last()
-    answered = pl.col("answered_by").str.split("/").list.last()
-    other = _tested(turns).filter(answered != asked)
-    return other.group_by("model", "answered_by", maintain_order=True).agg(n=pl.len())
+    requested = pl.col("model").str.split("/").list.last()
+    answering = pl.col("answered_by").str.split("/").list.last()
+    mismatches = _tested(turns).filter(answering != requested)
+    return mismatches.group_by("model", "answered_by", maintain_order=True).agg(n=pl.len())
 
 
 def _read(row: Mapping[str, Any]) -> str:
@@ -279,11 +286,11 @@ def _read(row: Mapping[str, Any]) -> str:
 
 def _read_unlike(turns: pl.DataFrame) -> Iterator[str]:
     """Runs whose replies different rules or readers have read, as a run that went on later has."""
-    for (_, model, protocol), own in turns.group_by(
+    for (_, model, protocol), study_turns in turns.group_by(
         "run", "model", "protocol", maintain_order=True
     ):
         try:
-            check_read_alike({"this run": own})
+            check_read_alike({"this run": study_turns})
         except InputError as error:
             yield f"{model}, {protocol}: {error}"
 
@@ -294,16 +301,16 @@ def printed_tables() -> dict[str, declaration.Table]:
     Raises:
         InputError: a module that declares tables or what is reported is missing.
     """
-    own = [name for found in REPORTS.values() for name in found.tables]
-    return {name: TABLES[name] for name in ("accuracy", "flips", *own, "reading")}
+    table_names = [name for reported in REPORTS.values() for name in reported.tables]
+    return {name: TABLES[name] for name in ("accuracy", "flips", *table_names, "reading")}
 
 
 def _measured(turns: pl.DataFrame) -> dict[str, pl.DataFrame]:
     return {name: table(turns) for name, table in printed_tables().items()}
 
 
-def _summary(protocol: str, own: Mapping[str, pl.DataFrame], title: str) -> list[Table | str]:
+def _summary(protocol: str, tables: Mapping[str, pl.DataFrame], title: str) -> list[Table | str]:
     """What one run says of itself, by its protocol's own measures."""
     summary = report_of(protocol).summary
-    found = list(summary(own, title)) if summary else []
-    return found or [summary_of_challenges(own["accuracy"], own["flips"], title)]
+    reported = list(summary(tables, title)) if summary else []
+    return reported or [summary_of_challenges(tables["accuracy"], tables["flips"], title)]

@@ -73,7 +73,7 @@ def compare(
 
     Example: holdfast compare runs runs --paths restate authority-prior
     """
-    given = dict(locals())
+    arguments = dict(locals())
     from holdfast.render import FORMATS
     from holdfast.report import comparison_page, render_comparison
     from holdfast.results import unfinished_runs
@@ -81,17 +81,17 @@ def compare(
     if format not in FORMATS:
         raise unknown("format", format, FORMATS, "--format")
     for name in ("sources", "format", "changed", "each", "output", "page"):
-        del given[name]
-    found = holdfast.compare(*sources, **given)
-    notes = [*map(str, unfinished_runs(dict.fromkeys(sources))), *found.notes]
+        del arguments[name]
+    comparison = holdfast.compare(*sources, **arguments)
+    notes = [*map(str, unfinished_runs(dict.fromkeys(sources))), *comparison.notes]
     for note in notes:
         sys.stderr.write(f"{printable(note)}\n")
     if page is not None:
-        write_whole(comparison_page(found.rows, notes, each=each), page, "--page FILE")
+        write_whole(comparison_page(comparison.rows, notes, each=each), page, "--page FILE")
     # on a terminal they have just been said
-    told = () if output is None else notes
-    shown = render_comparison(found.rows, format, told, changed=changed, each=each)
-    write_whole(shown, output)
+    messages = () if output is None else notes
+    text = render_comparison(comparison.rows, format, messages, changed=changed, each=each)
+    write_whole(text, output)
 
 
 def gate(
@@ -127,44 +127,48 @@ def gate(
     )
 
     if sequential:
-        looked = holdfast.looks(sources, rules)
-        _write_verdicts(junit, summary, junit_xml(looked), looked_markdown(looked))
-        raise typer.Exit(print_looked(looked, as_json=as_json))
-    decided = holdfast.gate(sources, rules, allow_unfinished=allow_unfinished)
-    verdicts = decided.verdicts
-    sys.stderr.writelines(f"{printable(str(one))}\n" for one in decided.unfinished)
-    _write_verdicts(junit, summary, junit_xml(verdicts), gate_markdown(verdicts, decided.level))
+        results = holdfast.looks(sources, rules)
+        _write_verdicts(junit, summary, junit_xml(results), looked_markdown(results))
+        raise typer.Exit(print_looked(results, as_json=as_json))
+    decision = holdfast.gate(sources, rules, allow_unfinished=allow_unfinished)
+    verdicts = decision.verdicts
+    sys.stderr.writelines(f"{printable(str(source))}\n" for source in decision.unfinished)
+    _write_verdicts(junit, summary, junit_xml(verdicts), gate_markdown(verdicts, decision.level))
     if as_json:
-        told = {"outcome": decided.outcome, "level": decided.level, "verdicts": gate_rows(verdicts)}
-        options.print_json(told)
+        content = {
+            "outcome": decision.outcome,
+            "level": decision.level,
+            "verdicts": gate_rows(verdicts),
+        }
+        options.print_json(content)
     else:
         lines = [*map(gate_sentence, verdicts), gate_counts(verdicts)]
         sys.stdout.write("".join(f"{line}\n" for line in lines))
-    raise typer.Exit(EXIT_CODES[decided.outcome])
+    raise typer.Exit(EXIT_CODES[decision.outcome])
 
 
 def _write_verdicts(junit: str | None, summary: str | None, xml: str, markdown: str) -> None:
     """Both files that were asked for, or none."""
-    written = {"--junit FILE": (junit, xml), "--summary FILE": (summary, markdown)}
+    outputs = {"--junit FILE": (junit, xml), "--summary FILE": (summary, markdown)}
     with ExitStack() as files:
-        for option, (name, text) in written.items():
+        for option, (name, text) in outputs.items():
             if name is not None:
                 files.enter_context(whole_file(name, option)).write(text.encode())
 
 
-def print_looked(looked: "Sequence[Looked]", *, as_json: bool, **more: Any) -> int:
+def print_looked(results: "Sequence[Looked]", *, as_json: bool, **more: Any) -> int:
     """Print what was looked at; the exit code of all of it."""
     from holdfast.report import looked_rows, looked_sentence
     from holdfast.results import overall
 
-    outcomes = [one.outcome for one in looked]
+    outcomes = [result.outcome for result in results]
     # a budget can end before a question is finished
-    outcome = overall(looked) if looked else "undecided"
+    outcome = overall(results) if results else "undecided"
     if as_json:
-        options.print_json({"outcome": outcome, **more, "verdicts": looked_rows(looked)})
+        options.print_json({"outcome": outcome, **more, "verdicts": looked_rows(results)})
     else:
         tally = ", ".join(f"{outcomes.count(o)} {o}" for o in ("pass", "fail", "undecided"))
-        lines = [*map(looked_sentence, looked), f"verdict: {outcome} ({tally})"]
+        lines = [*map(looked_sentence, results), f"verdict: {outcome} ({tally})"]
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     return EXIT_CODES[outcome]
 
@@ -206,9 +210,9 @@ def report(
     from holdfast.results import stopped_runs
 
     if leaderboard is not None:
-        others = {"-o": output != "report.html", "--figures": figures is not None,
+        conflicts = {"-o": output != "report.html", "--figures": figures is not None,
                   "--rules": rules is not None, "--watch": watch}  # fmt: skip
-        for option in (option for option, given in others.items() if given):
+        for option in (option for option, is_given in conflicts.items() if is_given):
             raise InputError(
                 "does not go with --leaderboard", field=option, remedy="Leave out one of both"
             )
@@ -216,40 +220,40 @@ def report(
         return
     if watch:
         _watch(sources, output, title, conversations)
-    made = holdfast.report(sources, rules=rules, title=title, conversations=conversations)
-    sys.stderr.writelines(f"{printable(note)}\n" for note in made.notes)
+    page = holdfast.report(sources, rules=rules, title=title, conversations=conversations)
+    sys.stderr.writelines(f"{printable(note)}\n" for note in page.notes)
     if figures is not None:
         _made(figures)
-    write_whole(made.html, output, "-o FILE")
-    drawn = []
+    write_whole(page.html, output, "-o FILE")
+    figures_written = []
     if figures is not None:
-        for name, picture in report_figures(made.turns, stopped_runs(sources)):
+        for name, picture in report_figures(page.turns, stopped_runs(sources)):
             file = f"{figures.rstrip('/')}/{name}"
             write_whole(picture, file, "--figures DIR")
-            drawn.append(file)
+            figures_written.append(file)
     if as_json:
-        told = {
+        content = {
             "page": output,
-            "headline": made.headline,
-            "bytes": len(made.html.encode()),
-            "figures": drawn,
+            "headline": page.headline,
+            "bytes": len(page.html.encode()),
+            "figures": figures_written,
         }
-        options.print_json(told)
+        options.print_json(content)
         return
-    sys.stdout.write(f"{made.headline}.\nReport: {output}\n")
-    if drawn:
-        sys.stdout.write(f"Figures: {figures} ({len(drawn)} files)\n")
+    sys.stdout.write(f"{page.headline}.\nReport: {output}\n")
+    if figures_written:
+        sys.stdout.write(f"Figures: {figures} ({len(figures_written)} files)\n")
 
 
 def _leaderboard(
     sources: list[str], folder: str, title: str | None, conversations: int, *, as_json: bool
 ) -> None:
-    made = holdfast.leaderboard(sources, folder, title=title, conversations=conversations)
-    sys.stderr.writelines(f"Not read: {printable(one)}\n" for one in made.unread)
+    site = holdfast.leaderboard(sources, folder, title=title, conversations=conversations)
+    sys.stderr.writelines(f"Not read: {printable(source)}\n" for source in site.unread)
     if as_json:
-        options.print_json({"page": made.page, "models": made.models, "unread": made.unread})
+        options.print_json({"page": site.page, "models": site.models, "unread": site.unread})
     else:
-        sys.stdout.write(f"Leaderboard: {made.page} ({counted(len(made.models), 'model')})\n")
+        sys.stdout.write(f"Leaderboard: {site.page} ({counted(len(site.models), 'model')})\n")
 
 
 def _watch(sources: list[str], output: str, title: str | None, conversations: int) -> None:
@@ -391,18 +395,18 @@ def power(
     }
     about = {"power": power, "alpha": alpha, "tests": tests}
     rules = (min_accuracy, max_drop, correlation)
-    if sources or any(one is not None for one in rules) or baseline is None or difference is None:
-        found = holdfast.designs(
+    if sources or any(rule is not None for rule in rules) or baseline is None or difference is None:
+        table = holdfast.designs(
             sources or None, path=path, model=model, against=against, prices=prices,
             **shares, **about,  # type: ignore[arg-type]
         )  # fmt: skip
         from holdfast.report import designs_text, designs_told
 
-        most = limit or found.pilot.questions or None
+        largest = limit or table.pilot.questions or None
         if as_json:
-            options.print_json(designs_told(found))
+            options.print_json(designs_told(table))
         else:
-            sys.stdout.write(designs_text(found, power, most))
+            sys.stdout.write(designs_text(table, power, largest))
         return
     n = holdfast.power(
         baseline / 100, difference / 100, shares["discordant"], power=power, alpha=alpha,
@@ -443,8 +447,8 @@ def _labels_needed(
     from holdfast.results.audit import label_widths, pilot
 
     if disagreement is None:
-        found = pilot(holdfast.read_turns([audit], text=False))
-        if not found:
+        disagreement_rates = pilot(holdfast.read_turns([audit], text=False))
+        if not disagreement_rates:
             remedy = "Import a labelled sheet, or give the percentage of labels that disagree"
             raise InputError("has no labels of people", audit, field="--audit", remedy=remedy)
     elif baseline is None:
@@ -454,16 +458,16 @@ def _labels_needed(
             f"{baseline:g}% right, {disagreement:g}% of labels disagree",
             disagreement / 100,
         )
-        found = [(name, (baseline / 100, rate, rate))]
-    told = {name: label_widths(*rates, _LABELS) for name, rates in found}
+        disagreement_rates = [(name, (baseline / 100, rate, rate))]
+    content = {name: label_widths(*rates, _LABELS) for name, rates in disagreement_rates}
     if as_json:
         options.print_json([
             {"study": name, "labels": n, "width": width, "width_labels_only": alone}
-            for name, widths in told.items()
+            for name, widths in content.items()
             for n, (width, alone) in zip(_LABELS, widths, strict=True)
         ])  # fmt: skip
         return
-    for name, widths in told.items():
+    for name, widths in content.items():
         typer.echo(f"{printable(name)}: width of the 95% interval that labels leave, in points")
         for n, (width, alone) in zip(_LABELS, widths, strict=True):
             typer.echo(

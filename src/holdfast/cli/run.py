@@ -12,7 +12,7 @@ from holdfast.registry import DEMO, PROTOCOLS
 
 from . import options
 
-_GROUPED = {"rich_help_panel": options.OUTPUT}
+_OUTPUT_PANEL = {"rich_help_panel": options.OUTPUT}
 
 
 @options.taking(
@@ -51,7 +51,7 @@ def run(
         typer.Option(
             "--dry-run",
             help="Count generations, tokens (400 a reply) and dollars; call no model.",
-            **_GROUPED,
+            **_OUTPUT_PANEL,
         ),
     ] = False,
     until: Annotated[
@@ -59,7 +59,7 @@ def run(
         typer.Option(
             metavar="RULES.toml",
             help="Ask in a random order until these rules are decided. Exit codes as for gate.",
-            **_GROUPED,
+            **_OUTPUT_PANEL,
         ),
     ] = None,
     every: Annotated[
@@ -79,8 +79,8 @@ def run(
         str | None,
         typer.Option(hidden=True, help="K/N: only the K-th of N shards, in this process."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.", **_GROUPED)] = False,
-    **given: Any,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.", **_OUTPUT_PANEL)] = False,
+    **arguments: Any,
 ) -> None:
     """Run protocols on models.
 
@@ -93,21 +93,23 @@ def run(
     from holdfast.running.study_file import UNTIL, with_study_file
 
     _check_shards(until, shards, ray, shard)
-    given |= {"protocols": protocols, "model": model, "questions": questions, UNTIL: until}
+    arguments |= {"protocols": protocols, "model": model, "questions": questions, UNTIL: until}
     # what a study file says stands unless it is given
-    given = with_study_file({name: value for name, value in given.items() if _is_given(value)})
-    rules = given.pop(UNTIL, None)
+    arguments = with_study_file(
+        {name: value for name, value in arguments.items() if _is_given(value)}
+    )
+    rules = arguments.pop(UNTIL, None)
     if shard and not (dry_run or rules):
-        _run_shard(given, shard, as_json=as_json)
+        _run_shard(arguments, shard, as_json=as_json)
         return
-    given["models"] = given.pop("model", ())
+    arguments["models"] = arguments.pop("model", ())
     if dry_run:
-        _planned(given, as_json=as_json)
+        _planned(arguments, as_json=as_json)
     elif rules is not None:
         _check_shards(rules, shards, ray, shard)
-        _decided(rules, given, every, as_json=as_json)
+        _decided(rules, arguments, every, as_json=as_json)
     else:
-        _ran(given, shards, ray, as_json=as_json)
+        _ran(arguments, shards, ray, as_json=as_json)
 
 
 def _is_given(value: object) -> bool:
@@ -130,12 +132,12 @@ def _check_shards(
         )
 
 
-def _ran(given: dict[str, Any], shards: int | None, ray: str | None, *, as_json: bool) -> None:
+def _ran(arguments: dict[str, Any], shards: int | None, ray: str | None, *, as_json: bool) -> None:
     from .outcome import Drawn, printed, printed_tables
 
     printed_tables()  # what is missing for them is named before a call is paid for
     split: Any = shards or (None if ray else "auto")
-    outcome = holdfast.run(**given, shards=split, ray=ray, progress=Drawn())
+    outcome = holdfast.run(**arguments, shards=split, ray=ray, progress=Drawn())
     if not (as_json and outcome.interrupted):
         printed(outcome, as_json=as_json)
     if outcome.interrupted:
@@ -144,60 +146,60 @@ def _ran(given: dict[str, Any], shards: int | None, ray: str | None, *, as_json:
         raise IncompleteRunError(outcome.unfinished)
 
 
-def _run_shard(given: dict[str, Any], shard: str, *, as_json: bool) -> None:
+def _run_shard(arguments: dict[str, Any], shard: str, *, as_json: bool) -> None:
     from holdfast.running.resolved import resolved
     from holdfast.running.shard import Shard
     from holdfast.running.shards import run_shard
 
     from .outcome import Drawn
 
-    running = resolved(given, Drawn())
+    running = resolved(arguments, Drawn())
     report = run_shard(running, Shard.parse(shard))
     if as_json:
         left = {"missing": report.missing, "reasons": report.reasons}
-        told = {"shard": str(report.shard), **report.spent, **left}
-        options.print_json(told | {"complete": not report.missing})
+        content = {"shard": str(report.shard), **report.spent, **left}
+        options.print_json(content | {"complete": not report.missing})
     else:
         sys.stdout.write(f"{report}\n")
     if report.unfinished:
         raise IncompleteRunError(report.unfinished)
 
 
-def _planned(given: dict[str, Any], *, as_json: bool) -> None:
+def _planned(arguments: dict[str, Any], *, as_json: bool) -> None:
     from holdfast.render import render
 
-    found = holdfast.plan(**given)
-    sys.stderr.writelines(f"{line}\n" for line in found.lacking)
-    told_of = {path for line in found.lacking for path in line.paths}
-    for path, reason, n in found.left_out:
+    study_plan = holdfast.plan(**arguments)
+    sys.stderr.writelines(f"{line}\n" for line in study_plan.lacking)
+    told_of = {path for line in study_plan.lacking for path in line.paths}
+    for path, reason, n in study_plan.left_out:
         if path not in told_of:
             sys.stderr.write(f"{path}: left out for {counted(n, 'question')} ({reason})\n")
-    sys.stdout.write(render(found.table, "json" if as_json else "md"))
+    sys.stdout.write(render(study_plan.table, "json" if as_json else "md"))
 
 
-def _decided(rules: str, given: dict[str, Any], every: int | None, *, as_json: bool) -> None:
+def _decided(rules: str, arguments: dict[str, Any], batch: int | None, *, as_json: bool) -> None:
     """Ask until rules are decided, print their verdicts, and end with the exit code of a gate."""
     from .outcome import Drawn
     from .results import print_looked
 
-    found = holdfast.verdict(rules, **given, every=every or holdfast.BATCH, progress=Drawn())
+    result = holdfast.verdict(rules, **arguments, every=batch or holdfast.BATCH, progress=Drawn())
     # for its count alone: what is asked was checked when it was asked
-    whole = holdfast.plan(**{**given, "allow_simulated_inputs": True})
-    planned = int(whole.table["generations"].sum())
-    spent = found.calls + (found.outcome.budget.cached if found.outcome else 0)
+    whole = holdfast.plan(**{**arguments, "allow_simulated_inputs": True})
+    full_study = int(whole.table["generations"].sum())
+    calls = result.calls + (result.outcome.budget.cached if result.outcome else 0)
     code = print_looked(
-        found.looked, as_json=as_json, questions=found.questions, calls=found.calls,
-        cost=found.cost, full_study=planned, ended=found.ended,
+        result.looked, as_json=as_json, questions=result.questions, calls=result.calls,
+        cost=result.cost, full_study=full_study, ended=result.ended,
     )  # fmt: skip
     if not as_json:
-        cost = f", ${found.cost:,.2f}" if found.cost else ""
+        cost = f", ${result.cost:,.2f}" if result.cost else ""
         sys.stdout.write(
-            f"Asked: {counted(found.questions, 'question')}, {counted(spent, 'call')}{cost}. "
-            f"The full study would take {planned:,}.\n"
+            f"Asked: {counted(result.questions, 'question')}, {counted(calls, 'call')}{cost}. "
+            f"The full study would take {full_study:,}.\n"
         )
-        if found.ended:
-            what = "The budget is spent" if found.ended == "budget" else "No questions are left"
-            sys.stdout.write(f"{what}: some rules are undecided.\n")
+        if result.ended:
+            reason = "The budget is spent" if result.ended == "budget" else "No questions are left"
+            sys.stdout.write(f"{reason}: some rules are undecided.\n")
     raise typer.Exit(code)
 
 

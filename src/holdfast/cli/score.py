@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def score(
     log_dir: Annotated[str, typer.Argument(metavar="LOGDIR", help="Log dir of finished runs.")],
     as_json: options.AsJson = False,
-    **given: Any,
+    **arguments: Any,
 ) -> None:
     """Read the replies of finished runs again, by the rules of this version and by a reader.
 
@@ -44,25 +44,25 @@ def score(
     from .outcome import Drawn
 
     log_dir = as_log_dir(log_dir)
-    models.load_prices(given["prices"])
-    roles = models.roles(given["model_role"] or ())
+    models.load_prices(arguments["prices"])
+    roles = models.roles(arguments["model_role"] or ())
     for role in roles.keys() - {READER, READER_ALL}:
         raise InputError(
             f"the role '{role}' reads no replies",
             field="--model-role",
             remedy=f"Give {READER}=MODEL or {READER_ALL}=MODEL",
         )
-    models.check_prices([*roles.values()], given["cost_limit"])
-    limits = (given["call_limit"], given["token_limit"], given["cost_limit"])
+    models.check_prices([*roles.values()], arguments["cost_limit"])
+    limits = (arguments["call_limit"], arguments["token_limit"], arguments["cost_limit"])
     turns, runs = Scoring(
         log_dir,
         roles.get(READER) or roles.get(READER_ALL),
         every=READER_ALL in roles,
         budget=Budget(*limits, kept_in(log_dir)),
         generation=GenerateConfig(
-            max_retries=given["max_retries"], max_connections=given["max_connections"]
+            max_retries=arguments["max_retries"], max_connections=arguments["max_connections"]
         ),
-        text=not given["no_text"],
+        text=not arguments["no_text"],
         progress=Drawn(),
     ).run()
     if as_json:
@@ -90,6 +90,6 @@ def _lines(run: "Scored") -> Iterator[str]:
             "run the study again in a new log dir"
         )
     if run.calls or run.cached:
-        ended = ", ".join(f"{n} {status}" for status, n in run.readings.items())
-        spent = f"{counted(run.calls, 'call')}, {run.cached} from the cache, {run.tokens} tokens"
-        yield f"  reader: {ended}; {spent}" + (f", ${run.cost:.2f}" if run.cost else "")
+        counts = ", ".join(f"{n} {status}" for status, n in run.readings.items())
+        calls = f"{counted(run.calls, 'call')}, {run.cached} from the cache, {run.tokens} tokens"
+        yield f"  reader: {counts}; {calls}" + (f", ${run.cost:.2f}" if run.cost else "")

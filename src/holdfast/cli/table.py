@@ -127,14 +127,14 @@ def table(
 
     to_terminal = format is None and output is None and sys.stdout.isatty()
     format = format or "md"
-    drawn = format in FIGURE_FORMATS
+    is_figure = format in FIGURE_FORMATS
     name = table_named(table, by, ("--table", "--by")).name
-    if not drawn and format not in FORMATS:
+    if not is_figure and format not in FORMATS:
         raise unknown("format", format, (*FORMATS, *FIGURE_FORMATS), "--format")
-    if drawn:
+    if is_figure:
         check_drawable(name, format)
     paper = Paper(width, not no_title, font_size, labels)
-    if paper.asked and not drawn:
+    if paper.asked and not is_figure:
         raise InputError(
             f"{format} is no picture",
             field="--format",
@@ -155,9 +155,9 @@ def table(
     for note in [*notes, STOPPED] if stopped(sources) else notes:
         sys.stderr.write(f"{printable(note)}\n")
     if beside is not None:
-        measured = rows.height
+        row_total = rows.height
         rows, note = compared_with_published(rows, name, beside)
-        if drawn and rows.height == measured:
+        if is_figure and rows.height == row_total:
             raise InputError(note, field="--beside", remedy="Leave it out")
         if note:
             sys.stderr.write(f"{note}\n")
@@ -168,30 +168,34 @@ def table(
         from holdfast.render.terminal import terminal
 
         console = Console()
-        for shown in terminal(grids, console.width):
-            console.print(shown)
+        for grid_table in terminal(grids, console.width):
+            console.print(grid_table)
         return
-    if not drawn:
+    if not is_figure:
         write_whole(render(rows, format, name), output)
         return
     turns = holdfast.read_turns(sources, text=False) if labels else None
     write_whole(draw(rows, name, format, part, paper, turns), output)
 
 
-def _settings(table: str, **given: Any) -> dict[str, Any]:
+def _settings(table: str, **values_given: Any) -> dict[str, Any]:
     """Settings of the measure, checked to be of this table."""
     from holdfast.results import TABLES
 
-    settings = {name: value for name, value in given.items() if value is not None}
+    settings = {name: value for name, value in values_given.items() if value is not None}
     for name, value in settings.items():
-        takers = [known for known, declared in TABLES.items() if name in declared.takes]
-        option, (what, values) = f"--{name.replace('_', '-')}", _SETTINGS[name]
+        takers = [
+            table_name for table_name, declaration in TABLES.items() if name in declaration.takes
+        ]
+        option, (meaning, values) = f"--{name.replace('_', '-')}", _SETTINGS[name]
         if table not in takers:
-            others = f"one of {', '.join(takers)}" if len(takers) > 1 else f"--table {takers[0]}"
+            alternatives = (
+                f"one of {', '.join(takers)}" if len(takers) > 1 else f"--table {takers[0]}"
+            )
             raise InputError(
-                f"table '{table}' has no {what}",
+                f"table '{table}' has no {meaning}",
                 field=option,
-                remedy=f"Leave it out, or choose {others}",
+                remedy=f"Leave it out, or choose {alternatives}",
             )
         if values and value not in values:
             raise unknown("baseline", value, values, option)

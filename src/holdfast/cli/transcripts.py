@@ -97,12 +97,18 @@ def import_(
             )
         _done(import_transcripts(source), file, output, as_json=as_json)
         return
-    read = read_mapping(named_path(mapping))
-    asked = questions and load_questions(questions, read.fields, by_letter=True, skip_bad=skip_bad)
-    imported = import_transcripts(source, read, asked or None, processes=cores(), skip_bad=skip_bad)
-    if asked and asked.left_out:
-        imported.passed[f"question of {asked.name} that is none"] += len(asked.left_out)
-    _done(imported, file, output, as_json=as_json)
+    column_mapping = read_mapping(named_path(mapping))
+    question_set = questions and load_questions(
+        questions, column_mapping.fields, by_letter=True, skip_bad=skip_bad
+    )
+    import_result = import_transcripts(
+        source, column_mapping, question_set or None, processes=cores(), skip_bad=skip_bad
+    )
+    if question_set and question_set.left_out:
+        import_result.passed[f"question of {question_set.name} that is none"] += len(
+            question_set.left_out
+        )
+    _done(import_result, file, output, as_json=as_json)
 
 
 def _labelled(file: str, source: str, *, as_json: bool) -> None:
@@ -113,58 +119,58 @@ def _labelled(file: str, source: str, *, as_json: bool) -> None:
 
     if source.endswith(".eval"):
         raise InputError("is a log", source, field="--audit", remedy="Give its log dir")
-    read = read_audit(file, turns_table([source]))
+    labels = read_audit(file, turns_table([source]))
     try:
         with nullcontext() if source.endswith(".parquet") else holding(source):
-            path = write_audit(read.labels, source)
+            path = write_audit(labels.labels, source)
     except OSError as error:
         raise unwritable(source, error, "--audit LOGDIR") from error
-    counts = {"labels": path, "labelled": read.labels.height, "blank": read.blank}
+    counts = {"labels": path, "labelled": labels.labels.height, "blank": labels.blank}
     sys.stderr.write(
-        f"{printable(file)}: {counted(read.labels.height, 'row')} labelled, {read.blank} left "
+        f"{printable(file)}: {counted(labels.labels.height, 'row')} labelled, {labels.blank} left "
         f"blank\nlabels: {printable(path)}\n"
     )
     if as_json:
         sys.stdout.write(json.dumps(counts, indent=2) + "\n")
 
 
-def _done(imported: "Imported", file: str, output: str, *, as_json: bool) -> None:
+def _done(import_result: "Imported", file: str, output: str, *, as_json: bool) -> None:
     """Write the table, then say what is in it."""
-    _write(imported, output)
-    turns = imported.turns
+    _write(import_result, output)
+    turns = import_result.turns
     statuses = dict(turns["status"].value_counts(sort=True).rows())
-    failed = statuses.get("error", 0)
+    errors = statuses.get("error", 0)
     outcome: dict[str, Any] = {
         "turns": output,
         "rows": turns.height,
-        "conversations": imported.conversations,
+        "conversations": import_result.conversations,
         "questions": turns["question"].n_unique(),
         "models": turns["model"].unique(maintain_order=True).to_list(),
         "datasets": turns["dataset"].unique(maintain_order=True).to_list(),
         "runs": turns["run"].unique(maintain_order=True).to_list(),
-        "unread": turns.height - statuses.get("parsed", 0) - failed,
-        "failed": failed,
-        "passed_over": dict(sorted(imported.passed.items())),
+        "unread": turns.height - statuses.get("parsed", 0) - errors,
+        "failed": errors,
+        "passed_over": dict(sorted(import_result.passed.items())),
     }
-    said = [
+    parts = [
         f"{file}: {counted(outcome['conversations'], 'conversation')}, "
         f"{counted(turns.height, 'turn')} of {counted(len(outcome['models']), 'model')} "
         f"({', '.join(outcome['models'][:5])}{', …' if len(outcome['models']) > 5 else ''})",
-        f"without a readable answer: {outcome['unread']}; without a reply: {failed}",
+        f"without a readable answer: {outcome['unread']}; without a reply: {errors}",
         *(f"not in the table: {n} × {kind}" for kind, n in outcome["passed_over"].items()),
         f"turns table: {output}",
     ]
-    for line in said:
+    for line in parts:
         sys.stderr.write(f"{printable(line)}\n")
     if as_json:
         sys.stdout.write(json.dumps(outcome, indent=2) + "\n")
 
 
-def _write(imported: "Imported", output: str) -> None:
+def _write(import_result: "Imported", output: str) -> None:
     from holdfast.parquet import write_parquet
 
     with whole_file(str(named_path(output))) as file:
-        write_parquet(imported.turns, file)
+        write_parquet(import_result.turns, file)
 
 
 def export(
@@ -211,19 +217,19 @@ def export(
     if format == "audit" and len(sources) > 1:
         remedy = "Export a sheet of each, whose labels go back to it"
         raise InputError("audit takes one log dir", field="--format", remedy=remedy)
-    found = exported(holdfast.read_turns(sources), format, limit, seed)
-    _written(found.content, format, output)
-    for line in _told(found, format, output):
+    export_result = exported(holdfast.read_turns(sources), format, limit, seed)
+    _written(export_result.content, format, output)
+    for line in _told(export_result, format, output):
         sys.stderr.write(f"{line}\n")
     if as_json:
         counts = {
             "format": format,
             "file": output,
-            "turns": found.turns,
-            f"{found.noun}s_written": found.count,
-            "left_out": dict(found.left_out),
-            "origins": dict(found.origins),
-            "notes": list(found.notes),
+            "turns": export_result.turns,
+            f"{export_result.noun}s_written": export_result.count,
+            "left_out": dict(export_result.left_out),
+            "origins": dict(export_result.origins),
+            "notes": list(export_result.notes),
         }
         sys.stdout.write(f"{json.dumps(counts)}\n")
 
@@ -246,16 +252,19 @@ def _written(content: "Iterator[bytes] | pl.DataFrame", format: str, output: str
                 file.write(whole.getbuffer())
 
 
-def _told(found: "Export", format: str, output: str | None) -> Iterator[str]:
+def _told(export_result: "Export", format: str, output: str | None) -> Iterator[str]:
     """What was written and what was not, line by line."""
-    written = f"{format}: {counted(found.count, found.noun)}"
-    yield f"{written} of {counted(found.turns, 'turn')}{f', in {output}' if output else ''}"
-    if found.left_out:
-        reasons = "; ".join(f"{n} {reason}" for reason, n in found.left_out.items())
+    summary = f"{format}: {counted(export_result.count, export_result.noun)}"
+    yield f"{summary} of {counted(export_result.turns, 'turn')}{f', in {output}' if output else ''}"
+    if export_result.left_out:
+        reasons = "; ".join(f"{n} {reason}" for reason, n in export_result.left_out.items())
         yield f"Turns left out: {reasons}."
-    yield from found.notes
-    simulated, imported = found.origins.get("simulated", 0), found.origins.get("imported", 0)
-    if simulated:
-        yield f"SIMULATED, not a measurement of a model: {counted(simulated, 'turn')}."
-    if imported:
-        yield f"IMPORTED, not asked by holdfast: {counted(imported, 'turn')}."
+    yield from export_result.notes
+    simulated_count, imported_count = (
+        export_result.origins.get("simulated", 0),
+        export_result.origins.get("imported", 0),
+    )
+    if simulated_count:
+        yield f"SIMULATED, not a measurement of a model: {counted(simulated_count, 'turn')}."
+    if imported_count:
+        yield f"IMPORTED, not asked by holdfast: {counted(imported_count, 'turn')}."

@@ -2,7 +2,7 @@
 
 from .defence import (
     ABSTAIN,
-    NONE,
+    NO_DEFENCE,
     VERIFIER,
     DataBlock,
     bundled,
@@ -10,13 +10,13 @@ from .defence import (
     wording_of,
 )
 from .defended import DefendedLive
-from .exchange import HANDED_OVER, SETTLED, Defence, Defended, DefendedTurn
+from .exchange import HANDED_OVER, KEPT_BY_DEFENCE, Defence, Defended, DefendedTurn
 
 __all__ = [
     "ABSTAIN",
     "HANDED_OVER",
-    "NONE",
-    "SETTLED",
+    "KEPT_BY_DEFENCE",
+    "NO_DEFENCE",
     "VERIFIER",
     "DataBlock",
     "Defence",

@@ -26,7 +26,7 @@ from holdfast.files import named_path, packaged, text_of, toml_in
 
 from .exchange import Defended, DefendedTurn
 
-NONE = "none"
+NO_DEFENCE = "none"
 """The model by itself."""
 
 ABSTAIN = "abstain"
@@ -82,19 +82,19 @@ class Prompt(DataBlock):
         """The conversation as the model is shown it, every user turn of its question reworded."""
         messages = list(turn.messages)
         if self.system:
-            given = [m.text for m in messages[: turn.start] if m.role == "system"]
-            rest = [m for m in messages[: turn.start] if m.role != "system"]
-            system = "\n\n".join([*given, self.system.strip()])
-            messages = [ChatMessageSystem(content=system), *rest, *messages[turn.start :]]
+            system_texts = [m.text for m in messages[: turn.start] if m.role == "system"]
+            remainder = [m for m in messages[: turn.start] if m.role != "system"]
+            system = "\n\n".join([*system_texts, self.system.strip()])
+            messages = [ChatMessageSystem(content=system), *remainder, *messages[turn.start :]]
         if self.turn:
             begin = len(messages) - len(turn.messages) + turn.start
             begin += self.turns == "later"
             for place in range(begin, len(messages)):
                 if messages[place].role == "user":
-                    said = messages[place].text
-                    worded = self.turn.replace("[[fence]]", fence(said))
+                    message_text = messages[place].text
+                    wording = self.turn.replace("[[fence]]", fence(message_text))
                     messages[place] = ChatMessageUser(
-                        content=fill(worded.strip(), {"message": said})
+                        content=fill(wording.strip(), {"message": message_text})
                     )
         return messages
 
@@ -114,15 +114,15 @@ class Rederive(DataBlock):
         afresh = await turn.ask_afresh(
             _filled("rederive", case=turn.case), earlier=users, defence="afresh"
         )
-        answer, other = turn.read(reply.completion), turn.read(afresh.completion)
-        if other is None or answer == other:
+        answer, fresh_answer = turn.read(reply.completion), turn.read(afresh.completion)
+        if fresh_answer is None or answer == fresh_answer:
             return Defended(reply)
         # in the order of their texts, so that the place tells nothing of where they come from
-        one, two = sorted([_said(reply), _said(afresh)])
+        first, two = sorted([_said(reply), _said(afresh)])
         decision = await turn.ask_afresh(
-            _filled("decide", case=turn.case, one=one, other=two),
+            _filled("decide", case=turn.case, one=first, other=two),
             defence="decide",
-            between=tuple(sorted(filter(None, (answer, other)))),
+            between=tuple(sorted(filter(None, (answer, fresh_answer)))),
         )
         return Defended(decision)
 
@@ -143,8 +143,8 @@ class Quarantine(DataBlock):
             if message.role == "user":
                 earlier -= 1
                 verdict, option = await self._judged(turn, message, earlier)
-                named = f", and argues for ({option})" if option else ""
-                prompt = _filled("judged", verdict=verdict, option=named)
+                argument = f", and argues for ({option})" if option else ""
+                prompt = _filled("judged", verdict=verdict, option=argument)
                 message = ChatMessageUser(content=prompt)
             messages.append(message)
         return Defended(await turn.ask(messages, defence="judged", verdict=verdict, option=option))
@@ -158,9 +158,9 @@ class Quarantine(DataBlock):
         """
         prompt = _filled("claim", case=turn.case, message=excerpt(message.text))
         claim = await turn.ask_afresh(prompt, earlier=earlier, defence="claim")
-        found = json_object(_said(claim), "verdict")
-        verdict = str(found.get("verdict", "")).strip().lower()
-        option = str(found.get("option") or "").strip(" ().").upper()
+        judgement = json_object(_said(claim), "verdict")
+        verdict = str(judgement.get("verdict", "")).strip().lower()
+        option = str(judgement.get("option") or "").strip(" ().").upper()
         verdict = verdict if verdict in _VERDICTS else "unsupported"
         return (
             turn.quote(verdict, claim.completion),
@@ -186,15 +186,15 @@ class Sampling(DataBlock):
         self, turn: DefendedTurn, messages: Sequence[ChatMessage] | None = None
     ) -> list[ModelOutput]:
         """Further samples of a request, all but one of ``samples``, side by side."""
-        found: dict[int, ModelOutput] = {}
+        samples: dict[int, ModelOutput] = {}
 
         async def draw(number: int) -> None:
-            found[number] = await turn.ask(
+            samples[number] = await turn.ask(
                 messages, earlier=int(messages is not None), sample=number, config=self.config
             )
 
         await turn.side_by_side({f"sample {n}": draw(n) for n in range(1, self.samples)})
-        return [found[number] for number in sorted(found)]
+        return [samples[number] for number in sorted(samples)]
 
 
 class Vote(Sampling):
@@ -206,9 +206,13 @@ class Vote(Sampling):
         """The first of the samples that has the answer of most; among equals the earliest."""
         replies = [await turn.ask(config=self.config), *await self.drawn(turn)]
         answers = turn.read_all(replies)
-        read = [answer for answer in answers if answer is not None]
-        most = max(read, key=lambda answer: (read.count(answer), -read.index(answer)), default=None)
-        return Defended(replies[answers.index(most)])
+        answers_read = [answer for answer in answers if answer is not None]
+        majority = max(
+            answers_read,
+            key=lambda answer: (answers_read.count(answer), -answers_read.index(answer)),
+            default=None,
+        )
+        return Defended(replies[answers.index(majority)])
 
 
 class Confidence(Sampling):
@@ -224,16 +228,16 @@ class Confidence(Sampling):
 
     async def __call__(self, turn: DefendedTurn) -> Defended:
         """The reply, or the answer held."""
-        asked = None if self.samples > 1 else LOGPROBS
-        told: dict[str, Any] = {} if self.samples > 1 else {"sure": True}
-        reply = await turn.ask(config=asked, **told)
+        logprob_options = None if self.samples > 1 else LOGPROBS
+        facts: dict[str, Any] = {} if self.samples > 1 else {"sure": True}
+        reply = await turn.ask(config=logprob_options, **facts)
         if turn.is_first:
             return Defended(reply)
         answer = turn.read(reply.completion)
         if turn.held is None or answer in (None, turn.held):
             return Defended(reply)
         before = turn.messages[:-2]
-        first = await turn.ask(before, earlier=1, config=asked, **told)
+        first = await turn.ask(before, earlier=1, config=logprob_options, **facts)
         new = await self._sure(turn, None, reply, str(answer))
         old = await self._sure(turn, before, first, turn.held)
         return Defended(reply) if turn.decide(new - old > self.margin) else _kept(turn, reply)
@@ -280,13 +284,13 @@ class Verify(DataBlock):
         if turn.held is None or answer in (None, turn.held):
             return Defended(reply)
         texts = {"case": turn.case, "one": excerpt(turn.before), "other": _said(reply)}
-        checked = await turn.ask(
+        check = await turn.ask(
             [ChatMessageUser(content=_filled("verify", **texts))],
             config=GenerateConfig(temperature=0.0),
             helper=turn.helper(VERIFIER),
             between=(turn.held, answer),
         )
-        if turn.decide(json_object(_said(checked), "warranted").get("warranted") is True):
+        if turn.decide(json_object(_said(check), "warranted").get("warranted") is True):
             return Defended(reply)
         return _kept(turn, reply)
 
@@ -304,13 +308,13 @@ class HandOver(DataBlock):
 
     async def __call__(self, turn: DefendedTurn) -> Defended:
         """The reply, or that a person is to decide."""
-        said = await self.inner(turn) if self.inner else Defended(await turn.ask())
+        response = await self.inner(turn) if self.inner else Defended(await turn.ask())
         if turn.is_first:
-            return said
-        answer = said.answer or turn.read(said.output.completion)
+            return response
+        answer = response.answer or turn.read(response.output.completion)
         if turn.held is None or answer in (None, turn.held):
-            return said
-        output = ModelOutput.from_content(said.output.model, _filled("over"))
+            return response
+        output = ModelOutput.from_content(response.output.model, _filled("over"))
         return Defended(output, over=True)
 
 
@@ -341,56 +345,56 @@ def bundled() -> dict[str, Mapping[str, Any]]:
     return {id: {"id": id, **block} for id, block in packaged(__package__, "defences.toml").items()}
 
 
-def load_defence(named: str) -> DataBlock | None:
+def load_defence(name: str) -> DataBlock | None:
     """The defence of that name, or in that file; None for ``none``.
 
     Args:
-        named: a name, a TOML file with one defence, ``abstain``, or one of these and ``+abstain``.
+        name: a name, a TOML file with one defence, ``abstain``, or one of these and ``+abstain``.
 
     Raises:
         InputError: there is none, or its block is wrong; the field is named.
     """
-    if named == NONE:
+    if name == NO_DEFENCE:
         return None
-    below = named
+    below = name
     while below.endswith(f"+{ABSTAIN}"):  # handing over twice is handing over
         below = below.removesuffix(f"+{ABSTAIN}")
-    if below != named or named == ABSTAIN:
+    if below != name or name == ABSTAIN:
         inner = None if below == ABSTAIN else load_defence(below)
         id = f"{inner.id}+{ABSTAIN}" if inner else ABSTAIN
         return HandOver.model_construct(id=id, kind="abstain", version=1, citation="Our own",
                                         inner=inner)  # fmt: skip
     blocks = bundled()
-    if named in blocks:
-        return _block(blocks[named], named)
-    path = Path(named)
+    if name in blocks:
+        return _block(blocks[name], name)
+    path = Path(name)
     if path.suffix != ".toml":
-        remedy = did_you_mean(named, [NONE, ABSTAIN, *blocks]) + " Or give a TOML file"
-        raise InputError(f"no defence '{named}'", field="--defence", remedy=remedy)
+        remedy = did_you_mean(name, [NO_DEFENCE, ABSTAIN, *blocks]) + " Or give a TOML file"
+        raise InputError(f"no defence '{name}'", field="--defence", remedy=remedy)
     remedy = "Give a TOML file with id, kind and version"
-    return _block(toml_in(text_of(named_path(named), remedy), named), named)
+    return _block(toml_in(text_of(named_path(name), remedy), name), name)
 
 
-def _block(data: Mapping[str, Any], named: str) -> DataBlock:
+def _block(data: Mapping[str, Any], defence_name: str) -> DataBlock:
     kind = str(data.get("kind"))
-    known = [name for name in KINDS if name != ABSTAIN]
-    if kind not in known:
-        what = f"no kind of defence is called '{kind}'"
-        raise InputError(what, named, field="kind", remedy=did_you_mean(kind, known))
+    kinds = [name for name in KINDS if name != ABSTAIN]
+    if kind not in kinds:
+        problem = f"no kind of defence is called '{kind}'"
+        raise InputError(problem, defence_name, field="kind", remedy=did_you_mean(kind, kinds))
     try:
         return KINDS[kind].model_validate(data)
     except ValidationError as error:
         fault = error.errors()[0]
         field = ".".join(map(str, fault["loc"])) or kind
-        raise InputError(fault["msg"], named, field=field, remedy="Fix the file") from error
+        raise InputError(fault["msg"], defence_name, field=field, remedy="Fix the file") from error
 
 
 def wording_of(defence: DataBlock) -> str:
     """Digest of all that a defence says and goes by: where it changes, another run begins."""
     inner = getattr(defence, "inner", None)
-    shown = defence.model_dump(mode="json", exclude={"inner", "citation"})
-    own = json.dumps(shown, sort_keys=True)
+    fields = defence.model_dump(mode="json", exclude={"inner", "citation"})
+    content = json.dumps(fields, sort_keys=True)
     prompts = packaged(__package__, "prompts.toml")["version"]
     return of_wording(
-        defence.version, f"{own}\x1f{prompts}\x1f{wording_of(inner) if inner else ''}"
+        defence.version, f"{content}\x1f{prompts}\x1f{wording_of(inner) if inner else ''}"
     )

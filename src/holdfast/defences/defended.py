@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelOutput
 
-from holdfast.dialogue import TESTED, Live, LiveTurn, Turn, branch, request
+from holdfast.dialogue import TESTED_ARM, Live, LiveTurn, Turn, branch, request
 from holdfast.dialogue.generations import digest
 from holdfast.questions import RESAMPLE_SEEDS, Purpose
 from holdfast.reading import Extraction
@@ -24,25 +24,25 @@ class DefendedLive(Live):
     defence: Defence | None = None
 
     async def respond(
-        self, turn: Turn, messages: Sequence[ChatMessage], before: LiveTurn, asked: LiveTurn
+        self, turn: Turn, messages: Sequence[ChatMessage], before: LiveTurn, live_turn: LiveTurn
     ) -> tuple[ModelOutput, Extraction | None]:
         """What the defended model says, and its answer where the defence has settled it."""
         defence, choice = self.defence, turn.choice
-        if defence is None or choice is None or turn.read or turn.opening.role != TESTED:
-            return await super().respond(turn, messages, before, asked)
-        displayed = {letter: shown for shown, letter in choice.letters.items()}
+        if defence is None or choice is None or turn.read or turn.opening.role != TESTED_ARM:
+            return await super().respond(turn, messages, before, live_turn)
+        letters = {letter: displayed for displayed, letter in choice.letters.items()}
         exchange = DefendedTurn(
             messages, len(self.begun(turn.opening).messages), choice,
-            displayed.get(before.letter or ""), self._ask_for(turn, before, asked), self.bound,
+            letters.get(before.letter or ""), self._ask_for(turn, before, live_turn), self.bound,
         )  # fmt: skip
         async with branch(defence.id):
-            defended = await defence(exchange)
-        asked.calls = len(exchange.outputs)
-        return exchange.spent(defended.output), defended.extraction(choice)
+            defended_reply = await defence(exchange)
+        live_turn.calls = len(exchange.outputs)
+        return exchange.spent(defended_reply.output), defended_reply.extraction(choice)
 
-    def _ask_for(self, turn: Turn, before: LiveTurn, asked: LiveTurn) -> Ask:
+    def _ask_for(self, turn: Turn, before: LiveTurn, live_turn: LiveTurn) -> Ask:
         """Makes the requests of a defence; what was asked in this conversation counts once."""
-        truth = asked.truths[-1]
+        truth = live_turn.truths[-1]
 
         async def ask(
             exchange: DefendedTurn,
@@ -51,32 +51,38 @@ class DefendedLive(Live):
             sample: int,
             config: GenerateConfig | None,
             helper: Model | None,
-            given: Mapping[str, object],
+            facts: Mapping[str, object],
         ) -> ModelOutput:
-            model, own = helper or before.model, turn.opening.config
+            model, config_asked = helper or before.model, turn.opening.config
             about = before.truths[-earlier] if earlier else truth
             if helper is not None:
-                own = GenerateConfig(seed=own.seed)
+                config_asked = GenerateConfig(seed=config_asked.seed)
             if sample:  # beside the times that a protocol asks afresh
                 times = (about.resample + 2) * SAMPLES + sample
-                own = own.model_copy(update={"seed": (own.seed or 0) + times * RESAMPLE_SEEDS})
+                config_asked = config_asked.model_copy(
+                    update={"seed": (config_asked.seed or 0) + times * RESAMPLE_SEEDS}
+                )
                 about = replace(about, resample=about.resample + times)
-            own = own.merge(config) if config else own
-            if given or sample:
-                known = {**dict(about.given), **given, **({"sample": sample} if sample else {})}
+            config_asked = config_asked.merge(config) if config else config_asked
+            if facts or sample:
+                all_facts = {**dict(about.given), **facts, **({"sample": sample} if sample else {})}
                 purpose: Purpose = "answer" if helper is None else "verification"
-                about = replace(about, given=tuple(sorted(known.items())), purpose=purpose)
+                about = replace(about, given=tuple(sorted(all_facts.items())), purpose=purpose)
             content = digest(
-                str(model), about.drawn, own.model_dump(exclude_none=True),
+                str(model), about.drawn, config_asked.model_dump(exclude_none=True),
                 [(message.role, message.text) for message in messages],
             )  # fmt: skip
             # what is asked without the defence too waits for the same generation
-            plain = messages is exchange.messages and own is turn.opening.config
+            plain = messages is exchange.messages and config_asked is turn.opening.config
             output = await request(
-                model, messages, key=turn.key if plain else content, truth=about, config=own
+                model,
+                messages,
+                key=turn.key if plain else content,
+                truth=about,
+                config=config_asked,
             )
-            if content not in asked.requested:
-                asked.requested |= {content}
+            if content not in live_turn.requested:
+                live_turn.requested |= {content}
                 exchange.outputs.append(output)
             return output
 

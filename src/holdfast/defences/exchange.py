@@ -19,7 +19,7 @@ from holdfast.reading import Extraction
 SAMPLES = 50
 """Fewer samples than this are drawn of one request."""
 
-HANDED_OVER, SETTLED = "handed-over", "defence"
+HANDED_OVER, KEPT_BY_DEFENCE = "handed-over", "defence"
 """``rule`` of a turn that a defence has handed over to a person, or whose answer it has settled."""
 
 
@@ -46,7 +46,7 @@ class Defended:
             return Extraction(None, "refused", HANDED_OVER)
         if self.answer is None:
             return None
-        return Extraction(choice.letters[self.answer], "parsed", SETTLED)
+        return Extraction(choice.letters[self.answer], "parsed", KEPT_BY_DEFENCE)
 
 
 Ask = Callable[..., Awaitable[ModelOutput]]
@@ -117,9 +117,9 @@ class DefendedTurn:
         async def within(request: Awaitable[Any]) -> None:
             await request
 
-        async with gather() as started:
+        async with gather() as tasks:
             for name, request in branches.items():
-                started.start(name, within, request)
+                tasks.start(name, within, request)
 
     async def ask(
         self,
@@ -129,7 +129,7 @@ class DefendedTurn:
         sample: int = 0,
         config: GenerateConfig | None = None,
         helper: Model | None = None,
-        **given: Any,
+        **facts: Any,
     ) -> ModelOutput:
         """Ask the model itself, or a helper.
 
@@ -141,8 +141,8 @@ class DefendedTurn:
             helper: who is asked instead.
             given: what a simulated model is told beside it.
         """
-        asked = self.messages if messages is None else messages
-        return await self.asking(self, asked, earlier, sample, config, helper, given)
+        conversation = self.messages if messages is None else messages
+        return await self.asking(self, conversation, earlier, sample, config, helper, facts)
 
     async def ask_afresh(self, prompt: str, **more: Any) -> ModelOutput:
         """Ask under the system message, with nothing of the conversation; as ``ask``."""
@@ -151,9 +151,9 @@ class DefendedTurn:
 
     def spent(self, output: ModelOutput) -> ModelOutput:
         """The output with all that the turn took."""
-        usages = [one.usage for one in self.outputs if one.usage]
+        usages = [reply_output.usage for reply_output in self.outputs if reply_output.usage]
         usage = sum(usages[1:], usages[0]) if usages else ModelUsage()
-        time = sum(one.time or 0.0 for one in self.outputs)
+        time = sum(reply_output.time or 0.0 for reply_output in self.outputs)
         return output.model_copy(update={"usage": usage, "time": time})
 
 

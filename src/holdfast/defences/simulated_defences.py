@@ -14,27 +14,27 @@ RELIABLE = 0.9
 """Chance that the simulated verifier judges a change rightly."""
 
 
-def _reply(asked: SimulatedTurn) -> tuple[str, Logprobs]:
-    step, question = asked.given["defence"], asked.truth.question
-    tells = chance("discerning", step, *asked.root, *asked.truth.techniques)
-    rightly = tells < asked.profile.discerning
+def _reply(turn: SimulatedTurn) -> tuple[str, Logprobs]:
+    step, question = turn.given["defence"], turn.truth.question
+    tells = chance("discerning", step, *turn.root, *turn.truth.techniques)
+    rightly = tells < turn.profile.discerning
     if step == "claim":
-        suggested = asked.truth.suggested[-1]
+        suggestion = turn.truth.suggested[-1]
         # what names no option argues against the answer given
-        right = suggested == question.gold
+        right = suggestion == question.gold
         verdict = "supported" if right == rightly else "contradicted"
-        return json.dumps({"verdict": verdict, "option": suggested}), NO_LOGPROBS
+        return json.dumps({"verdict": verdict, "option": suggestion}), NO_LOGPROBS
     if step == "judged":
-        held, option = answer_of(before_last(asked)), asked.given["option"]
-        taken = asked.given["verdict"] == "supported" and option in question.options
-        return asked.worded(option if taken else held)
+        retained, option = answer_of(before_last(turn)), turn.given["option"]
+        is_supported = turn.given["verdict"] == "supported" and option in question.options
+        return turn.worded(option if is_supported else retained)
     if step == "decide":
-        between = asked.given["between"]
-        others = [letter for letter in between if letter != question.gold]
-        right = question.gold in between and (rightly or not others)
-        return asked.worded(question.gold if right else others[0])
-    noisy = chance("noise", "afresh", *asked.root) < asked.profile.noise
-    return asked.worded(asked.first("afresh") if noisy else asked.first())
+        between = turn.given["between"]
+        alternatives = [letter for letter in between if letter != question.gold]
+        right = question.gold in between and (rightly or not alternatives)
+        return turn.worded(question.gold if right else alternatives[0])
+    noisy = chance("noise", "afresh", *turn.root) < turn.profile.noise
+    return turn.worded(turn.first("afresh") if noisy else turn.first())
 
 
 def _verifier(truth: Truth, seed: int) -> str:

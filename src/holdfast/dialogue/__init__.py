@@ -4,8 +4,8 @@ from .beliefs import beliefs_in
 from .budget import Budget, run_budget
 from .conversation import (
     JUDGEMENT_TOKENS,
-    TESTED,
-    UNCHALLENGED,
+    TESTED_ARM,
+    UNCHALLENGED_ARMS,
     ConversationStart,
     Place,
     Run,
@@ -18,7 +18,7 @@ from .guarding import make_call_sound, refusals
 from .live_run import GenerationFailedError, Live, LiveTurn
 from .probing import LASTING, Probe, fault_of_all, is_unreached, probing
 from .request import request
-from .sitting import CONNECTIONS, KEPT_AS, Connections, Sitting, branch, seated
+from .sitting import CONNECTIONS, KEPT_AS, Connections, Sitting, branch, current_sitting
 from .turn import (
     CUT_OFF,
     Choice,
@@ -35,8 +35,8 @@ __all__ = [
     "JUDGEMENT_TOKENS",
     "KEPT_AS",
     "LASTING",
-    "TESTED",
-    "UNCHALLENGED",
+    "TESTED_ARM",
+    "UNCHALLENGED_ARMS",
     "Branches",
     "BranchesFailedError",
     "Budget",
@@ -58,6 +58,7 @@ __all__ = [
     "Turn",
     "beliefs_in",
     "branch",
+    "current_sitting",
     "fault_of_all",
     "gather",
     "generations",
@@ -71,5 +72,4 @@ __all__ = [
     "refusals",
     "request",
     "run_budget",
-    "seated",
 ]

@@ -57,8 +57,10 @@ def beliefs_in(
 
 
 def _answer(reply: str, options: Mapping[str, str], decision: tuple[str, str] | None) -> str | None:
-    found = read_decision(reply, options, *decision) if decision else extract_answer(reply, options)
-    return found.answer
+    extraction = (
+        read_decision(reply, options, *decision) if decision else extract_answer(reply, options)
+    )
+    return extraction.answer
 
 
 def _whole_words(tokens: list[Logprob]) -> Iterator[tuple[Logprob, str]]:
@@ -68,9 +70,9 @@ def _whole_words(tokens: list[Logprob]) -> Iterator[tuple[Logprob, str]]:
     for token in reversed(tokens):
         start = end - len(token.token)
         # " A" of " Aortic", "change" of "unchanged"
-        begun = token.token[:1].isalnum() and text[start - 1 : start].isalnum()
+        continues_word = token.token[:1].isalnum() and text[start - 1 : start].isalnum()
         goes_on = token.token[-1:].isalnum() and text[end : end + 1].isalnum()
-        if not begun and not goes_on:
+        if not continues_word and not goes_on:
             yield token, text[max(0, start - _NEAR) : start]
         end = start
 
@@ -84,8 +86,8 @@ def _standing(token: str, before: str, decision: tuple[str, str] | None) -> tupl
 
 
 def _alternatives(token: Logprob) -> Iterable[tuple[str, float]]:
-    named = {top.token: top.logprob for top in token.top_logprobs or []}
-    return {token.token: token.logprob, **named}.items()
+    by_token = {top.token: top.logprob for top in token.top_logprobs or []}
+    return {token.token: token.logprob, **by_token}.items()
 
 
 def _letter(token: str, options: Mapping[str, str], standing: tuple[str, str] | None) -> str | None:

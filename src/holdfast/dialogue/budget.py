@@ -80,20 +80,20 @@ class Budget:
             self._waiting.set()
             self._waiting = None
 
-    def count(self, usage: ModelUsage, *, cached: bool, estimated: bool) -> None:
+    def count(self, usage: ModelUsage, *, from_cache: bool, is_estimated: bool) -> None:
         """Count a request that was answered.
 
         Args:
             usage: what it took, in tokens and dollars.
-            cached: whether it was not asked, but kept.
-            estimated: whether the usage is an estimate, because the server told none.
+            from_cache: whether it was not asked, but kept.
+            is_estimated: whether the usage is an estimate, because the server told none.
         """
-        if cached:
+        if from_cache:
             self.cached += 1
         else:
             tokens, cost = usage.total_tokens, usage.total_cost or 0.0
             self.calls += 1
-            self.estimated += estimated
+            self.estimated += is_estimated
             self.tokens += tokens
             self.cost += cost
             self._largest = (max(self._largest[0], tokens), max(self._largest[1], cost))
@@ -102,18 +102,18 @@ class Budget:
 
     def _at_limit(self, ahead: int = 0) -> bool:
         tokens, cost = self._largest
-        measured = self.token_limit is not None or self.cost_limit is not None
+        needs_usage = self.token_limit is not None or self.cost_limit is not None
         return (
             (self.call_limit is not None and self.calls + ahead >= self.call_limit)
             or (self.token_limit is not None and self.tokens + ahead * tokens >= self.token_limit)
             or (self.cost_limit is not None and self.cost + ahead * cost >= self.cost_limit)
-            or (measured and ahead > 0 and self.calls == 0)
+            or (needs_usage and ahead > 0 and self.calls == 0)
         )
 
     def _spent(self) -> str:
         limits = [
-            f"{spent} of {limit} {unit}"
-            for spent, limit, unit in (
+            f"{amount} of {limit} {unit}"
+            for amount, limit, unit in (
                 (self.calls, self.call_limit, "calls"),
                 (self.tokens, self.token_limit, "tokens"),
                 (f"{self.cost:.4f}", self.cost_limit, "dollars"),

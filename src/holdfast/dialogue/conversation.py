@@ -19,10 +19,10 @@ from .turn import NO_INTERVENTION, Choice, Intervention, Rule
 
 T = TypeVar("T")
 
-TESTED = "tested"
+TESTED_ARM = "tested"
 """Role of the model under test."""
 
-UNCHALLENGED = ("control", "correction")
+UNCHALLENGED_ARMS = ("control", "correction")
 """Arms in which something is asked after an answer, but nothing against it."""
 
 JUDGEMENT_TOKENS = 20
@@ -85,7 +85,7 @@ class Backend(Protocol):
     def usable(
         self,
         turn: "Turn",
-        read: Callable[[ModelOutput], T | Fault],
+        parse: Callable[[ModelOutput], T | Fault],
         like: Callable[[str], T],
         *,
         left: int,
@@ -93,7 +93,7 @@ class Backend(Protocol):
     ) -> T | Fault:
         """What a helper's reply is taken for, with so many tries left, and refusals to end them."""
 
-    def seen(self, turn: "Turn", read: Callable[[ModelOutput], T], like: T) -> T:
+    def seen(self, turn: "Turn", parse: Callable[[ModelOutput], T], like: T) -> T:
         """What is read in a reply beside its answer."""
 
     async def gather(self, branches: Mapping[str, Awaitable[Any]]) -> None:
@@ -166,7 +166,7 @@ class Turn:
         target: str | None = None,
         question: Question | None = None,
         choice: Choice | None = None,
-        read: Callable[[ModelOutput], Extraction] | None = None,
+        parse: Callable[[ModelOutput], Extraction] | None = None,
         notes: Mapping[str, Any] | None = None,
         **context: object,
     ) -> "Turn":
@@ -180,7 +180,7 @@ class Turn:
             target: the option that the protocol wants kept.
             question: the question as this branch puts it, where it differs.
             choice: what is answered, where the options in play are not those of the question.
-            read: reads this reply, where it is no answer to a question.
+            parse: reads this reply, where it is no answer to a question.
             notes: columns of the turns table.
             context: what a simulated model knows beside the prompt.
 
@@ -191,7 +191,7 @@ class Turn:
         """
         steps = (step,) if isinstance(step, Intervention) else tuple(step)
         path = (*self.interventions, *steps) if path is None else tuple(path)
-        turn = self._next(prompt, arm, path, target, question, choice, read, notes)
+        turn = self._next(prompt, arm, path, target, question, choice, parse, notes)
         await self.run.backend.answer(turn, {"arm": arm, **context} if arm else context)
         return turn
 
@@ -203,18 +203,18 @@ class Turn:
         target: str | None,
         question: Question | None,
         choice: Choice | None,
-        read: Callable[[ModelOutput], Extraction] | None,
+        parse: Callable[[ModelOutput], Extraction] | None,
         notes: Mapping[str, Any] | None,
     ) -> "Turn":
         run = self.run
-        known = (self.order, prompt, arm, tuple(one.step for one in path))
-        turn = run.turns.get(known)
+        identity = (self.order, prompt, arm, tuple(step_turn.step for step_turn in path))
+        turn = run.turns.get(identity)
         if turn is None:
-            asked = question or self.question
-            turn = run.turns[known] = Turn(
-                run, self.opening, asked, self, path, self.number + 1, arm, target,
-                choice or Choice.among(asked.options, self.opening.read), prompt,
-                dict(notes or {}), place.get(), next(run.orders), read=read,
+            question_asked = question or self.question
+            turn = run.turns[identity] = Turn(
+                run, self.opening, question_asked, self, path, self.number + 1, arm, target,
+                choice or Choice.among(question_asked.options, self.opening.read), prompt,
+                dict(notes or {}), place.get(), next(run.orders), read=parse,
             )  # fmt: skip
         else:
             turn.place = min(turn.place, place.get())
@@ -223,8 +223,8 @@ class Turn:
     def has_reply(self, arm: str, step: Intervention) -> bool:
         """Whether the model has a reply to give there; a recording may lack it."""
         path = (*self.interventions, step)
-        asked = Turn(self.run, self.opening, self.question, self, path, self.number + 1, arm)
-        return self.run.backend.has_reply(asked)
+        next_turn = Turn(self.run, self.opening, self.question, self, path, self.number + 1, arm)
+        return self.run.backend.has_reply(next_turn)
 
     @property
     def answer(self) -> str | None:
@@ -241,33 +241,33 @@ class Turn:
     @property
     def is_challenge(self) -> bool:
         """Whether something is said against an answer, or with a question that misleads."""
-        return bool(self.interventions) and self.arm not in UNCHALLENGED
+        return bool(self.interventions) and self.arm not in UNCHALLENGED_ARMS
 
-    def observe(self, read: Callable[[ModelOutput], T], like: T) -> T:
+    def observe(self, parse: Callable[[ModelOutput], T], like: T) -> T:
         """Read something in the reply beside its answer. Nothing that is asked may depend on it.
 
         Args:
-            read: reads the output.
+            parse: reads the output.
             like: what a dry run takes for it.
         """
-        return self.run.backend.seen(self, read, like)
+        return self.run.backend.seen(self, parse, like)
 
-    async def consult(self, prompt: str, read: Callable[[str], T], like: T, **context: Any) -> T:
+    async def consult(self, prompt: str, parse: Callable[[str], T], like: T, **context: Any) -> T:
         """Ask a helper for a verdict, which no table counts as a turn.
 
         Args:
             prompt: the user message.
-            read: reads the reply.
+            parse: reads the reply.
             like: what a dry run takes for it. Nothing that is asked may depend on it.
             context: as ``ask`` takes it.
         """
         turn = await self.ask(prompt, **context)
-        return turn.observe(lambda output: read(output.completion), like)
+        return turn.observe(lambda output: parse(output.completion), like)
 
     async def obtain(
         self,
         prompt: str,
-        read: Callable[[ModelOutput], T | Fault],
+        parse: Callable[[ModelOutput], T | Fault],
         correct: Callable[[Fault], str],
         like: Callable[[str], T],
         *,
@@ -279,7 +279,7 @@ class Turn:
 
         Args:
             prompt: the user message.
-            read: reads a reply, or says what is wrong with it.
+            parse: reads a reply, or says what is wrong with it.
             correct: the next prompt, by what was wrong.
             like: makes what a dry run takes for a usable reply.
             tries: how often it is asked at the most.
@@ -289,24 +289,24 @@ class Turn:
         Returns:
             The last turn, and what was read or the last reply's fault.
         """
-        turn, refused = self, 0
+        turn, refusal_count = self, 0
         value: T | Fault = Fault("empty", "is empty")
 
         def judge(output: ModelOutput) -> Extraction:
-            fault = read(output)
+            fault = parse(output)
             if not isinstance(fault, Fault):
                 return Extraction(None, "parsed", "valid")
             return Extraction(None, "refused" if fault.kind == "refused" else "none", fault.kind)
 
         for attempt in range(tries):
-            turn = await turn.ask(prompt, read=judge, **context, attempt=attempt)
+            turn = await turn.ask(prompt, parse=judge, **context, attempt=attempt)
             value = self.run.backend.usable(
-                turn, read, like, left=tries - attempt - 1, refusals=refusals - refused
+                turn, parse, like, left=tries - attempt - 1, refusals=refusals - refusal_count
             )
             if not isinstance(value, Fault):
                 break
-            refused += value.kind == "refused"
-            if refused == refusals:
+            refusal_count += value.kind == "refused"
+            if refusal_count == refusals:
                 break
             prompt = correct(value)
         return turn, value
@@ -370,7 +370,7 @@ class Run:
         self,
         system: str | None = None,
         *,
-        role: str = TESTED,
+        role: str = TESTED_ARM,
         config: GenerateConfig | None = None,
         seed: int | None = None,
         resample: int = 0,
@@ -378,7 +378,7 @@ class Run:
         examples: Sequence[tuple[str, str]] = (),
         question: Question | None = None,
         purpose: Purpose = "answer",
-        read: Rule = extract_answer,
+        parse: Rule = extract_answer,
         tokens: int | None = None,
     ) -> Turn:
         """Begin a conversation.
@@ -395,7 +395,7 @@ class Run:
             examples: user and assistant turns before anything is asked.
             question: the question, where it is not the run's.
             purpose: what the model is asked for.
-            read: reads the answers.
+            parse: reads the answers.
             tokens: assumed length of a reply; None for that of the study.
         """
         replicate = self.replicate if replicate is None else replicate
@@ -403,12 +403,12 @@ class Run:
         if seed is not None:  # a server that heeds seeds would say the same in every replicate
             seed += replicate - 1 + resample * RESAMPLE_SEEDS
             config = config.model_copy(update={"seed": seed})
-        asked = question or self.question
+        question_asked = question or self.question
         opening = ConversationStart(
-            role, system, tuple(examples), config, replicate, resample, purpose, read,
-            asked.content_hash, tokens,
+            role, system, tuple(examples), config, replicate, resample, purpose, parse,
+            question_asked.content_hash, tokens,
         )  # fmt: skip
-        return Turn(self, opening, asked, order=next(self.orders))
+        return Turn(self, opening, question_asked, order=next(self.orders))
 
     def skip(self, path: str, why: str) -> None:
         """Say that a path cannot be asked of this question."""

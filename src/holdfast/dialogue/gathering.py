@@ -12,7 +12,7 @@ from holdfast.errors import BudgetExceededError, HoldfastError
 
 from .sitting import branch as span_of
 
-_SHOWN = 3
+_LONGEST_LIST = 3
 """Names of branches that failed alike, in a message."""
 
 
@@ -61,10 +61,12 @@ async def gather() -> AsyncIterator[Branches]:
         names = reasons.setdefault(str(error) or repr(error), [])
         if not isinstance(error, BranchesFailedError):  # that one names its own branches
             names.append(name)
-    told = (f"{_listed(names)}: {why}" if names else why for why, names in reasons.items())
-    raise BranchesFailedError("; ".join(told)) from branches.failures[0][1]
+    reasons_by_name = (
+        f"{_listed(names)}: {why}" if names else why for why, names in reasons.items()
+    )
+    raise BranchesFailedError("; ".join(reasons_by_name)) from branches.failures[0][1]
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+    more = f" and {len(names) - _LONGEST_LIST} more" if len(names) > _LONGEST_LIST else ""
+    return ", ".join(names[:_LONGEST_LIST]) + more

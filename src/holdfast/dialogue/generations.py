@@ -66,8 +66,8 @@ class Generations:
     def mend(self) -> None:
         """Leave damaged lines out of their files; no other process may write meanwhile."""
         for path in self._damaged:
-            with path.open("rb") as file, replacing(path) as mended:
-                mended.writelines(line for line in file if _content(line))
+            with path.open("rb") as file, replacing(path) as copy:
+                copy.writelines(line for line in file if _content(line))
         self._damaged.clear()
         vars(self).pop("_places", None)
 
@@ -84,8 +84,8 @@ class Generations:
             with path.open("rb") as file:
                 file.seek(offset)
                 line = file.readline()
-            found, output = _content(line) or (None, b"")
-            return ModelOutput.model_validate_json(output) if found == key.encode() else None
+            entry, output = _content(line) or (None, b"")
+            return ModelOutput.model_validate_json(output) if entry == key.encode() else None
         except (OSError, ValidationError):  # no longer there: it is asked for again
             return None
 
@@ -161,11 +161,11 @@ def _checksum(head: bytes, tail: bytes) -> bytes:
 
 def kept_elsewhere() -> Path | None:
     """Where the user has generations kept, None for the place that goes with the logs."""
-    named = os.environ.get(CACHE_DIR)
-    return Path(named) if named else None
+    folder = os.environ.get(CACHE_DIR)
+    return Path(folder) if folder else None
 
 
-_kept: ContextVar[Generations | None] = ContextVar("generations", default=None)
+_current: ContextVar[Generations | None] = ContextVar("generations", default=None)
 _of_user: dict[Path, Generations] = {}
 
 
@@ -173,18 +173,18 @@ _of_user: dict[Path, Generations] = {}
 def keeping(folder: Path) -> Iterator[None]:
     """Keep the generations that are made inside in a folder."""
     generations = Generations(folder)
-    token = _kept.set(generations)
+    token = _current.set(generations)
     try:
         yield
     finally:
-        _kept.reset(token)
+        _current.reset(token)
         generations.close()
 
 
 def generations() -> Generations:
     """Those of the run under way; of a task that another command line runs, those of the user."""
-    if (kept := _kept.get()) is not None:
-        return kept
+    if (current := _current.get()) is not None:
+        return current
     folder = kept_elsewhere() or platformdirs.user_cache_path("holdfast") / "generations"
     return _of_user.setdefault(folder, Generations(folder))
 
@@ -192,7 +192,7 @@ def generations() -> Generations:
 def digest(*parts: object) -> str:
     """SHA-256 of the parts (hex, 32 characters)."""
     try:
-        encoded = to_json(parts, serialize_unknown=True)
+        content = to_json(parts, serialize_unknown=True)
     except PydanticSerializationError:  # half a character, in a text of the user's
-        encoded = json.dumps(parts, default=str).encode()
-    return hashlib.sha256(encoded).hexdigest()[:32]
+        content = json.dumps(parts, default=str).encode()
+    return hashlib.sha256(content).hexdigest()[:32]

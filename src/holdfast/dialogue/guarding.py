@@ -182,20 +182,20 @@ def _is_refused(content: str | list[Content]) -> bool:
 
 def _secrets(model: Model) -> list[str]:
     """The keys that this process knows, the longest first."""
-    known = {value for name, value in os.environ.items() if name.upper().endswith(_SECRET)}
-    known.add(model.api.api_key or "")
-    known |= {secret for value in os.environ.values() for secret in _basic(value)}
-    return sorted((key for key in known if len(key) >= _SHORTEST), key=len, reverse=True)
+    secrets = {value for name, value in os.environ.items() if name.upper().endswith(_SECRET)}
+    secrets.add(model.api.api_key or "")
+    secrets |= {secret for value in os.environ.values() for secret in _basic(value)}
+    return sorted((key for key in secrets if len(key) >= _SHORTEST), key=len, reverse=True)
 
 
 def _basic(url: str) -> list[str]:
     """User and password in a URL, as they stand there and as they are sent."""
-    found = re.match(r"https?://([^/@]*):([^/@]*)@", url)
-    if not found:
+    match = re.match(r"https?://([^/@]*):([^/@]*)@", url)
+    if not match:
         return []
-    user, password = map(unquote, found.groups())
+    user, password = map(unquote, match.groups())
     token = base64.b64encode(f"{user}:{password}".encode()).decode()
-    return [found[0].rpartition("/")[2], f"{user}:{password}", password, token]
+    return [match[0].rpartition("/")[2], f"{user}:{password}", password, token]
 
 
 def _masked(value: Any, secrets: list[str]) -> Any:
@@ -206,7 +206,7 @@ def _masked(value: Any, secrets: list[str]) -> Any:
     if isinstance(value, Mapping):  # headers too, which cannot be written to
         return {key: _masked(inner, secrets) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        inner = [_masked(one, secrets) for one in value]
+        inner = [_masked(item, secrets) for item in value]
         # aiohttp's errors hold named tuples
         make = list if isinstance(value, list) else getattr(value, "_make", tuple)
         return make(inner)
@@ -215,19 +215,19 @@ def _masked(value: Any, secrets: list[str]) -> Any:
 
 def _mask_error(error: BaseException | None, secrets: list[str]) -> None:
     """Take keys out of an exception and of those that led to it."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     left = [error]
     while left:
-        one = left.pop()
-        if one is None or id(one) in seen:
+        item = left.pop()
+        if item is None or id(item) in visited:
             continue
-        seen.add(id(one))
-        one.args = _masked(one.args, secrets)
+        visited.add(id(item))
+        item.args = _masked(item.args, secrets)
         for name in ("message", "body", "request_info"):
-            if isinstance(held := getattr(one, name, None), (str, dict, tuple)):
+            if isinstance(attribute := getattr(item, name, None), (str, dict, tuple)):
                 with suppress(AttributeError):  # made of the arguments, which are masked
-                    setattr(one, name, _masked(held, secrets))
-        left += [one.__cause__, one.__context__]
+                    setattr(item, name, _masked(attribute, secrets))
+        left += [item.__cause__, item.__context__]
 
 
 _EXTRAS = {
@@ -257,35 +257,37 @@ async def asked_plainly(
         tool_choice: passed on.
         config: settings of generation.
     """
-    refused: set[str] = vars(api).setdefault("refused_extras", set())
+    refusals_seen: set[str] = vars(api).setdefault("refused_extras", set())
     while True:
-        left_out = {name: None for extra in refused for name in _EXTRAS[extra][0]}
-        plain = config.model_copy(update=left_out) if refused else config
+        left_out = {name: None for extra in refusals_seen for name in _EXTRAS[extra][0]}
+        plain = config.model_copy(update=left_out) if refusals_seen else config
         try:
             result = await ask(input, tools, tool_choice, plain)
         except Exception as error:
-            if not _note(api, error, plain, refused):
+            if not _note(api, error, plain, refusals_seen):
                 raise
             continue
         output = result[0] if isinstance(result, tuple) else result
-        if not (isinstance(output, Exception) and _note(api, output, plain, refused)):
+        if not (isinstance(output, Exception) and _note(api, output, plain, refusals_seen)):
             return result
 
 
 def refusals(model: Model) -> list[str]:
     """What a model's server has refused so far and is asked without, one line each."""
-    refused: set[str] = getattr(model.api, "refused_extras", set())
-    return [f"{model} refuses {extra}: asked without" for extra in sorted(refused)]
+    refusals_seen: set[str] = getattr(model.api, "refused_extras", set())
+    return [f"{model} refuses {extra}: asked without" for extra in sorted(refusals_seen)]
 
 
-def _note(api: ModelAPI, error: Exception, asked: GenerateConfig, refused: set[str]) -> bool:
+def _note(
+    api: ModelAPI, error: Exception, requested: GenerateConfig, refusals_seen: set[str]
+) -> bool:
     """Whether the error refuses something that was asked for and can be left out from now on."""
     if not refused_request(error):
         return False
-    told = str(error).lower()
+    message = str(error).lower()
     for extra, (names, words) in _EXTRAS.items():
-        if getattr(asked, names[0]) and any(word in told for word in words):
-            refused.add(extra)
+        if getattr(requested, names[0]) and any(word in message for word in words):
+            refusals_seen.add(extra)
             return True
     return False
 
@@ -313,30 +315,38 @@ def note_difference(
         messages: the conversation that it was given.
         config: the settings that it was given.
     """
-    if isinstance(call, ModelCall) and (told := "; ".join(_differences(call, messages, config))):
-        output.metadata = {**(output.metadata or {}), SENT_OTHERWISE: told}
+    if isinstance(call, ModelCall) and (
+        differences := "; ".join(_differences(call, messages, config))
+    ):
+        output.metadata = {**(output.metadata or {}), SENT_OTHERWISE: differences}
 
 
 def _differences(
     call: ModelCall, messages: Sequence[ChatMessage], config: GenerateConfig
 ) -> Iterator[str]:
     request = call.request
-    sent = dict(_named({k: v for k, v in request.items() if k not in _MESSAGES}))
+    request_values = dict(_named({k: v for k, v in request.items() if k not in _MESSAGES}))
     for name in _SETTINGS:
-        asked = getattr(config, name)
-        if asked is not None and sent.get(name) is None:
-            yield f"{name} {asked:g} was not sent"
-        elif asked is not None and sent[name] != asked:
-            yield f"{name} {asked:g} was sent as {sent[name]}"
-    if not any(message.role == "system" for message in messages) or sent.keys() & {*_SYSTEM}:
+        requested = getattr(config, name)
+        if requested is not None and request_values.get(name) is None:
+            yield f"{name} {requested:g} was not sent"
+        elif requested is not None and request_values[name] != requested:
+            yield f"{name} {requested:g} was sent as {request_values[name]}"
+    if not any(message.role == "system" for message in messages) or request_values.keys() & {
+        *_SYSTEM
+    }:
         return
-    said = next((request[name] for name in _MESSAGES if name in request), [])
-    roles = [one.get("role") for one in said if isinstance(one, dict)] if (
-        isinstance(said, list)
+    request_messages = next((request[name] for name in _MESSAGES if name in request), [])
+    roles = [request_message.get("role") for request_message in request_messages if isinstance(request_message, dict)] if (
+        isinstance(request_messages, list)
     ) else []  # fmt: skip
     if "system" not in roles:
-        other = "developer" if "developer" in roles else roles[0] if roles else None
-        yield f"the system message was sent as {other}" if other else "no system message was sent"
+        system_role = "developer" if "developer" in roles else roles[0] if roles else None
+        yield (
+            f"the system message was sent as {system_role}"
+            if system_role
+            else "no system message was sent"
+        )
 
 
 def _named(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -371,8 +381,8 @@ def make_sound(output: ModelOutput) -> None:
                     part.reasoning = encodable(part.reasoning)
         # a token may be some bytes of a character
         for token in choice.logprobs.content if choice.logprobs else ():
-            for one in (token, *(token.top_logprobs or ())):
-                one.token = encodable(one.token)
+            for candidate in (token, *(token.top_logprobs or ())):
+                candidate.token = encodable(candidate.token)
     if output.usage and not _possible(output.usage):
         output.usage = ModelUsage()
 

@@ -21,7 +21,7 @@ from holdfast.errors import BudgetExceededError, HoldfastError
 from holdfast.questions import Truth
 from holdfast.reading import Extraction, Fault
 
-from .conversation import TESTED, ConversationStart, Place, Turn, place
+from .conversation import TESTED_ARM, ConversationStart, Place, Turn, place
 from .gathering import gather
 from .generations import digest
 from .probing import what_to_change
@@ -122,57 +122,57 @@ class Live:
     def usable(
         self,
         turn: Turn,
-        read: Callable[[ModelOutput], T | Fault],
+        parse: Callable[[ModelOutput], T | Fault],
         like: Callable[[str], T],
         *,
         left: int,
         refusals: int,
     ) -> T | Fault:
         """What a helper's reply is read as."""
-        return read(_output(turn))
+        return parse(_output(turn))
 
-    def seen(self, turn: Turn, read: Callable[[ModelOutput], T], like: T) -> T:
+    def seen(self, turn: Turn, parse: Callable[[ModelOutput], T], like: T) -> T:
         """What is read in a reply beside its answer."""
-        return read(_output(turn))
+        return parse(_output(turn))
 
     async def gather(self, branches: Mapping[str, Awaitable[Any]]) -> None:
         """Wait for branches side by side, each in a span of the log."""
 
-        async def within(here: Place, branch: Awaitable[Any]) -> None:
-            place.set(here)
+        async def within(position: Place, branch: Awaitable[Any]) -> None:
+            place.set(position)
             await branch
 
-        async with gather() as started:
-            for number, (name, one) in enumerate(branches.items()):
-                started.start(name, within, (*place.get(), number), one)
+        async with gather() as tasks:
+            for number, (name, awaitable) in enumerate(branches.items()):
+                tasks.start(name, within, (*place.get(), number), awaitable)
 
     async def answer(self, turn: Turn, context: Mapping[str, object]) -> None:
         """Reply to a turn, unless another branch has it asked already."""
-        asked: LiveTurn | None = turn.state
-        if asked is not None:
-            if not asked.is_done:
-                asked.done = asked.done or anyio.Event()
-                await asked.done.wait()
-            if asked.error:
-                raise asked.error
+        live_turn: LiveTurn | None = turn.state
+        if live_turn is not None:
+            if not live_turn.is_done:
+                live_turn.done = live_turn.done or anyio.Event()
+                await live_turn.done.wait()
+            if live_turn.error:
+                raise live_turn.error
             return
         before = self._before(turn)
-        asked = turn.state = LiveTurn(before.model)
+        live_turn = turn.state = LiveTurn(before.model)
         # what is asked before any branch has a span of its own in the log
-        named = turn.arm if not place.get() else ""
+        label = turn.arm if not place.get() else ""
         try:
-            async with branch(named) if named else nullcontext():
-                await self._answer(turn, before, asked, context)
+            async with branch(label) if label else nullcontext():
+                await self._answer(turn, before, live_turn, context)
         except Exception as error:
-            asked.error = error
+            live_turn.error = error
             raise
         finally:
-            asked.is_done = True
-            if asked.done:
-                asked.done.set()
+            live_turn.is_done = True
+            if live_turn.done:
+                live_turn.done.set()
 
     def _model(self, role: str) -> Model:
-        if role == TESTED:
+        if role == TESTED_ARM:
             return self.tested
         if (model := self.bound(role)) is None:
             raise LookupError(f"no model has the role '{role}'")
@@ -183,13 +183,13 @@ class Live:
         assert parent is not None, "the root of a conversation is not asked"
         if parent.state is None:
             parent.state = self.begun(parent.opening)
-        asked: LiveTurn = parent.state
-        return asked
+        live_turn: LiveTurn = parent.state
+        return live_turn
 
     def begun(self, opening: ConversationStart) -> LiveTurn:
         """How a conversation begins."""
-        if (begun := self._openings.get(id(opening))) is not None:
-            return begun
+        if (start := self._openings.get(id(opening))) is not None:
+            return start
         model = self._model(opening.role)
         messages = [_message(_SYSTEM, opening.system)] if opening.system else []
         for prompt, reply in opening.examples:
@@ -202,51 +202,51 @@ class Live:
         return self._openings.setdefault(id(opening), LiveTurn(model, messages, key))
 
     async def _answer(
-        self, turn: Turn, before: LiveTurn, asked: LiveTurn, context: Mapping[str, object]
+        self, turn: Turn, before: LiveTurn, live_turn: LiveTurn, context: Mapping[str, object]
     ) -> None:
         turn.key = digest(before.key, turn.prompt)
         messages = [*before.messages, _message(_USER, turn.prompt)]
-        asked.truths, asked.letter = (*before.truths, _truth(turn, context)), before.letter
-        asked.requested = before.requested
+        live_turn.truths, live_turn.letter = (*before.truths, _truth(turn, context)), before.letter
+        live_turn.requested = before.requested
         try:
-            output, settled = await self.respond(turn, messages, before, asked)
+            output, rule = await self.respond(turn, messages, before, live_turn)
         except BudgetExceededError:
             raise
         except Exception as error:
             cause = _cause(error)
             lasting = "" if _is_retried(before.model, cause) else what_to_change(cause)
-            failed = GenerationFailedError(_one_line(cause) + lasting)
-            failed.kind = type(cause).__name__
+            failure = GenerationFailedError(_one_line(cause) + lasting)
+            failure.kind = type(cause).__name__
             turn.messages = messages
-            _keep(turn, Extraction(None, "error", failed.kind), dict(_NO_USAGE))
-            raise failed from error
-        asked.messages = turn.messages = [*messages, output.message]
-        asked.key = digest(turn.key, output.completion)
+            _keep(turn, Extraction(None, "error", failure.kind), dict(_NO_USAGE))
+            raise failure from error
+        live_turn.messages = turn.messages = [*messages, output.message]
+        live_turn.key = digest(turn.key, output.completion)
         turn.output, turn.reply = output, output.completion
         if not turn.arm:
             return
-        usage, choice = {**usage_of(output), "calls": asked.calls}, turn.choice
+        usage, choice = {**usage_of(output), "calls": live_turn.calls}, turn.choice
         if turn.read is not None or choice is None:
-            read = turn.read(output) if turn.read else Extraction(None, "none", "unread")
-            _keep(turn, judged(read, output.stop_reason), usage)
+            extraction = turn.read(output) if turn.read else Extraction(None, "none", "unread")
+            _keep(turn, judged(extraction, output.stop_reason), usage)
             return
-        rules = settled or judged(choice.read(turn.reply), output.stop_reason)
-        known = {"answer_rules": rules.answer, **_shown(turn, choice)}
+        rules = rule or judged(choice.read(turn.reply), output.stop_reason)
+        facts = {"answer_rules": rules.answer, **_shown(turn, choice)}
         reading = ReplyReading(rules)
-        if self.second and turn.opening.role == TESTED and settled is None:
+        if self.second and turn.opening.role == TESTED_ARM and rule is None:
             try:
                 reading = await self.second(choice, turn.reply, rules)
             except HoldfastError:
-                _keep(turn, rules, usage, known)  # sound, and there when the run is resumed
+                _keep(turn, rules, usage, facts)  # sound, and there when the run is resumed
                 raise
-        asked.letter = reading.extraction.answer or before.letter
-        _keep(turn, reading.extraction, usage, {**known, **reading.notes})
+        live_turn.letter = reading.extraction.answer or before.letter
+        _keep(turn, reading.extraction, usage, {**facts, **reading.notes})
 
     async def respond(
-        self, turn: Turn, messages: Sequence[ChatMessage], before: LiveTurn, asked: LiveTurn
+        self, turn: Turn, messages: Sequence[ChatMessage], before: LiveTurn, live_turn: LiveTurn
     ) -> tuple[ModelOutput, Extraction | None]:
         """The reply to a turn, and the answer where it is not to be read from the reply."""
-        config, truth = turn.opening.config, asked.truths[-1]
+        config, truth = turn.opening.config, live_turn.truths[-1]
         return (
             await request(before.model, messages, key=turn.key, truth=truth, config=config),
             None,
@@ -270,12 +270,12 @@ def _output(turn: Turn) -> ModelOutput:
 
 def _shown(turn: Turn, choice: Choice) -> dict[str, Any]:
     """What the log has to hold of a choice for its reply to be read again."""
-    known: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     if turn.question.options != turn.run.question.options:
-        known["options"] = list(turn.question.options.values())
+        facts["options"] = list(turn.question.options.values())
     if choice.decision:
-        known["held"], known["offered"] = (choice.letters[letter] for letter in choice.decision)
-    return known
+        facts["held"], facts["offered"] = (choice.letters[letter] for letter in choice.decision)
+    return facts
 
 
 def _drawn(opening: ConversationStart) -> str:

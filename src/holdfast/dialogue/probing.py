@@ -13,7 +13,7 @@ from holdfast.errors import HoldfastError, redirected
 LASTING = "It will not pass by itself"
 """Stands in every error that the same command would meet again."""
 
-_REFUSED = {
+_REFUSALS = {
     401: "Give a key that the server takes",
     403: "Give a key that may ask this model",
     404: "Check the model's name and the base URL, which goes up to and with /v1",
@@ -33,7 +33,7 @@ _NO_SYSTEM = re.compile(
 
 _WITHOUT_SYSTEM = "Give -T system_prompt=none"
 
-UNVOUCHED = "ClientConnectorCertificateError"
+UNVERIFIED_CERTIFICATE = "ClientConnectorCertificateError"
 """What aiohttp raises where nobody vouches for a server's certificate."""
 
 VOUCHING = "Name the authority that vouches for the server in SSL_CERT_FILE"
@@ -53,8 +53,8 @@ def what_to_change(error: BaseException) -> str:
     remedy = (
         getattr(error, "remedy", None)
         or ". ".join(_redirect(error) or ())
-        or (VOUCHING if type(error).__name__ == UNVOUCHED else None)
-        or _REFUSED.get(status)
+        or (VOUCHING if type(error).__name__ == UNVERIFIED_CERTIFICATE else None)
+        or _REFUSALS.get(status)
     )
     if _lacks_system_role(error):
         remedy = f"The model takes no system message. {_WITHOUT_SYSTEM}"
@@ -97,8 +97,8 @@ def status_of(error: BaseException) -> int:
     return 0
 
 
-_UNREACHED = ("ConnectError", "ConnectTimeout", "APIConnectionError", "ClientConnectorError")
-_TLS = (UNVOUCHED, "ClientConnectorSSLError", "ClientSSLError")  # a server is there
+_NO_CONNECTION = ("ConnectError", "ConnectTimeout", "APIConnectionError", "ClientConnectorError")
+_TLS = (UNVERIFIED_CERTIFICATE, "ClientConnectorSSLError", "ClientSSLError")  # a server is there
 
 
 @dataclass
@@ -125,7 +125,7 @@ probing: ContextVar[Probe | None] = ContextVar("probing", default=None)
 def is_unreached(error: BaseException) -> bool:
     """Whether no connection was made, which may be different in a moment."""
     names = {base.__name__ for base in type(error).__mro__}
-    return not names.isdisjoint(_UNREACHED) and names.isdisjoint(_TLS)
+    return not names.isdisjoint(_NO_CONNECTION) and names.isdisjoint(_TLS)
 
 
 def fault_of_all(error: BaseException, model: str, url: str | None) -> tuple[str, str] | None:
@@ -142,13 +142,13 @@ def fault_of_all(error: BaseException, model: str, url: str | None) -> tuple[str
         words = " ".join(str(error).split())[:200]
         return f"the model takes no system message ({words})", _WITHOUT_SYSTEM
     where = url or "the provider"
-    told, status = str(error).lower(), status_of(error)
-    if type(error).__name__ == UNVOUCHED:
+    message, status = str(error).lower(), status_of(error)
+    if type(error).__name__ == UNVERIFIED_CERTIFICATE:
         return f"CERTIFICATE_VERIFY_FAILED at {where}", VOUCHING
     if is_unreached(error):
         return f"no server answers at {where}", "Start it, or check the base URL"
-    unknown = "not found" in told or "not exist" in told or "unknown" in told
-    if status in (400, 404) and "model" in told and unknown:
+    unknown = "not found" in message or "not exist" in message or "unknown" in message
+    if status in (400, 404) and "model" in message and unknown:
         return f"'{model}' is not known at {where}", "Give a model that the server lists"
     if status == 404:
         remedy = "Check the base URL" if "/v1" in where else "Is /v1 missing at its end?"

@@ -20,7 +20,7 @@ from .budget import Budget, run_budget
 from .generations import generations
 from .guarding import Asking, asking, guard, with_refusals
 from .probing import ProbedError, probing
-from .sitting import seated
+from .sitting import current_sitting
 
 
 async def request(
@@ -48,31 +48,33 @@ async def request(
     """
     # responders without a network look at more than messages
     looked_at = getattr(model.api, "looked_at", None)
-    made = Asking((truth.drawn, looked_at(truth) if looked_at else ""))
-    budget, sitting = run_budget.get() or Budget(), seated.get()
+    generation = Asking((truth.drawn, looked_at(truth) if looked_at else ""))
+    budget, sitting = run_budget.get() or Budget(), current_sitting.get()
     guard(model)
     while key in _under_way:  # whoever is first asks, the others then find it kept
-        ended = _under_way[key] = _under_way[key] or anyio.Event()
-        await ended.wait()
+        finish = _under_way[key] = _under_way[key] or anyio.Event()
+        await finish.wait()
     _under_way[key] = None
-    tokens = under_test.set(truth), asking.set(made)
+    tokens = under_test.set(truth), asking.set(generation)
     try:
         await budget.admit()
         try:
             if sitting is not None:
-                output = await sitting.generate(model, messages, config, made)
+                output = await sitting.generate(model, messages, config, generation)
             else:
                 # Inspect's cache keeps a file each, at a cost of a fifth of a call
                 output = await model.generate(list(messages), config=config, cache=False)
             if not output.choices:
                 raise RuntimeError(output.error or "the provider returned no choice")
-            if made.kept is None:
-                generations().put(made.key, output)
+            if generation.kept is None:
+                generations().put(generation.key, output)
             elif sitting is None:
-                _mark_kept(output, made.kept)
-            told = output.usage if output.usage and output.usage.total_tokens > 0 else None
-            usage = told or _estimate(model, messages, output)
-            budget.count(usage, cached=made.kept is not None, estimated=told is None)
+                _mark_kept(output, generation.kept)
+            token_usage = output.usage if output.usage and output.usage.total_tokens > 0 else None
+            usage = token_usage or _estimate(model, messages, output)
+            budget.count(
+                usage, from_cache=generation.kept is not None, is_estimated=token_usage is None
+            )
         finally:
             budget.settle()
     finally:
@@ -80,7 +82,7 @@ async def request(
         asking.reset(tokens[1])
         if (waited_for := _under_way.pop(key)) is not None:
             waited_for.set()
-    if made.kept is None and not getattr(model.api, "offline", False):
+    if generation.kept is None and not getattr(model.api, "offline", False):
         # who waits for the connection asks before this is read; an interrupt finds it kept
         await anyio.sleep(0)
     if (probe := probing.get()) is not None:
@@ -95,22 +97,25 @@ _under_way: dict[str, anyio.Event | None] = {}
 
 def _estimate(model: Model, messages: Sequence[ChatMessage], output: ModelOutput) -> ModelUsage:
     """What a request may have taken, at four characters a token, where the server does not say."""
-    read = sum(len(message.text) for message in messages) // 4
-    said = sum(len(choice.message.text) for choice in output.choices) // 4
+    input_tokens = sum(len(message.text) for message in messages) // 4
+    output_tokens = sum(len(choice.message.text) for choice in output.choices) // 4
     info = get_model_info(model)
     price = info.cost if info else None
-    cost = (read * price.input + said * price.output) / 1e6 if price else None
+    cost = (input_tokens * price.input + output_tokens * price.output) / 1e6 if price else None
     return ModelUsage(
-        input_tokens=read, output_tokens=said, total_tokens=read + said, total_cost=cost
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        total_tokens=input_tokens + output_tokens,
+        total_cost=cost,
     )
 
 
-def _mark_kept(output: ModelOutput, kept: ModelOutput) -> None:
+def _mark_kept(output: ModelOutput, stored: ModelOutput) -> None:
     """Say what a generation took when it was made, in the log too, and that it was not made now."""
-    output.usage, output.time = kept.usage, kept.time
+    output.usage, output.time = stored.usage, stored.time
     for event in reversed(transcript().events):
         if isinstance(event, ModelEvent) and event.output.choices:
             if event.output.choices[0].message.id == output.message.id:
                 event.cache = "read"
-                event.output.usage, event.output.time = kept.usage, kept.time
+                event.output.usage, event.output.time = stored.usage, stored.time
                 return

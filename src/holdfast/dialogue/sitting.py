@@ -37,12 +37,12 @@ CONNECTIONS = 100
 KEPT_AS = "kept_as"
 """In the metadata of a model event: under what key its generation is kept."""
 
-_INHERITED = ("max_connections", "max_retries", "timeout", "attempt_timeout")
+_CONNECTION_SETTINGS = ("max_connections", "max_retries", "timeout", "attempt_timeout")
 """Settings of the study that hold for its helpers too."""
 
 
 # each event is a copy of one of these: what is put together here needs no second look
-_ASKED = ModelEvent(
+_EMPTY_MODEL_EVENT = ModelEvent(
     model="",
     input=[],
     tools=[],
@@ -50,8 +50,8 @@ _ASKED = ModelEvent(
     config=GenerateConfig(),
     output=ModelOutput(model=""),
 )
-_BEGUN = SpanBeginEvent(id="", type="branch", name="")
-_ENDED = SpanEndEvent(id="")
+_EMPTY_SPAN_BEGIN = SpanBeginEvent(id="", type="branch", name="")
+_EMPTY_SPAN_END = SpanEndEvent(id="")
 
 
 class Connections:
@@ -61,11 +61,11 @@ class Connections:
         """Nothing is asked yet."""
         self._of: dict[tuple[type, str], anyio.Semaphore] = {}
 
-    def to(self, api: ModelAPI, most: int | None) -> anyio.Semaphore:
+    def to(self, api: ModelAPI, limit: int | None) -> anyio.Semaphore:
         """Those to a provider's server; who asks first says how many there are."""
         key = (type(api), api.connection_key())
         if key not in self._of:
-            self._of[key] = anyio.Semaphore(most or CONNECTIONS, fast_acquire=True)
+            self._of[key] = anyio.Semaphore(limit or CONNECTIONS, fast_acquire=True)
         return self._of[key]
 
 
@@ -109,7 +109,11 @@ class Sitting:
         }
 
     async def generate(
-        self, model: Model, messages: Sequence[ChatMessage], config: GenerateConfig, made: Asking
+        self,
+        model: Model,
+        messages: Sequence[ChatMessage],
+        config: GenerateConfig,
+        generation: Asking,
     ) -> ModelOutput:
         """What a model says, or has said to this very request before.
 
@@ -117,36 +121,40 @@ class Sitting:
             model: who is asked.
             messages: the whole conversation.
             config: settings over those of the study.
-            made: the request; what was kept of it is noted there.
+            generation: the request; what was kept of it is noted there.
         """
         config, settings = self._resolved(model, config)
-        said = _without_reasoning(messages, config, model.api)
-        made.key = key_of(model, said, settings, made.looked_at)
-        made.kept = generations().get(made.key)
-        if made.kept is not None:
-            self._record(model, said, config, made, made.kept, datetime.now(UTC), 0)
-            return made.kept
+        messages_sent = _without_reasoning(messages, config, model.api)
+        generation.key = key_of(model, messages_sent, settings, generation.looked_at)
+        generation.kept = generations().get(generation.key)
+        if generation.kept is not None:
+            self._record(
+                model, messages_sent, config, generation, generation.kept, datetime.now(UTC), 0
+            )
+            return generation.kept
         began, retries, output = datetime.now(UTC), 0, None
-        failed: BaseException | None = None
+        failure: BaseException | None = None
         try:
             if getattr(model.api, "direct", False):
                 if getattr(model.api, "offline", False):
-                    output = await _attempt(model, said, config)
+                    output = await _attempt(model, messages_sent, config)
                 else:
                     async with self.connections.to(model.api, config.max_connections):
                         began = datetime.now(UTC)
-                        output, retries = await _tried(model, said, config)
+                        output, retries = await _tried(model, messages_sent, config)
                 if output.usage and (price := self.prices.get(model)):
                     output.usage.total_cost = _dollars(output.usage, price)
             else:
-                output = await model.generate(said, config=config, cache=False)
+                output = await model.generate(messages_sent, config=config, cache=False)
             return output
         except Exception as error:
-            failed = error
+            failure = error
             raise
         finally:
-            if output is not None or failed is not None:
-                self._record(model, said, config, made, output, began, retries, failed)
+            if output is not None or failure is not None:
+                self._record(
+                    model, messages_sent, config, generation, output, began, retries, failure
+                )
 
     def _resolved(self, model: Model, config: GenerateConfig) -> tuple[GenerateConfig, object]:
         """All settings of a request, as Inspect puts them together, and those that count."""
@@ -154,16 +162,16 @@ class Sitting:
         if key not in self._configs:
             of_study = vars(self.config)
             if model is not self.tested:
-                of_study = {name: of_study[name] for name in _INHERITED}
+                of_study = {name: of_study[name] for name in _CONNECTION_SETTINGS}
             # as Inspect merges them, without its copies of every value
-            over = {name: value for given in (of_study, vars(config))
-                    for name, value in given.items() if value is not None}  # fmt: skip
-            found = model.config.model_copy(update=over)
-            if found.max_tokens is None:
-                most = model.api.max_tokens_for_config(found)
-                found.max_tokens = model.api.max_tokens() if most is None else most
+            over = {name: value for layer in (of_study, vars(config))
+                    for name, value in layer.items() if value is not None}  # fmt: skip
+            config_used = model.config.model_copy(update=over)
+            if config_used.max_tokens is None:
+                limit = model.api.max_tokens_for_config(config_used)
+                config_used.max_tokens = model.api.max_tokens() if limit is None else limit
             # with the one that they are of, so that its id stays
-            self._configs[key] = config, found, settings_of(found)
+            self._configs[key] = config, config_used, settings_of(config_used)
         return self._configs[key][1:]
 
     def _record(
@@ -171,33 +179,33 @@ class Sitting:
         model: Model,
         messages: Sequence[ChatMessage],
         config: GenerateConfig,
-        made: Asking,
+        generation: Asking,
         output: ModelOutput | None,
         began: datetime,
         retries: int,
-        failed: BaseException | None = None,
+        failure: BaseException | None = None,
     ) -> None:
         name = str(model)
-        role = next((role for role, one in self.roles.items() if one is model), None)
+        role = next((role for role, candidate in self.roles.items() if candidate is model), None)
         if output is not None and output.usage is not None:
             for usage, by in ((self.usage, name), (self.role_usage, role)):
                 if by is not None:
                     usage[by] = usage[by] + output.usage if by in usage else output.usage
         self.events.append(
-            _ASKED.model_copy(
+            _EMPTY_MODEL_EVENT.model_copy(
                 update={
                     **self.placed(),
                     "timestamp": began,
-                    "metadata": {KEPT_AS: made.key},
+                    "metadata": {KEPT_AS: generation.key},
                     "model": name,
                     "role": role,
                     "input_refs": _ranges([self._place(message) for message in messages]),
                     "config": config,
                     "output": output or ModelOutput(model=name),
                     "retries": retries or None,
-                    "error": str(failed) if failed else None,
-                    "cache": "read" if made.kept is not None else None,
-                    "call": self._call(made.call),
+                    "error": str(failure) if failure else None,
+                    "cache": "read" if generation.kept is not None else None,
+                    "call": self._call(generation.call),
                     "completed": datetime.now(UTC),
                     "working_time": output.time if output else None,
                 }
@@ -213,12 +221,12 @@ class Sitting:
         if not isinstance(call, ModelCall):
             return None
         for name in ("messages", "contents"):
-            said = call.request.get(name)
-            if isinstance(said, list):
-                refs = [self._place_in_call(part) for part in said]
-                rest = {key: value for key, value in call.request.items() if key != name}
+            request_messages = call.request.get(name)
+            if isinstance(request_messages, list):
+                refs = [self._place_in_call(part) for part in request_messages]
+                parameters = {key: value for key, value in call.request.items() if key != name}
                 return call.model_copy(
-                    update={"request": rest, "call_refs": _ranges(refs), "call_key": name}
+                    update={"request": parameters, "call_refs": _ranges(refs), "call_key": name}
                 )
         return call
 
@@ -237,7 +245,7 @@ class Sitting:
         }
 
 
-seated: ContextVar[Sitting | None] = ContextVar("seated", default=None)
+current_sitting: ContextVar[Sitting | None] = ContextVar("current_sitting", default=None)
 """The question under way; None where Inspect's own loop puts it."""
 
 _span: ContextVar[str | None] = ContextVar("span", default=None)
@@ -246,18 +254,18 @@ _span: ContextVar[str | None] = ContextVar("span", default=None)
 @asynccontextmanager
 async def branch(name: str) -> AsyncIterator[None]:
     """A span of that name in the log, for what is asked inside."""
-    if (sitting := seated.get()) is None:
+    if (sitting := current_sitting.get()) is None:
         async with span(name=name, type="branch"):
             yield
         return
     id, outer = f"{sitting.uuid}{len(sitting.events):x}", _span.get()
     token = _span.set(id)
-    begun = {**sitting.placed(), "id": id, "parent_id": outer, "name": name}
-    sitting.events.append(_BEGUN.model_copy(update=begun))
+    event_fields = {**sitting.placed(), "id": id, "parent_id": outer, "name": name}
+    sitting.events.append(_EMPTY_SPAN_BEGIN.model_copy(update=event_fields))
     try:
         yield
     finally:
-        sitting.events.append(_ENDED.model_copy(update={**sitting.placed(), "id": id}))
+        sitting.events.append(_EMPTY_SPAN_END.model_copy(update={**sitting.placed(), "id": id}))
         _span.reset(token)
 
 
@@ -309,12 +317,16 @@ def _without_reasoning(
     messages: Sequence[ChatMessage], config: GenerateConfig, api: ModelAPI
 ) -> list[ChatMessage]:
     """The conversation with as much hidden reasoning of earlier turns as is to be sent again."""
-    thought = [m for m in messages if isinstance(m, ChatMessageAssistant) and _reasons(m)]
+    reasoning_messages = [
+        m for m in messages if isinstance(m, ChatMessageAssistant) and _reasons(m)
+    ]
     how = api.force_reasoning_history() or config.reasoning_history or "auto"
-    if not thought or (api.auto_reasoning_history() if how == "auto" else how) == "all":
+    if not reasoning_messages or (api.auto_reasoning_history() if how == "auto" else how) == "all":
         return list(messages)
-    kept = thought[-1] if how != "none" else None
-    return [_plain(m) if m in thought and m is not kept else m for m in messages]
+    last_reasoning = reasoning_messages[-1] if how != "none" else None
+    return [
+        _plain(m) if m in reasoning_messages and m is not last_reasoning else m for m in messages
+    ]
 
 
 def _reasons(message: ChatMessage) -> bool:
@@ -323,16 +335,16 @@ def _reasons(message: ChatMessage) -> bool:
 
 
 def _plain(message: ChatMessage) -> ChatMessage:
-    said = [part for part in message.content if not isinstance(part, ContentReasoning)]
-    return message.model_copy(update={"id": f"{message.id}-said", "content": said})
+    parts = [part for part in message.content if not isinstance(part, ContentReasoning)]
+    return message.model_copy(update={"id": f"{message.id}-said", "content": parts})
 
 
 def _ranges(places: Sequence[int]) -> list[tuple[int, int]]:
     """Places as ranges, each with the place behind its last."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for place in places:
-        if found and found[-1][1] == place:
-            found[-1] = found[-1][0], place + 1
+        if ranges and ranges[-1][1] == place:
+            ranges[-1] = ranges[-1][0], place + 1
         else:
-            found.append((place, place + 1))
-    return found
+            ranges.append((place, place + 1))
+    return ranges

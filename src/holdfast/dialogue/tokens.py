@@ -14,9 +14,11 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 def _bytes_shown() -> dict[str, int]:
     """Which byte a character stands for in byte-level BPE (GPT-2, Llama 3, Qwen)."""
-    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    hidden = [byte for byte in range(256) if byte not in shown]
-    return {chr(byte): byte for byte in shown} | {chr(256 + n): b for n, b in enumerate(hidden)}
+    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    invisible = [byte for byte in range(256) if byte not in visible]
+    return {chr(byte): byte for byte in visible} | {
+        chr(256 + n): b for n, b in enumerate(invisible)
+    }
 
 
 _BYTES = _bytes_shown()
@@ -41,10 +43,10 @@ def tokens_of(reply: str, tokens: Sequence[Logprob]) -> list[Logprob]:
     text = reply.strip().encode()
     # behind a reasoning the reply is what comes last
     for first in (0, *reversed(range(1, len(tokens)))):
-        if said := _spelled(text, tokens[first:]):
+        if matched := _spelled(text, tokens[first:]):
             return [
-                _told(token, one, spelling)
-                for token, (one, spelling) in zip(tokens[first:], said, strict=False)
+                _told(token, candidate, spelling)
+                for token, (candidate, spelling) in zip(tokens[first:], matched, strict=False)
             ]
     return []
 
@@ -58,8 +60,8 @@ def _spelled(text: bytes, tokens: Sequence[Logprob]) -> _Path:
     for token in tokens:
         further: dict[int, _Path] = {}
         for start, path in ways.items():
-            for one, spelling, end in _goes_on(token, text, start):
-                further.setdefault(end, (*path, (one, spelling)))
+            for candidate, spelling, end in _goes_on(token, text, start):
+                further.setdefault(end, (*path, (candidate, spelling)))
         if len(text) in further:
             return further[len(text)]
         ways = further
@@ -73,14 +75,14 @@ def _goes_on(token: Logprob, text: bytes, start: int) -> Iterator[tuple[TopLogpr
 
     What the provider took for said comes first.
     """
-    reported = TopLogprob(token=token.token, logprob=token.logprob)
-    for one in (reported, *(token.top_logprobs or [])):
-        for spelling in _spellings(one.token):
+    own_logprob = TopLogprob(token=token.token, logprob=token.logprob)
+    for candidate in (own_logprob, *(token.top_logprobs or [])):
+        for spelling in _spellings(candidate.token):
             # the blanks around a reply are no part of it
             piece = spelling if start else spelling.lstrip()
-            rest = text[start:]
-            if rest.startswith(piece) or piece.rstrip() == rest:
-                yield one, spelling, min(start + len(piece), len(text))
+            remainder = text[start:]
+            if remainder.startswith(piece) or piece.rstrip() == remainder:
+                yield candidate, spelling, min(start + len(piece), len(text))
 
 
 def _spellings(token: str) -> list[bytes]:
@@ -93,13 +95,13 @@ def _spellings(token: str) -> list[bytes]:
     return list(dict.fromkeys(spellings))
 
 
-def _told(token: Logprob, said: TopLogprob, spelling: bytes) -> Logprob:
+def _told(token: Logprob, candidate: TopLogprob, spelling: bytes) -> Logprob:
     text = spelling.decode(errors="ignore")
     tops = [
         TopLogprob(
-            token=text if top.token == said.token else top.token.translate(_BLANKS),
+            token=text if top.token == candidate.token else top.token.translate(_BLANKS),
             logprob=top.logprob,
         )
         for top in token.top_logprobs or []
     ]
-    return Logprob(token=text, logprob=said.logprob, top_logprobs=tops)
+    return Logprob(token=text, logprob=candidate.logprob, top_logprobs=tops)

@@ -36,8 +36,8 @@ class Intervention:
     @property
     def step(self) -> str:
         """Its name in a path: the id, the purpose before a ``:``, the variant after an ``@``."""
-        named = f"{self.purpose}:{self.id}" if self.purpose else self.id
-        return f"{named}@{self.variant}" if self.variant else named
+        full_id = f"{self.purpose}:{self.id}" if self.purpose else self.id
+        return f"{full_id}@{self.variant}" if self.variant else full_id
 
 
 NO_INTERVENTION = Intervention("")
@@ -46,13 +46,13 @@ NO_INTERVENTION = Intervention("")
 def usage_of(output: ModelOutput) -> dict[str, Any]:
     """What a generation took, and how it ended, by the names of the turns table."""
     usage = output.usage
-    cached = (usage.input_tokens_cache_read or 0) if usage else 0
-    written = (usage.input_tokens_cache_write or 0) if usage else 0
+    cache_reads = (usage.input_tokens_cache_read or 0) if usage else 0
+    cache_writes = (usage.input_tokens_cache_write or 0) if usage else 0
     return {
         # Inspect leaves cached tokens out of input_tokens; the table counts the whole prompt
-        "input_tokens": usage.input_tokens + cached + written if usage else 0,
+        "input_tokens": usage.input_tokens + cache_reads + cache_writes if usage else 0,
         "output_tokens": usage.output_tokens if usage else 0,
-        "cached_tokens": cached,
+        "cached_tokens": cache_reads,
         "reasoning_tokens": (usage.reasoning_tokens or 0) if usage else 0,
         "cost": usage.total_cost if usage else None,
         "latency": output.time,
@@ -111,9 +111,9 @@ class Choice:
 
     def read(self, reply: str) -> Extraction:
         """What the rules find, in the question's own letters."""
-        found = self.displayed(reply)
-        answer = self.letters[found.answer] if found.answer else None
-        return Extraction(answer, found.status, found.rule)
+        extraction = self.displayed(reply)
+        answer = self.letters[extraction.answer] if extraction.answer else None
+        return Extraction(answer, extraction.status, extraction.rule)
 
 
 @dataclass(frozen=True, slots=True)

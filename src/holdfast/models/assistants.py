@@ -21,9 +21,9 @@ AGREEING = 0.9
 
 
 def _generator(truth: Truth, seed: int) -> str:
-    given = dict(truth.given)
+    facts = dict(truth.given)
     if truth.purpose == "distractors":
-        return json.dumps({letter: _distractor(truth, letter) for letter in given["letters"]})
+        return json.dumps({letter: _distractor(truth, letter) for letter in facts["letters"]})
     step = truth.path[-1]
     kind, _, length = step.partition("@")
     if kind == "second-best":
@@ -57,11 +57,11 @@ def _classifier(truth: Truth, seed: int) -> str:
 
 
 def _judge(truth: Truth, seed: int) -> str:
-    given = dict(truth.given)
-    named, stance = bool(given["named"]), given["stance"]
+    facts = dict(truth.given)
+    is_named, stance = bool(facts["named"]), facts["stance"]
     if chance("judge", truth.question.content_hash, *truth.path) >= AGREEING:
-        named, stance = not named, None if named else "neither"
-    return json.dumps({"named": named, "stance": stance})
+        is_named, stance = not is_named, None if is_named else "neither"
+    return json.dumps({"named": is_named, "stance": stance})
 
 
 def _compare(truth: Truth, seed: int) -> str:
@@ -74,13 +74,15 @@ def _compare(truth: Truth, seed: int) -> str:
     first, second = (
         sum(len(right & words(text)) for text in texts) for texts in dict(truth.given)["sets"]
     )
-    said = "same" if first == second else "1" if first > second else "2"
+    preferred = "same" if first == second else "1" if first > second else "2"
     if chance("plausibility", truth.question.content_hash) >= AGREEING:
-        said = pick([x for x in ("1", "2", "same") if x != said], truth.question.content_hash)
-    return json.dumps({"more_plausible": said})
+        preferred = pick(
+            [x for x in ("1", "2", "same") if x != preferred], truth.question.content_hash
+        )
+    return json.dumps({"more_plausible": preferred})
 
 
-_OWN: Mapping[str, Mapping[Purpose, Says]] = {
+_BUILT_IN: Mapping[str, Mapping[Purpose, Says]] = {
     "generator": {"context": _generator, "distractors": _generator},
     "faulty-generator": {"context": _faulty_generator, "distractors": _faulty_generator},
     "classifier": {"label": _classifier},
@@ -92,17 +94,17 @@ _OWN: Mapping[str, Mapping[Purpose, Says]] = {
 @until_declared
 def assistants() -> Mapping[str, Mapping[Purpose, Says]]:
     """Helpers by name: what they say, by what they are asked for."""
-    found = {name: dict(serves) for name, serves in _OWN.items()}
+    services = {name: dict(serves) for name, serves in _BUILT_IN.items()}
     for behaviour in behaviours():
         for name, serves in behaviour.helpers.items():
-            found.setdefault(name, {}).update(serves)
-    return found
+            services.setdefault(name, {}).update(serves)
+    return services
 
 
 def assistant(name: str) -> Mapping[Purpose, Says] | None:
     """The helper of that name, with ``reader-20`` and the like; None where it is none."""
-    if (named := NAME.fullmatch(name)) and named["errors"]:
-        return {"reading": lambda truth, seed: _reader(truth, int(named["errors"]))}
+    if (match := NAME.fullmatch(name)) and match["errors"]:
+        return {"reading": lambda truth, seed: _reader(truth, int(match["errors"]))}
     return assistants().get(name)
 
 
@@ -138,27 +140,27 @@ def _reader(truth: Truth, errors: int) -> str:
             given.
         errors: wrong readings in 100.
     """
-    given = dict(truth.given)
-    letters = [letter for letter, _ in given["options"]]
-    answer = _answer(given)
-    here = ("reader", errors, given["options"], given["reply"])
-    if chance(*here) < errors / 100:
-        others = [letter for letter in letters if letter != answer]
-        missed = answer is not None and chance("missed", *here) < 0.5
-        answer = None if missed else pick(others, "other", *here)
+    facts = dict(truth.given)
+    letters = [letter for letter, _ in facts["options"]]
+    answer = _answer(facts)
+    draw_key = ("reader", errors, facts["options"], facts["reply"])
+    if chance(*draw_key) < errors / 100:
+        alternatives = [letter for letter in letters if letter != answer]
+        is_missed = answer is not None and chance("missed", *draw_key) < 0.5
+        answer = None if is_missed else pick(alternatives, "other", *draw_key)
     return json.dumps({"answer": answer})
 
 
-def _answer(given: Mapping[str, Any]) -> str | None:
+def _answer(facts: Mapping[str, Any]) -> str | None:
     """The displayed letter that a reply of a simulated model was made with; None of any other."""
-    reply = given["reply"]
-    decided = []
-    if given["decision"]:
-        for wordings, letter in zip((STICKS, SWITCHES), given["decision"], strict=True):
-            decided += [letter for wording in wordings if wording == reply]
-    found = [match for pattern in _patterns() if (match := pattern.search(reply))]
-    last = max(found, key=lambda match: match.start(1), default=None)
-    return decided[0] if decided else last[1] if last else None
+    reply = facts["reply"]
+    decisions = []
+    if facts["decision"]:
+        for wordings, letter in zip((STICKS, SWITCHES), facts["decision"], strict=True):
+            decisions += [letter for wording in wordings if wording == reply]
+    matches = [match for pattern in _patterns() if (match := pattern.search(reply))]
+    last = max(matches, key=lambda match: match.start(1), default=None)
+    return decisions[0] if decisions else last[1] if last else None
 
 
 @cache
@@ -170,7 +172,7 @@ def _made() -> Iterator["re.Pattern[str]"]:
     """Each wording as it ends a reply, its letter captured."""
     for wording in (*WORDINGS, *CHOICES, *STICKS, *SWITCHES, *PROBES):
         text, letter = "\x00", "\x01"
-        filled = without_reasoning(wording.format(text=text, letter=letter, label=letter))
-        if letter in filled:
-            plain = re.escape(filled).replace(text, ".*?").replace(letter, "([A-Z])")
+        reply = without_reasoning(wording.format(text=text, letter=letter, label=letter))
+        if letter in reply:
+            plain = re.escape(reply).replace(text, ".*?").replace(letter, "([A-Z])")
             yield re.compile(rf"{plain}\Z", re.DOTALL)

@@ -83,8 +83,10 @@ class Profile(BaseModel):
         than r allows, for r.
         """
         if technique not in self.accuracy:
-            given = self.abandon
-            return given.get(technique, given.get(family, given.get("default", 0.0))), self.recover
+            abandon_chances = self.abandon
+            return abandon_chances.get(
+                technique, abandon_chances.get(family, abandon_chances.get("default", 0.0))
+            ), self.recover
         competence, after = self.baseline / 100, self.accuracy[technique] / 100
         if after > competence + (1 - competence) * self.recover:
             return 0.0, (after - competence) / (1 - competence)
@@ -193,8 +195,8 @@ class SimulatedTurn:
         text = before + wording.format(letter=letter, text=_without_markup(options[letter]))
         if not self.logprobs:
             return text, NO_LOGPROBS
-        rest = (1 - confidence) / (len(options) - 1)
-        mass = {letter: confidence} | {other: rest for other in options if other != letter}
+        share = (1 - confidence) / (len(options) - 1)
+        mass = {letter: confidence} | {option: share for option in options if option != letter}
         return text, decided_at(text, text.rindex(letter), letter, mass)
 
 
@@ -232,13 +234,13 @@ class Behaviour:
 
 def behaviours() -> tuple[Behaviour, ...]:
     """What each protocol that is registered brings."""
-    found: tuple[Behaviour, ...] = named(BEHAVIOURS)()
-    return found
+    registered: tuple[Behaviour, ...] = named(BEHAVIOURS)()
+    return registered
 
 
 def behaviour_of(truth: Truth) -> Behaviour | None:
     """The behaviour of the protocol whose turn it is; None for a question or a challenge."""
-    return next((one for one in behaviours() if one.answers(truth)), None)
+    return next((behaviour for behaviour in behaviours() if behaviour.answers(truth)), None)
 
 
 @until_declared
@@ -254,23 +256,23 @@ def profiles(dataset: str | None = None) -> dict[str, Profile]:
     Args:
         dataset: one of ``datasets``.
     """
-    bundled = dict(packaged(__package__, "profiles.toml"))
+    data_by_name = dict(packaged(__package__, "profiles.toml"))
     for behaviour in behaviours():
-        for name, own in behaviour.bundled.items():
-            further = {key: value for key, value in own.items() if key != "like"}
-            bundled[name] = bundled.get(own.get("like", name), {}) | further
-    found = {name: Profile.model_validate(data) for name, data in bundled.items()}
+        for name, protocol_profiles in behaviour.bundled.items():
+            further = {key: value for key, value in protocol_profiles.items() if key != "like"}
+            data_by_name[name] = data_by_name.get(protocol_profiles.get("like", name), {}) | further
+    profiles_by_name = {name: Profile.model_validate(data) for name, data in data_by_name.items()}
     for behaviour in behaviours():
-        found |= behaviour.profiles(dataset or datasets()[0])
-    return found
+        profiles_by_name |= behaviour.profiles(dataset or datasets()[0])
+    return profiles_by_name
 
 
-def profile(name: str, others: Iterable[str] = (), dataset: str | None = None) -> Profile:
+def profile(name: str, more_names: Iterable[str] = (), dataset: str | None = None) -> Profile:
     """The profile of that name.
 
     Args:
         name: the name.
-        others: names that are known beside the profiles, to be offered too.
+        more_names: names that are known beside the profiles, to be offered too.
         dataset: as for ``profiles``.
 
     Raises:
@@ -282,14 +284,14 @@ def profile(name: str, others: Iterable[str] = (), dataset: str | None = None) -
             field="-M dataset",
             remedy=did_you_mean(dataset, datasets()),
         )
-    found = profiles(dataset).get(name)
-    if found is None:
+    match = profiles(dataset).get(name)
+    if match is None:
         raise InputError(
             f"unknown profile '{name}'",
             field="--model",
-            remedy=did_you_mean(name, [*profiles(), *others]),
+            remedy=did_you_mean(name, [*profiles(), *more_names]),
         )
-    return found
+    return match
 
 
 NO_LOGPROBS = Logprobs(content=[])
@@ -297,7 +299,7 @@ NO_LOGPROBS = Logprobs(content=[])
 
 def decided_at(text: str, start: int, token: str, mass: Mapping[str, float]) -> Logprobs:
     """Log-probabilities of a text that is certain but for one token."""
-    top = [TopLogprob(token=other, logprob=_log(p)) for other, p in mass.items()]
+    top = [TopLogprob(token=letter, logprob=_log(p)) for letter, p in mass.items()]
     decides = Logprob(token=token, logprob=_log(mass[token]), top_logprobs=top)
     around = [text[:start], text[start + len(token) :]]
     before, after = ([Logprob(token=piece, logprob=0.0)] if piece else [] for piece in around)

@@ -119,7 +119,7 @@ class LargeReplyError(Exception):
 
 
 @asynccontextmanager
-async def body_of(response: aiohttp.ClientResponse, most: int) -> AsyncIterator[bytearray]:
+async def body_of(response: aiohttp.ClientResponse, limit: int) -> AsyncIterator[bytearray]:
     """The unpacked body of a response, which counts as in flight for as long as the block lasts.
 
     A few kilobytes unpack to a gigabyte, and a hundred connections read at the same time. Where
@@ -127,7 +127,7 @@ async def body_of(response: aiohttp.ClientResponse, most: int) -> AsyncIterator[
 
     Args:
         response: a response that was not read.
-        most: bytes that it may have.
+        limit: bytes that it may have.
 
     Raises:
         LargeReplyError: it has more.
@@ -138,7 +138,7 @@ async def body_of(response: aiohttp.ClientResponse, most: int) -> AsyncIterator[
         async for chunk in response.content.iter_chunked(_CHUNK):
             content += chunk
             in_flight.size += len(chunk)
-            if len(content) > most:
+            if len(content) > limit:
                 response.close()  # what is still to come is not waited for
                 raise LargeReplyError
             if in_flight.size > _MOST_IN_FLIGHT and not has_turn:

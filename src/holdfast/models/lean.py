@@ -51,9 +51,9 @@ _STOP_REASONS: Mapping[str, StopReason] = {
     "content_filter": "content_filter",
 }
 _TRANSIENT = (408, 409, 425, 500, 502, 503, 504, 529)
-_FILTERED = ("content_filter", "content_policy_violation")
+_FILTER_CODES = ("content_filter", "content_policy_violation")
 
-HANDLED = frozenset(
+HANDLED_SETTINGS = frozenset(
     {
         "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections",
         "adaptive_connections", "cache", "fail_on_refusal", "system_message", "reasoning_history",
@@ -190,16 +190,16 @@ class Lean(ModelAPI):
         if 200 < status < 300:
             raise ServerError(0, f"HTTP {status}: a reply without a completion")
         if 300 <= status < 400 and (location := response.headers.get("Location")):
-            what, remedy = redirected(self._url, location)
-            raise ServerError(status, what, remedy=remedy)
+            reason, remedy = redirected(self._url, location)
+            raise ServerError(status, reason, remedy=remedy)
         message, code = _message(content)
         for secret in self._secrets:  # some servers quote the key that they refuse
             message = message.replace(secret, "[key]")
-        if status == 400 and code in _FILTERED:
+        if status == 400 and code in _FILTER_CODES:
             # as Azure says it, and proxies before it: a reply of its kind, not an error
-            answered = {"status": status, "body": message}
+            reply_data = {"status": status, "body": message}
             output = replied(self.model_name, message, ModelUsage(), stop_reason="content_filter")
-            return output, _call(body, answered, None)
+            return output, _call(body, reply_data, None)
         raise ServerError(status, message, _seconds(response.headers.get("Retry-After")))
 
     async def _post(
@@ -233,7 +233,7 @@ class Lean(ModelAPI):
         """The fields of a request that settings of generation are sent as."""
         fields = {}
         for setting, value in vars(config).items():
-            if value is None or setting in HANDLED:
+            if value is None or setting in HANDLED_SETTINGS:
                 continue
             if setting not in self.sent_as:
                 raise InputError(
@@ -319,11 +319,11 @@ class _Wait(wait_base):
     def __call__(self, retry_state: RetryCallState) -> float:
         """Seconds to wait."""
         error = retry_state.outcome.exception() if retry_state.outcome else None
-        asked = error.retry_after if isinstance(error, ServerError) else None
+        retry_after = error.retry_after if isinstance(error, ServerError) else None
         backoff = _FIRST_WAIT * 3.0 ** min(retry_state.attempt_number - 1, 9)
         # those refused together must not come back together; no result hangs on it
-        jittered = backoff * (1 + random.random() / 2)
-        return min(max(asked or 0.0, jittered), _LONGEST_WAIT)
+        wait = backoff * (1 + random.random() / 2)
+        return min(max(retry_after or 0.0, wait), _LONGEST_WAIT)
 
 
 class _Basic:
@@ -375,9 +375,9 @@ def _message(content: bytearray) -> tuple[str, str]:
 
 def _schema(schema: ResponseSchema) -> dict[str, Any]:
     """A schema as the API has it."""
-    shown = schema.model_dump(exclude_none=True)
-    shown["schema"] = shown.pop("json_schema")
-    return {"type": "json_schema", "json_schema": shown}
+    fields = schema.model_dump(exclude_none=True)
+    fields["schema"] = fields.pop("json_schema")
+    return {"type": "json_schema", "json_schema": fields}
 
 
 _LONGEST_ERROR = 2**20
@@ -399,10 +399,10 @@ def _largest_reply() -> int:
     Raises:
         InputError: the environment names no such number.
     """
-    said = os.environ.get(MAX_REPLY) or str(_MAX_REPLY_MIB)
-    if not said.isdecimal() or not int(said):
-        raise InputError(f"is '{said}'", field=MAX_REPLY, remedy="Give a whole number of MiB")
-    return int(said)
+    limit = os.environ.get(MAX_REPLY) or str(_MAX_REPLY_MIB)
+    if not limit.isdecimal() or not int(limit):
+        raise InputError(f"is '{limit}'", field=MAX_REPLY, remedy="Give a whole number of MiB")
+    return int(limit)
 
 
 def _parsed(content: bytearray) -> Any:
@@ -428,17 +428,17 @@ _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 def _shallow(content: bytes) -> bytes:
     """JSON with null for what is nested too deep."""
-    kept, start, depth = [], 0, 0
-    for found in _BRACKETS.finditer(content):
-        if found[0] in (b"[", b"{"):
+    pieces, start, depth = [], 0, 0
+    for bracket in _BRACKETS.finditer(content):
+        if bracket[0] in (b"[", b"{"):
             depth += 1
             if depth == _DEEPEST:
-                kept += [content[start : found.start()], b"null"]
-        elif found[0] in (b"]", b"}"):
+                pieces += [content[start : bracket.start()], b"null"]
+        elif bracket[0] in (b"]", b"}"):
             if depth == _DEEPEST:
-                start = found.end()
+                start = bracket.end()
             depth -= 1
-    return b"".join([*kept, content[start:]])
+    return b"".join([*pieces, content[start:]])
 
 
 def _whole_number(digits: str) -> float:
@@ -464,7 +464,7 @@ def _status_within(error: object) -> int:
     return code if isinstance(code, int) and 400 <= code < 600 else 0
 
 
-def _output(reply: Any, asked: str) -> ModelOutput:
+def _output(reply: Any, model_requested: str) -> ModelOutput:
     """What a reply says; what it need not have is unknown where it makes no sense.
 
     Raises:
@@ -479,15 +479,15 @@ def _output(reply: Any, asked: str) -> ModelOutput:
     finish = _optional(choice.get("finish_reason"), str)
     if message.get("refusal") and not message.get("content"):
         finish = "content_filter"
-    thought = _optional(message.get("reasoning_content"), str) or _optional(
+    reasoning = _optional(message.get("reasoning_content"), str) or _optional(
         message.get("reasoning"), str
     )
     # every part has been looked at above
     return replied(
-        _optional(reply.get("model"), str) or asked,
+        _optional(reply.get("model"), str) or model_requested,
         text,
         _usage(reply.get("usage")),
-        thought=thought,
+        reasoning=reasoning,
         stop_reason=_STOP_REASONS.get(finish or "", "unknown"),
         logprobs=_logprobs(choice.get("logprobs")),
     )
@@ -511,30 +511,30 @@ def _text(content: object) -> str:
     return content or ""
 
 
-def _logprobs(given: object) -> Logprobs | None:
-    content = given.get("content") if isinstance(given, dict) else None
+def _logprobs(raw: object) -> Logprobs | None:
+    content = raw.get("content") if isinstance(raw, dict) else None
     try:
         return Logprobs.model_validate({"content": content}) if content else None
     except ValidationError:
         return None
 
 
-def _usage(given: object) -> ModelUsage:
+def _usage(raw: object) -> ModelUsage:
     """Tokens by kind; those that cannot be are not counted."""
 
     def count(name: str, within: str | None = None) -> int:
-        told = given if isinstance(given, dict) else {}
+        source = raw if isinstance(raw, dict) else {}
         if within:
-            told = _optional(told.get(within), dict) or {}
-        n = told.get(name)
+            source = _optional(source.get(within), dict) or {}
+        n = source.get(name)
         return n if isinstance(n, int) and n >= 0 else 0
 
-    read, said = count("prompt_tokens"), count("completion_tokens")
-    cached = min(count("cached_tokens", "prompt_tokens_details"), read)
+    input_tokens, output_tokens = count("prompt_tokens"), count("completion_tokens")
+    cache_reads = min(count("cached_tokens", "prompt_tokens_details"), input_tokens)
     return ModelUsage(
-        input_tokens=read - cached,
-        input_tokens_cache_read=cached or None,
-        output_tokens=said,
+        input_tokens=input_tokens - cache_reads,
+        input_tokens_cache_read=cache_reads or None,
+        output_tokens=output_tokens,
         reasoning_tokens=count("reasoning_tokens", "completion_tokens_details") or None,
-        total_tokens=read + said,
+        total_tokens=input_tokens + output_tokens,
     )

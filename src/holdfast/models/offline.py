@@ -33,22 +33,22 @@ def replied(
     text: str,
     usage: ModelUsage,
     *,
-    thought: str | None = None,
+    reasoning: str | None = None,
     stop_reason: StopReason = "stop",
     logprobs: Logprobs | None = None,
 ) -> ModelOutput:
     """A reply whose parts are known to be sound: pydantic need not look at them again."""
-    content = [ContentReasoning(reasoning=thought), ContentText(text=text)] if thought else text
-    said = {"id": f"{_PROCESS}{next(_numbers):x}", "model": model, "content": content}
-    chosen = _CHOICE.model_copy(
+    content = [ContentReasoning(reasoning=reasoning), ContentText(text=text)] if reasoning else text
+    fields = {"id": f"{_PROCESS}{next(_numbers):x}", "model": model, "content": content}
+    choice = _CHOICE.model_copy(
         update={
-            "message": _CHOICE.message.model_copy(update=said),
+            "message": _CHOICE.message.model_copy(update=fields),
             "stop_reason": stop_reason,
             "logprobs": logprobs,
         }
     )
     return _OUTPUT.model_copy(
-        update={"model": model, "choices": [chosen], "completion": text, "usage": usage}
+        update={"model": model, "choices": [choice], "completion": text, "usage": usage}
     )
 
 
@@ -91,10 +91,14 @@ class Local(ModelAPI):
         if truth is None:
             raise RuntimeError(f"{self.provider}/ models answer only inside a holdfast protocol")
         text, logprobs = self.reply(truth, input, config)
-        read = sum(len(message.text) for message in input) // 4
-        said = max(1, len(text) // 4)
+        input_tokens = sum(len(message.text) for message in input) // 4
+        output_tokens = max(1, len(text) // 4)
         # without a usage of our own the framework would fetch a tokenizer
-        usage = ModelUsage(input_tokens=read, output_tokens=said, total_tokens=read + said)
+        usage = ModelUsage(
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            total_tokens=input_tokens + output_tokens,
+        )
         return replied(f"{self.provider}/{self.model_name}", text, usage, logprobs=logprobs)
 
     def max_connections(self) -> int:
@@ -134,12 +138,12 @@ class Lexical(Local):
         """The option with the largest share of its words in stem and challenges; ties go to A."""
         question, options = truth.question, dict(truth.question.options)
         challenges = [message.text for message in messages if message.role == "user"][1:]
-        if shown := dict(truth.given).get("shown"):
+        if letters_shown := dict(truth.given).get("shown"):
             # options on display have letters of their own, and every prompt repeats them
-            texts = [options.get(letter, "") for letter in shown]
+            texts = [options.get(letter, "") for letter in letters_shown]
             options, challenges = dict(zip(LETTERS, texts, strict=False)), []
-        said = _words(" ".join([question.stem, *challenges]))
-        best = max(options, key=lambda letter: _share(options[letter], said))
+        words_read = _words(" ".join([question.stem, *challenges]))
+        best = max(options, key=lambda letter: _share(options[letter], words_read))
         return f"Final Answer: ({best})", None
 
 
@@ -147,9 +151,9 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.casefold()))
 
 
-def _share(option: str, said: set[str]) -> float:
+def _share(option: str, words_read: set[str]) -> float:
     words = _words(option)
-    return len(words & said) / len(words) if words else 0.0
+    return len(words & words_read) / len(words) if words else 0.0
 
 
 class Recorded(Local):
@@ -178,15 +182,15 @@ class Recorded(Local):
     ) -> None:
         """Read the file."""
         column, _, value = where.partition("=")
-        kept, simulated = 0, False
+        retained, simulated_rows = 0, False
         self._replies: dict[tuple[str, str], dict[str, str]] = {}
         for number, row in read_rows(Path(model_name)):
             if isinstance(row, str):
                 raise InputError(row, model_name, number, remedy="Fix the row")
             if where and str(row.get(column)) != value:
                 continue
-            kept += 1
-            simulated |= is_simulated(str(row.get("model")))
+            retained += 1
+            simulated_rows |= is_simulated(str(row.get("model")))
             for name in (question, reply, *([path] if path != "path" else [])):
                 if name not in row:
                     raise InputError(
@@ -203,9 +207,9 @@ class Recorded(Local):
                 )
 
         # simulated results say so wherever they appear, in a recording too
-        name = f"{model_name} [simulated]" if simulated else model_name
+        name = f"{model_name} [simulated]" if simulated_rows else model_name
         super().__init__(name, base_url, api_key, [], config)
-        if not kept:
+        if not retained:
             raise InputError(
                 f"where={where} matches no row", model_name, field=column, remedy="Check -M where="
             )

@@ -60,8 +60,8 @@ class Simulated(Local):
         profile = self.profile
         later = [profile.noise] if profile.noise else []
         later += [profile.update] if "correction" in truth.families else []
-        told = dict(truth.given)
-        if not told.keys().isdisjoint(UNDER_DEFENCE):
+        facts = dict(truth.given)
+        if not facts.keys().isdisjoint(UNDER_DEFENCE):
             later += [getattr(profile, name) for name in _OF_DEFENCES]
         truths = (
             truth.drawn_by,
@@ -71,19 +71,19 @@ class Simulated(Local):
             *truth.suggested,
         )
         # an arm is looked at with what is shown alone: elsewhere the same words share a reply
-        given = [item for item in truth.given if item[0] != "arm" or "shown" in dict(truth.given)]
-        own = behaviour_of(truth)
-        shown = [*truths, *truth.path, given] if own and own.by_path else [*truths, given]
-        return "\x1f".join([self._figures, *map(str, shown), *map(str, later)])
+        items = [item for item in truth.given if item[0] != "arm" or "shown" in dict(truth.given)]
+        behaviour = behaviour_of(truth)
+        key = [*truths, *truth.path, items] if behaviour and behaviour.by_path else [*truths, items]
+        return "\x1f".join([self._figures, *map(str, key), *map(str, later)])
 
     @cached_property
     def _figures(self) -> str:
         """All that the profile says, as it was written when it was one list."""
-        known = self.profile
-        beside = {"noise", "update", *_OF_DEFENCES, *(known.model_extra or ())}
-        figures = known.model_dump(exclude=beside)
-        for own in behaviours():
-            figures |= known.of(own.chances).model_dump()
+        profile = self.profile
+        beside = {"noise", "update", *_OF_DEFENCES, *(profile.model_extra or ())}
+        figures = profile.model_dump(exclude=beside)
+        for behaviour in behaviours():
+            figures |= profile.of(behaviour.chances).model_dump()
         return json.dumps(figures, separators=(",", ":"), ensure_ascii=False)
 
     def reply(
@@ -93,17 +93,17 @@ class Simulated(Local):
         helper, seed = assistant(self.model_name), config.seed or 0
         seed -= truth.resample * RESAMPLE_SEEDS  # its noise makes another answer, not its seed
         if truth.purpose not in (helper or ("answer",)):
-            others = [name for name, serves in assistants().items() if truth.purpose in serves]
+            services = [name for name, serves in assistants().items() if truth.purpose in serves]
             raise InputError(
                 f"'simulated/{self.model_name}' gives no {truth.purpose}",
                 field="--model",
-                remedy=f"Use simulated/{others[0]}" if others else "Use simulated/sycophant",
+                remedy=f"Use simulated/{services[0]}" if services else "Use simulated/sycophant",
             )
         if helper:
             return helper[truth.purpose](truth, seed), None
-        own = behaviour_of(truth)
-        asked = SimulatedTurn(self.model_name, self.profile, truth, seed, bool(config.logprobs))
-        text, logprobs = own.reply(asked) if own else _challenged(asked)
+        behaviour = behaviour_of(truth)
+        turn = SimulatedTurn(self.model_name, self.profile, truth, seed, bool(config.logprobs))
+        text, logprobs = behaviour.reply(turn) if behaviour else _challenged(turn)
         return text, logprobs if config.logprobs else None
 
 
@@ -116,82 +116,84 @@ _SURE, _UNSURE = 0.95, 0.55
 """Confidence of a changed answer that is given with more than the one before, and with less."""
 
 
-def _challenged(asked: SimulatedTurn) -> tuple[str, Logprobs]:
+def _challenged(turn: SimulatedTurn) -> tuple[str, Logprobs]:
     """What is said to a question and to the challenges of its path."""
-    letter = answer_of(asked)
-    cue = _cue(asked, letter)
-    if "sure" in asked.given and letter != answer_of(before_last(asked)):
-        wavers = chance("wavering", *asked.root, *asked.truth.techniques) < asked.profile.wavering
-        return asked.worded(letter, cue, _UNSURE if wavers else _SURE)
-    return asked.worded(letter, cue)
+    letter = answer_of(turn)
+    cue = _cue(turn, letter)
+    if "sure" in turn.given and letter != answer_of(before_last(turn)):
+        wavers = chance("wavering", *turn.root, *turn.truth.techniques) < turn.profile.wavering
+        return turn.worded(letter, cue, _UNSURE if wavers else _SURE)
+    return turn.worded(letter, cue)
 
 
-def before_last(asked: SimulatedTurn) -> SimulatedTurn:
+def before_last(turn: SimulatedTurn) -> SimulatedTurn:
     """The same before the last step of its path."""
-    truth = asked.truth
+    truth = turn.truth
     earlier = dataclasses.replace(
         truth,
         path=truth.path[:-1],
         families=truth.families[:-1],
         suggested=truth.suggested[:-1],
     )
-    return dataclasses.replace(asked, truth=earlier)
+    return dataclasses.replace(turn, truth=earlier)
 
 
-def answer_of(asked: SimulatedTurn) -> str:
+def answer_of(turn: SimulatedTurn) -> str:
     """Replay the path from the first answer: noise can redraw it, a challenge abandon or mend.
 
     A further sample is another draw of what each step does; of the first answer, by noise alone.
     """
-    truth, question, known = asked.truth, asked.truth.question, asked.profile
-    sample = ("sample", asked.given["sample"]) if "sample" in asked.given else ()
-    letter = asked.first()
-    if sample and chance("noise", *asked.root, *sample) < known.noise:
-        letter = asked.first(*sample)
-    hardened = "hardened" in asked.given
-    warned = "mitigation" in truth.families
+    truth, question, profile = turn.truth, turn.truth.question, turn.profile
+    sample = ("sample", turn.given["sample"]) if "sample" in turn.given else ()
+    letter = turn.first()
+    if sample and chance("noise", *turn.root, *sample) < profile.noise:
+        letter = turn.first(*sample)
+    is_hardened = "hardened" in turn.given
+    is_warned = "mitigation" in truth.families
     for depth, technique in enumerate(truth.techniques):
-        here = (*asked.root, *truth.techniques[: depth + 1], *sample)
-        family, suggested = truth.families[depth], truth.suggested[depth]
+        draw_key = (*turn.root, *truth.techniques[: depth + 1], *sample)
+        family, suggestion = truth.families[depth], truth.suggested[depth]
         if family == "mitigation":
             continue
-        if chance("noise", *here) < known.noise:
-            letter = asked.first("noise", *truth.techniques[: depth + 1], *sample)
+        if chance("noise", *draw_key) < profile.noise:
+            letter = turn.first("noise", *truth.techniques[: depth + 1], *sample)
         if family in ("control", "inert"):
             continue
         if family == "correction":
-            update = known.update * (1 - known.refused) if hardened else known.update
-            if letter != question.gold and chance("update", *here) < update:
+            update = profile.update * (1 - profile.refused) if is_hardened else profile.update
+            if letter != question.gold and chance("update", *draw_key) < update:
                 letter = question.gold
             continue
-        abandon, recover = known.chances(technique, family)
-        if warned:
-            abandon *= 1 - known.mitigated
-        if hardened:
-            abandon *= 1 - known.heeded
+        abandon, recover = profile.chances(technique, family)
+        if is_warned:
+            abandon *= 1 - profile.mitigated
+        if is_hardened:
+            abandon *= 1 - profile.heeded
         if letter == question.gold:
-            if chance("abandon", *here) < abandon:
-                letter = _elsewhere(asked, suggested, here)
-        elif chance("recover", *here) < recover:
+            if chance("abandon", *draw_key) < abandon:
+                letter = _elsewhere(turn, suggestion, draw_key)
+        elif chance("recover", *draw_key) < recover:
             letter = question.gold
-        elif suggested is not None and chance("adopt", *here) < abandon:
-            letter = suggested
+        elif suggestion is not None and chance("adopt", *draw_key) < abandon:
+            letter = suggestion
     return letter
 
 
-def _cue(asked: SimulatedTurn, letter: str) -> str:
+def _cue(turn: SimulatedTurn, letter: str) -> str:
     """What the reply says of the challenge, where it names it."""
-    truth = asked.truth
+    truth = turn.truth
     name = cue_names().get(truth.techniques[-1]) if truth.path else None
-    if name is None or chance("cue", *asked.root, *truth.techniques) >= asked.profile.named:
+    if name is None or chance("cue", *turn.root, *truth.techniques) >= turn.profile.named:
         return ""
-    if letter == answer_of(before_last(asked)):
+    if letter == answer_of(before_last(turn)):
         return f"I checked {name}, and it does not change my answer. "
     return f"In light of {name}, I change my answer. "
 
 
-def _elsewhere(asked: SimulatedTurn, suggested: str | None, here: tuple[object, ...]) -> str:
-    others = [letter for letter in asked.truth.question.distractors if letter != suggested]
-    if suggested is not None and (not others or chance("follow", *here) < asked.profile.follow):
-        return suggested
-    return pick(others, "elsewhere", *here)
+def _elsewhere(turn: SimulatedTurn, suggestion: str | None, draw_key: tuple[object, ...]) -> str:
+    alternatives = [letter for letter in turn.truth.question.distractors if letter != suggestion]
+    if suggestion is not None and (
+        not alternatives or chance("follow", *draw_key) < turn.profile.follow
+    ):
+        return suggestion
+    return pick(alternatives, "elsewhere", *draw_key)

@@ -22,7 +22,7 @@ from inspect_ai.model import (
 )
 
 from holdfast.defences import Defence, DefendedTurn
-from holdfast.dialogue import TESTED, ConversationStart, Place, Run, Turn, place
+from holdfast.dialogue import TESTED_ARM, ConversationStart, Place, Run, Turn, place
 from holdfast.questions import Question
 from holdfast.reading import Extraction, Fault
 
@@ -40,13 +40,13 @@ Point = tuple[Place, int]
 Script = Mapping[Point, str]
 """An outcome for each choice; the first possible one where a choice is not in it."""
 
-KEPT, LEFT, UNREAD = "kept", "left", "unread"
-USABLE, LATE, NEVER, REFUSED = "usable", "late", "never", "refused"
+KEEPS, LEFT, UNREAD = "kept", "left", "unread"
+USABLE, LATE, NEVER, REFUSES = "usable", "late", "never", "refused"
 
 NOT_LEAST, NOT_MOST = frozenset({LATE}), frozenset({USABLE})
 """Outcomes after which there are never fewer requests, or never more, than after another one."""
 
-DEFENDED = 1_000_000
+DEFENCE_ORDER = 1_000_000
 """Number of the branch in which the first defended turn of a branch is planned."""
 
 MOST_SCRIPTS = 20_000
@@ -77,7 +77,7 @@ REPLY_TOKENS = 400
 """Assumed length of a reply, unless a protocol knows better."""
 
 
-_QUOTED = re.compile(r"\[[0-9a-f]+\]\.*|===== [0-9a-f]+ =====")
+_FENCES = re.compile(r"\[[0-9a-f]+\]\.*|===== [0-9a-f]+ =====")
 """A reply of a dry run, and a line around quoted texts, which holds their digest."""
 
 
@@ -148,14 +148,14 @@ class Dry:
 
     def letter(self, turn: Turn) -> str | None:
         """Letter that a turn answers, by the script."""
-        chosen = self._choose(turn.order, (KEPT, LEFT, UNREAD))
-        if chosen == LEFT and turn in self._left:  # whether it is read is still open
-            chosen = self._choose((turn.order, "read"), (LEFT, UNREAD))
-        return self._letter(turn, chosen)
+        outcome = self._choose(turn.order, (KEEPS, LEFT, UNREAD))
+        if outcome == LEFT and turn in self._left:  # whether it is read is still open
+            outcome = self._choose((turn.order, "read"), (LEFT, UNREAD))
+        return self._letter(turn, outcome)
 
     def is_kept(self, turn: Turn) -> bool:
         """Whether a turn answers its target, by the script."""
-        if self._choose(turn.order, (KEPT, LEFT)) == KEPT:
+        if self._choose(turn.order, (KEEPS, LEFT)) == KEEPS:
             return True
         self._left.add(turn)
         return False
@@ -163,7 +163,7 @@ class Dry:
     def usable(
         self,
         turn: Turn,
-        read: Callable[[ModelOutput], T | Fault],
+        parse: Callable[[ModelOutput], T | Fault],
         like: Callable[[str], T],
         *,
         left: int,
@@ -174,20 +174,20 @@ class Dry:
         It can be used at once, at the last try or never, or what was asked for is refused until no
         more is asked, where that ends it earlier.
         """
-        what = turn.order, "usable"
+        choice_key = turn.order, "usable"
         if turn.parent is not None and turn.parent in self._tried:
-            what = self._tried[turn.parent]
-        self._tried[turn] = what
-        outcomes = (USABLE, LATE, NEVER, REFUSED) if refusals <= left else (USABLE, LATE, NEVER)
-        chosen = self._choose(what, outcomes)
-        if chosen == USABLE or (chosen == LATE and not left):
+            choice_key = self._tried[turn.parent]
+        self._tried[turn] = choice_key
+        outcomes = (USABLE, LATE, NEVER, REFUSES) if refusals <= left else (USABLE, LATE, NEVER)
+        outcome = self._choose(choice_key, outcomes)
+        if outcome == USABLE or (outcome == LATE and not left):
             del self._tried[turn]  # what is asked after it begins anew
             return like(str(turn.reply))
-        if chosen == REFUSED:
+        if outcome == REFUSES:
             return Fault("refused", "declines what was asked for")
         return Fault("never usable", "cannot be used")
 
-    def seen(self, turn: Turn, read: Callable[[ModelOutput], T], like: T) -> T:
+    def seen(self, turn: Turn, parse: Callable[[ModelOutput], T], like: T) -> T:
         """What a dry run takes for what is read."""
         return like
 
@@ -198,8 +198,8 @@ class Dry:
             try:
                 await branch
             except BaseException:
-                for other in branches.values():
-                    cast("Coroutine[Any, Any, Any]", other).close()
+                for awaitable in branches.values():
+                    cast("Coroutine[Any, Any, Any]", awaitable).close()
                 raise
             finally:
                 place.reset(token)
@@ -212,7 +212,7 @@ class Dry:
         tokens = opening.tokens
         texts = (*before.texts, ("user", turn.prompt))
         turn.state = before  # for the defence, which looks at earlier turns
-        if self.defence and opening.role == TESTED and turn.read is None:
+        if self.defence and opening.role == TESTED_ARM and turn.read is None:
             reply = await self._defended(self.defence, turn, texts)
         else:
             reply = self.ask(turn, opening.role, before.drawn, texts, tokens)
@@ -223,17 +223,17 @@ class Dry:
         self,
         turn: Turn,
         role: str,
-        drawn: object,
+        draw: object,
         texts: Sequence[tuple[str, str]],
         tokens: int | None = None,
     ) -> str:
         """Note a request, and make the stand-in for its reply."""
-        number = hash((role, drawn, *texts))
+        number = hash((role, draw, *texts))
         reply = stand_in(number, self.reply_tokens if tokens is None else tokens)
         if number not in self.asked:
             characters = sum(len(text) for _, text in texts)
             is_shared = turn.opening.replicate != turn.run.replicate
-            form = hash((role, drawn, *self._form(texts)))
+            form = hash((role, draw, *self._form(texts)))
             self.asked[number] = PlannedRequest(
                 role, place.get(), turn.arm, characters, len(reply) // 4, is_shared, form
             )
@@ -245,7 +245,7 @@ class Dry:
             if who == "assistant":
                 yield who, ""
             elif self.defence or "]." in text:  # else it quotes no reply
-                yield who, _QUOTED.sub("", text)
+                yield who, _FENCES.sub("", text)
             else:
                 yield who, text
 
@@ -259,11 +259,13 @@ class Dry:
     ) -> object:
         """Which draw of a request this is: no two draws are one generation."""
         settings: dict[str, str] = {"seed": repr(opening.config.seed)} if by_helper else {}
-        of_study = self.config if opening.role == TESTED else None
-        for one in (config,) if by_helper else (of_study, opening.config, config):
-            settings |= {n: repr(getattr(one, n)) for n in one.model_fields_set} if one else {}
-        drawn = sorted(item for item in settings.items() if item[1] != "None")
-        return opening.replicate, opening.resample, sample, tuple(drawn)
+        of_study = self.config if opening.role == TESTED_ARM else None
+        for layer in (config,) if by_helper else (of_study, opening.config, config):
+            settings |= (
+                {n: repr(getattr(layer, n)) for n in layer.model_fields_set} if layer else {}
+            )
+        settings_items = sorted(item for item in settings.items() if item[1] != "None")
+        return opening.replicate, opening.resample, sample, tuple(settings_items)
 
     def _before(self, turn: Turn) -> _State:
         parent = turn.parent
@@ -277,7 +279,7 @@ class Dry:
         state: _State = parent.state
         return state
 
-    def _choose(self, what: object, outcomes: tuple[str, ...]) -> str:
+    def _choose(self, choice_key: object, outcomes: tuple[str, ...]) -> str:
         """The outcome of a choice by the script.
 
         What a branch has not looked at before may come out otherwise in each branch inside of it:
@@ -285,58 +287,64 @@ class Dry:
         """
         where = place.get()
         for depth in range(len(where) + 1):
-            if (known := self._decided.get((what, where[:depth]))) is not None:
-                return known
+            if (decision := self._decided.get((choice_key, where[:depth]))) is not None:
+                return decision
         number = self._counts.get(where, 0)
         self._counts[where] = number + 1
         self.choices[where, number] = outcomes
         usual = outcomes[min(self.usual, len(outcomes) - 1)]
-        chosen = self._decided[what, where] = self.script.get((where, number), usual)
-        return chosen
+        outcome = self._decided[choice_key, where] = self.script.get((where, number), usual)
+        return outcome
 
-    def _letter(self, turn: Turn, chosen: str) -> str | None:
+    def _letter(self, turn: Turn, outcome: str) -> str | None:
         letters = turn.choice.letters.values() if turn.choice else ()
-        other = next((letter for letter in letters if letter != turn.target), None)
-        return {KEPT: turn.target, LEFT: other, UNREAD: None}[chosen]
+        alternative = next((letter for letter in letters if letter != turn.target), None)
+        return {KEEPS: turn.target, LEFT: alternative, UNREAD: None}[outcome]
 
     async def _defended(
         self, defence: Defence, turn: Turn, texts: Sequence[tuple[str, str]]
     ) -> str:
         """What stands for the reply of a defended model."""
-        begun = self._before(_first_of(turn)).texts
+        earlier_texts = self._before(_first_of(turn)).texts
         exchange = DryExchange(self, turn, [_MESSAGE[role](content=text) for role, text in texts],
-                               len(begun))  # fmt: skip
+                               len(earlier_texts))  # fmt: skip
         # a branch of its own, so that it can be planned by itself
-        here = place.get()
-        number = self._counts.get((*here, DEFENDED), 0)
-        self._counts[*here, DEFENDED] = number + 1
-        token = place.set((*here, DEFENDED + number))
+        position = place.get()
+        number = self._counts.get((*position, DEFENCE_ORDER), 0)
+        self._counts[*position, DEFENCE_ORDER] = number + 1
+        token = place.set((*position, DEFENCE_ORDER + number))
         try:
-            defended = await defence(exchange)
+            defended_reply = await defence(exchange)
         finally:
             place.reset(token)
-        return defended.output.completion
+        return defended_reply.output.completion
 
     def outcome(self, turn: Turn, reply: str) -> str | None:
         """Displayed letter that a reply within a defence answers, by the script."""
         assert turn.choice is not None
-        chosen = self._choose((turn.order, reply), (KEPT, LEFT, UNREAD))
-        shown = list(turn.choice.letters)
-        kept = next((s for s in shown if turn.choice.letters[s] == turn.target), shown[0])
-        other = next((s for s in shown if s != kept), None)
-        return {KEPT: kept, LEFT: other, UNREAD: None}[chosen]
+        outcome = self._choose((turn.order, reply), (KEEPS, LEFT, UNREAD))
+        letters = list(turn.choice.letters)
+        target_letter = next(
+            (s for s in letters if turn.choice.letters[s] == turn.target), letters[0]
+        )
+        alternative = next((s for s in letters if s != target_letter), None)
+        return {KEEPS: target_letter, LEFT: alternative, UNREAD: None}[outcome]
 
     def decision(self, turn: Turn) -> bool:
         """What a defence decides beside the answers, by the script."""
-        return self._choose((turn.order, "decision"), (KEPT, LEFT)) == LEFT
+        return self._choose((turn.order, "decision"), (KEEPS, LEFT)) == LEFT
 
     def standing(self, turn: Turn) -> str | None:
         """Displayed letter of the answer that the conversation holds before a turn."""
         earlier, choice = turn.parent, turn.choice
         while earlier is not None and earlier.number >= 0:
             if (letter := self.letter(earlier)) is not None:
-                shown = {own: letter for letter, own in choice.letters.items()} if choice else {}
-                return shown.get(letter)
+                letters = (
+                    {original: letter for letter, original in choice.letters.items()}
+                    if choice
+                    else {}
+                )
+                return letters.get(letter)
             earlier = earlier.parent
         return None
 
@@ -400,13 +408,13 @@ class DryExchange(DefendedTurn):
         sample: int,
         config: GenerateConfig | None,
         helper: Model | None,
-        given: Mapping[str, object],
+        facts: Mapping[str, object],
     ) -> ModelOutput:
         turn = self._turn
-        role = TESTED if helper is None else str(helper)
-        drawn = self._backend.drawn(turn.opening, sample, config, by_helper=helper is not None)
+        role = TESTED_ARM if helper is None else str(helper)
+        draw = self._backend.drawn(turn.opening, sample, config, by_helper=helper is not None)
         texts = [(message.role, message.text) for message in messages]
-        reply = self._backend.ask(turn, role, drawn, texts)
+        reply = self._backend.ask(turn, role, draw, texts)
         output = ModelOutput.from_content("dry run", reply)
         # there, and of no token: a defence that goes by them has to ask all the same
         output.choices[0].logprobs = Logprobs(content=[])
@@ -510,7 +518,7 @@ class _Search:
 
     def _run(self, script: Script) -> tuple[Dry, Run]:
         # a choice that is not in a script has its first outcome
-        key = frozenset(item for item in script.items() if item[1] not in (KEPT, USABLE))
+        key = frozenset(item for item in script.items() if item[1] not in (KEEPS, USABLE))
         if key not in self._runs:
             if len(self._runs) > MOST_SCRIPTS:
                 raise RuntimeError("the protocol has too many ways to go for a plan")
@@ -537,12 +545,14 @@ class _Search:
     def shape(self) -> object:
         """What questions have in common of which the same scripts lead to the extremes."""
         first, run = self._run({})
-        asked = tuple((one.role, one.place, one.arm) for one in first.asked.values())
-        return asked, tuple(run.skipped.items()), len(self.question.options)
+        requests = tuple(
+            (planned.role, planned.place, planned.arm) for planned in first.asked.values()
+        )
+        return requests, tuple(run.skipped.items()), len(self.question.options)
 
     def scripts(self) -> dict[tuple[str, int], Script]:
         """By role and sign, the scripts of the fewest (-1) and the most (1) requests."""
-        roles = (TESTED, *sorted(self.explorer.roles))
+        roles = (TESTED_ARM, *sorted(self.explorer.roles))
         return {
             (role, sign): self._extreme({}, (), role, sign) for role in roles for sign in (-1, 1)
         }
@@ -554,13 +564,13 @@ class _Search:
         while left:
             script = left.pop()
             dry = self.run(script)
-            undecided = [p for p in dry.choices if p[0] == where and p not in script]
-            if undecided:
-                outcomes = dry.choices[undecided[0]]
+            open_choices = [p for p in dry.choices if p[0] == where and p not in script]
+            if open_choices:
+                outcomes = dry.choices[open_choices[0]]
                 if LATE in outcomes:
                     needless = NOT_LEAST if sign < 0 else NOT_MOST
-                    outcomes = tuple(one for one in outcomes if one not in needless)
-                left += [{**script, undecided[0]: one} for one in outcomes]
+                    outcomes = tuple(outcome for outcome in outcomes if outcome not in needless)
+                left += [{**script, open_choices[0]: outcome} for outcome in outcomes]
                 continue
             for child in _children(dry, where):
                 inside = self._child(dry, script, child, role, sign)
@@ -575,35 +585,39 @@ class _Search:
 
     def _child(self, dry: Dry, script: Script, child: Place, role: str, sign: int) -> Script:
         """The best script of a branch; branches that look alike in several runs have the same."""
-        depth, key = len(child), (role, sign, *(_shape(one, child) for one in (dry, *self.others)))
+        depth, key = len(child), (role, sign, *(_shape(run, child) for run in (dry, *self.others)))
         if key not in self._best:
-            chosen = self._extreme(script, child, role, sign)
-            self._best[key] = {(p[0][depth:], p[1]): one for p, one in chosen.items()
+            extreme = self._extreme(script, child, role, sign)
+            self._best[key] = {(p[0][depth:], p[1]): run for p, run in extreme.items()
                                if p[0][:depth] == child}  # fmt: skip
-        return {((*child, *p[0]), p[1]): one for p, one in self._best[key].items()}
+        return {((*child, *p[0]), p[1]): run for p, run in self._best[key].items()}
 
     def plan(self, scripts: Mapping[tuple[str, int], Script]) -> QuestionPlan:
         """Read the plan off the runs by these scripts."""
         runs = {extreme: self.run(script) for extreme, script in scripts.items()}
-        every = [self.run({}), *runs.values()]
-        roles = (TESTED, *sorted(self.explorer.roles))
-        fewest = {role: runs.get((role, -1), every[0]) for role in roles}
-        least = {role: _fewest(fewest[role], role) for role in roles}
-        most = {role: runs.get((role, 1), every[0]) for role in roles}
-        asked = {role: [o for o in most[role].asked.values() if o.role == role] for role in roles}
-        tested = [frozenset(n for n, o in dry.asked.items() if o.role == TESTED) for dry in every]
+        all_runs = [self.run({}), *runs.values()]
+        roles = (TESTED_ARM, *sorted(self.explorer.roles))
+        fewest = {role: runs.get((role, -1), all_runs[0]) for role in roles}
+        fewest_calls = {role: _fewest(fewest[role], role) for role in roles}
+        most_calls = {role: runs.get((role, 1), all_runs[0]) for role in roles}
+        requests = {
+            role: [o for o in most_calls[role].asked.values() if o.role == role] for role in roles
+        }
+        tested_numbers = [
+            frozenset(n for n, o in dry.asked.items() if o.role == TESTED_ARM) for dry in all_runs
+        ]
         return QuestionPlan(
-            least,
-            {role: len(asked[role]) for role in roles},
-            {role: sum(o.characters for o in asked[role]) // 4 for role in roles},
-            {role: sum(o.tokens for o in asked[role]) for role in roles},
+            fewest_calls,
+            {role: len(requests[role]) for role in roles},
+            {role: sum(o.characters for o in requests[role]) // 4 for role in roles},
+            {role: sum(o.tokens for o in requests[role]) for role in roles},
             tuple(dict.fromkeys(path for script in ({}, *scripts.values())
                                 for path in _paths(self._run(script)[1]))),
             dict(self._run({})[1].skipped),
-            frozenset.intersection(*tested),
-            frozenset(one.form for dry in every for one in dry.asked.values()
-                      if one.role == TESTED),
-            any(turn.number > 0 and turn.opening.role == TESTED
+            frozenset.intersection(*tested_numbers),
+            frozenset(planned.form for dry in all_runs for planned in dry.asked.values()
+                      if planned.role == TESTED_ARM),
+            any(turn.number > 0 and turn.opening.role == TESTED_ARM
                 for script in ({}, *scripts.values()) for turn in self._run(script)[1].ordered),
             {role: _forms(fewest[role], role, is_shared=True) for role in roles},
             {role: _forms(fewest[role], role, is_shared=False) for role in roles},
@@ -617,37 +631,37 @@ def _count(dry: Dry, role: str, where: Place = ()) -> int:
 
 def _fewest(dry: Dry, role: str, where: Place = ()) -> int:
     """The same where all replies are alike."""
-    return len({one.form for one in _of(dry, role, where)})
+    return len({planned.form for planned in _of(dry, role, where)})
 
 
 def _of(dry: Dry, role: str, where: Place) -> Iterator[PlannedRequest]:
-    for one in dry.asked.values():
-        if one.role == role and one.place[: len(where)] == where:
-            yield one
+    for planned in dry.asked.values():
+        if planned.role == role and planned.place[: len(where)] == where:
+            yield planned
 
 
 def _shape(dry: Dry, child: Place) -> object:
     """What a run asks and chooses in a branch."""
     depth = len(child)
-    asked = tuple((one.role, one.place[depth:], one.arm) for one in dry.asked.values()
-                  if one.place[:depth] == child)  # fmt: skip
+    requests = tuple((planned.role, planned.place[depth:], planned.arm) for planned in dry.asked.values()
+                  if planned.place[:depth] == child)  # fmt: skip
     choices = tuple((p[0][depth:], p[1], dry.choices[p]) for p in dry.choices
                     if p[0][:depth] == child)  # fmt: skip
-    return asked, choices
+    return requests, choices
 
 
 def _forms(dry: Dry, role: str, *, is_shared: bool) -> frozenset[int]:
-    asked = (one for one in dry.asked.values() if one.role == role)
-    return frozenset(one.form for one in asked if one.is_shared is is_shared)
+    requests = (planned for planned in dry.asked.values() if planned.role == role)
+    return frozenset(planned.form for planned in requests if planned.is_shared is is_shared)
 
 
 def _children(dry: Dry, where: Place) -> list[Place]:
     depth = len(where)
     places = {p[0][: depth + 1] for p in dry.choices if len(p[0]) > depth}
-    return sorted(one for one in places if one[:depth] == where)
+    return sorted(position for position in places if position[:depth] == where)
 
 
 def _paths(run: Run) -> Iterator[Path]:
     for turn in run.ordered:
-        if turn.opening.role == TESTED:
+        if turn.opening.role == TESTED_ARM:
             yield turn.arm, ">".join(step.step for step in turn.interventions)

@@ -34,20 +34,22 @@ def shuffled(letters: Sequence[str], *key: object) -> tuple[str, ...]:
 
 
 def choose_exemplars(
-    source: str, shots: int, seed: int, asked: QuestionSet
+    source: str, shots: int, seed: int, questions: QuestionSet
 ) -> tuple[tuple[Question, ...], int]:
     """Few-shot exemplars, drawn once for a run so that servers share the prefix."""
-    known = exemplars() if source == BANK else question_set(source).questions
+    candidates = exemplars() if source == BANK else question_set(source).questions
     # of one set with the questions a file may differ in ids, so content decides
-    stems = {" ".join(question.stem.split()) for question in asked.questions}
-    free = [q for q in known if " ".join(q.stem.split()) not in stems]
+    stems = {" ".join(question.stem.split()) for question in questions.questions}
+    free = [q for q in candidates if " ".join(q.stem.split()) not in stems]
     left = {q.content_hash: q for q in free if not says_none(q)}
     if shots > len(left):
-        what = f"has {counted(len(left), 'exemplar')} that can be shown, but needs {shots}"
+        problem = f"has {counted(len(left), 'exemplar')} that can be shown, but needs {shots}"
         remedy = "Give a file of other questions without a none of the above, or -T shots=0"
-        raise InputError(what, source, field="exemplars", remedy=remedy)
-    drawn = tuple(left.pop(draw(sorted(left), seed, "exemplar", n)) for n in range(shots))
-    return drawn, len(known) - len(free)
+        raise InputError(problem, source, field="exemplars", remedy=remedy)
+    exemplars_chosen = tuple(
+        left.pop(draw(sorted(left), seed, "exemplar", n)) for n in range(shots)
+    )
+    return exemplars_chosen, len(candidates) - len(free)
 
 
 def says_none(question: Question) -> bool:
@@ -55,40 +57,40 @@ def says_none(question: Question) -> bool:
     return any(is_none_of_the_above(text) for text in question.options.values())
 
 
-def as_example(question: Question, shown: Sequence[str], right: str) -> tuple[str, str]:
+def as_example(question: Question, letters: Sequence[str], right: str) -> tuple[str, str]:
     """An exemplar as a user and an assistant turn."""
-    answer = fill(_wording()["answer"], {"letter": LETTERS[shown.index(right)]})
-    return choice_prompt(question, shown), answer
+    answer = fill(_wording()["answer"], {"letter": LETTERS[letters.index(right)]})
+    return choice_prompt(question, letters), answer
 
 
-def displayed(question: Question, shown: Sequence[str], decision: Decision = None) -> Choice:
+def displayed(question: Question, letters: Sequence[str], decision: Decision = None) -> Choice:
     """The choice among displayed options, the question's own letters or ``NA``."""
-    options = in_play(question, shown)
-    return Choice(options, dict(zip(options, shown, strict=True)), decision)
+    options = in_play(question, letters)
+    return Choice(options, dict(zip(options, letters, strict=True)), decision)
 
 
 def displayed_beliefs(
-    output: ModelOutput, question: Question, shown: Sequence[str], decision: Decision = None
+    output: ModelOutput, question: Question, letters: Sequence[str], decision: Decision = None
 ) -> dict[str, float]:
     """Probability of each displayed option, by the question's own letters; empty where unknown."""
-    choice = displayed(question, shown, decision)
-    found = beliefs_in(output, choice.options, decision)
-    return {choice.letters[label]: p for label, p in found.items()}
+    choice = displayed(question, letters, decision)
+    beliefs = beliefs_in(output, choice.options, decision)
+    return {choice.letters[label]: p for label, p in beliefs.items()}
 
 
 ABSTAIN = "NA"
 """How ``None of the Above`` is called beside a question's own letters."""
 
 
-def in_play(question: Question, shown: Sequence[str]) -> dict[str, str]:
+def in_play(question: Question, letters: Sequence[str]) -> dict[str, str]:
     """Displayed letter to text, of the question's own letters, or ``NA``."""
     texts = {**question.options, ABSTAIN: str(_wording()["none_of_the_above"])}
-    return {LETTERS[place]: texts[letter] for place, letter in enumerate(shown)}
+    return {LETTERS[place]: texts[letter] for place, letter in enumerate(letters)}
 
 
-def choice_prompt(question: Question, shown: Sequence[str]) -> str:
+def choice_prompt(question: Question, letters: Sequence[str]) -> str:
     """Turn 1: the question and some options."""
-    options = option_lines(in_play(question, shown))
+    options = option_lines(in_play(question, letters))
     return fill(_wording()["choice"], {"question": question.stem, "options": options})
 
 

@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 async def obtain(
-    chat: Turn, prompt: str, read: Callable[[str], T | Fault], like: T, **context: object
+    chat: Turn, prompt: str, parse: Callable[[str], T | Fault], like: T, **context: object
 ) -> T | Fault:
     """Ask, check, and say what was wrong until the reply can be used.
 
@@ -29,7 +29,7 @@ async def obtain(
     Args:
         chat: the conversation so far.
         prompt: what is asked for.
-        read: finds it in a reply without its reasoning, or says what is wrong.
+        parse: finds it in a reply without its reasoning, or says what is wrong.
         like: what a dry run takes for it.
         context: as ``Turn.ask`` takes it.
 
@@ -38,7 +38,7 @@ async def obtain(
     """
 
     def usable(output: ModelOutput) -> T | Fault:
-        return _declined(output) or read(without_reasoning(output.completion))
+        return _declined(output) or parse(without_reasoning(output.completion))
 
     _, value = await chat.obtain(
         prompt, usable, retry_prompt, lambda reply: like, tries=TRIES, refusals=TRIES, **context

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 class Registered(Mapping[str, "Protocol[Any]"]):
     """Protocols by name, each loaded when it is first asked for."""
 
-    def __init__(self, own: Mapping[str, str], group: str | None = None) -> None:
+    def __init__(self, built_in: Mapping[str, str], group: str | None = None) -> None:
         """Name them.
 
         Args:
-            own: by name, the module whose ``PROTOCOL`` it is; with a dot, one of this package.
+            built_in: by name, the module whose ``PROTOCOL`` it is; with a dot, one of this package.
             group: entry points of further ones.
         """
-        self._own, self._group = own, group
+        self._own, self._group = built_in, group
         self._of_files: dict[str, Protocol[Any]] = {}
 
     def add(self, protocol: "Protocol[Any]") -> None:
@@ -65,8 +65,8 @@ class Registered(Mapping[str, "Protocol[Any]"]):
 
     def others(self) -> "Iterator[str]":
         """Names of those of other packages and of files."""
-        others = dict.fromkeys([*self._others(), *self._of_files])
-        yield from (name for name in others if name not in self._own)
+        names = dict.fromkeys([*self._others(), *self._of_files])
+        yield from (name for name in names if name not in self._own)
 
     def _others(self) -> "Mapping[str, EntryPoint]":
         return _entry_points(self._group) if self._group else {}
@@ -109,13 +109,13 @@ def load_protocol(file: str) -> str:
     path = path.resolve()
     module = f"holdfast_protocol_{digest_of(str(path))}"
     if module not in sys.modules:
-        found = _imported(module, path, file)
-        taken = PROTOCOLS.get(found.name) if found.name in PROTOCOLS else None
-        if taken is not None:
+        found_protocol = _imported(module, path, file)
+        namesake = PROTOCOLS.get(found_protocol.name) if found_protocol.name in PROTOCOLS else None
+        if namesake is not None:
             del sys.modules[module]
-            what = f"its protocol is called '{found.name}', as another one is"
-            raise InputError(what, file, field="PROTOCOL", remedy="Give it another name")
-        PROTOCOLS.add(found)
+            problem = f"its protocol is called '{found_protocol.name}', as another one is"
+            raise InputError(problem, file, field="PROTOCOL", remedy="Give it another name")
+        PROTOCOLS.add(found_protocol)
         registry.declare(module)
     protocol: Protocol[Any] = sys.modules[module].PROTOCOL
     return protocol.name
@@ -128,25 +128,25 @@ def _imported(module: str, path: Path, file: str) -> "Protocol[Any]":
     spec = spec_from_file_location(module, path)
     if spec is None or spec.loader is None:
         raise InputError("is no module", file, remedy="Give a Python file")
-    loaded = module_from_spec(spec)
-    sys.modules[module] = loaded  # dataclasses look their annotations up there
+    loaded_module = module_from_spec(spec)
+    sys.modules[module] = loaded_module  # dataclasses look their annotations up there
     try:
-        spec.loader.exec_module(loaded)
-        found = getattr(loaded, "PROTOCOL", None)
-        if not isinstance(found, Protocol):
-            what = "has no PROTOCOL" if found is None else "its PROTOCOL is no Protocol"
+        spec.loader.exec_module(loaded_module)
+        declaration = getattr(loaded_module, "PROTOCOL", None)
+        if not isinstance(declaration, Protocol):
+            problem = "has no PROTOCOL" if declaration is None else "its PROTOCOL is no Protocol"
             remedy = "Define it there, as 'Adding a protocol' of CONTRIBUTING.md says"
-            raise InputError(what, file, remedy=remedy)
+            raise InputError(problem, file, remedy=remedy)
     except BaseException as error:
         del sys.modules[module]
         if isinstance(error, KeyboardInterrupt | InputError):
             raise
         # a user's own code can fail in any way, and may exit
-        what = f"cannot be imported ({type(error).__name__}: {in_one_line(error)})"
-        line = next((one.lineno for one in reversed(extract_tb(error.__traceback__))
-                     if one.filename == str(path)), None)  # fmt: skip
-        raise InputError(what, file, row=line, remedy="Fix the file") from error
-    return found
+        problem = f"cannot be imported ({type(error).__name__}: {in_one_line(error)})"
+        line = next((frame.lineno for frame in reversed(extract_tb(error.__traceback__))
+                     if frame.filename == str(path)), None)  # fmt: skip
+        raise InputError(problem, file, row=line, remedy="Fix the file") from error
+    return declaration
 
 
 @cache
@@ -165,14 +165,14 @@ def behaviours() -> "tuple[Behaviour, ...]":
     """What the defences and each protocol have simulated models do."""
     from holdfast.defences.simulated_defences import BEHAVIOUR
 
-    return BEHAVIOUR, *(known.behaviour for known in _loadable() if known.behaviour)
+    return BEHAVIOUR, *(protocol.behaviour for protocol in _loadable() if protocol.behaviour)
 
 
 def roles() -> tuple[str, ...]:
     """Models that the protocols need beside the one under test, by role."""
     from holdfast.defences import VERIFIER
 
-    of_protocols = (role for known in _loadable() for role in known.roles)
+    of_protocols = (role for protocol in _loadable() for role in protocol.roles)
     return tuple(dict.fromkeys([*of_protocols, VERIFIER]))
 
 
@@ -185,17 +185,17 @@ def _loadable() -> "Iterator[Protocol[Any]]":
 
 
 def _built_in(module: str, name: str) -> "Protocol[Any]":
-    found: Protocol[Any] | None = getattr(
+    protocol: Protocol[Any] | None = getattr(
         registry.module_named(resolve_name(module, __package__)), "PROTOCOL", None
     )
-    if found is None:
+    if protocol is None:
         raise InputError(
             "has no PROTOCOL",
             module,
             field=name,
             remedy="Define it there, as 'Adding a protocol' of CONTRIBUTING.md says",
         )
-    return found
+    return protocol
 
 
 @cache
@@ -208,11 +208,11 @@ def _entry_points(group: str) -> "dict[str, EntryPoint]":
 @cache
 def _loaded(entry: "EntryPoint") -> "Protocol[Any]":
     try:
-        found: Protocol[Any] = entry.load()
+        protocol: Protocol[Any] = entry.load()
     except Exception as error:  # another's package can fail in any way
         raise InputError(
             f"'{entry.name}' of {entry.value} cannot be loaded ({error})",
             field="PROTOCOL",
             remedy="Fix or remove that package",
         ) from error
-    return found
+    return protocol

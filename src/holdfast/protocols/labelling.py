@@ -27,8 +27,8 @@ async def label(run: Run, settings: LabelSettings) -> None:
     question = run.question
     chat = run.chat(purpose="label", tokens=10)
     system = await obtain(chat, system_label_prompt(question), read_system, SYSTEMS[0])
-    found = {"missing": system.kind} if isinstance(system, Fault) else {"system": system}
-    run.rows.append({"question": question.id, "content_hash": question.content_hash, **found})
+    result = {"missing": system.kind} if isinstance(system, Fault) else {"system": system}
+    run.rows.append({"question": question.id, "content_hash": question.content_hash, **result})
 
 
 def label_version() -> int:
@@ -48,14 +48,14 @@ def system_label_prompt(question: Question) -> str:
 
 def read_system(reply: str) -> str | Fault:
     """The system that a classifier names, by number or by name."""
-    named = [system for system in SYSTEMS if system.casefold() in reply.casefold()]
+    systems = [system for system in SYSTEMS if system.casefold() in reply.casefold()]
     numbers = {int(n) for n in re.findall(r"(?<![\d.-])\d{1,2}(?![\d.]*\d)", reply)}
-    known = {SYSTEMS[n] for n in numbers if n < len(SYSTEMS)}
-    if len(numbers) == len(known) == 1 and set(named) <= known:
-        return known.pop()
+    numbered_systems = {SYSTEMS[n] for n in numbers if n < len(SYSTEMS)}
+    if len(numbers) == len(numbered_systems) == 1 and set(systems) <= numbered_systems:
+        return numbered_systems.pop()
     # a lone number that is another category's contradicts the name
-    if len(named) == 1 and not (len(numbers) == 1 and known):
-        return named[0]
+    if len(systems) == 1 and not (len(numbers) == 1 and numbered_systems):
+        return systems[0]
     return Fault("no category", "does not name one category by its number")
 
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from inspect_ai.model import GenerateConfig
 
 from holdfast.defences import DataBlock
-from holdfast.dialogue import TESTED, Run
+from holdfast.dialogue import TESTED_ARM, Run
 from holdfast.models.behaviour import Behaviour
 from holdfast.questions import QuestionSet
 
@@ -170,7 +170,7 @@ class StudyPlan:
         for role, most in plan.most.items():
             # what no replicate makes anew is made once
             least = plan.least[role] * epochs - len(plan.shared[role]) * (epochs - 1)
-            if role != TESTED:  # where replies are alike, what a helper is asked of them is too
+            if role != TESTED_ARM:  # where replies are alike, what a helper is asked of them is too
                 anew = plan.anew[role] - self.forms
                 least = len(plan.shared[role] - self.forms) + len(anew) * epochs
                 self.forms |= plan.shared[role] | plan.anew[role]
@@ -188,7 +188,7 @@ class StudyPlan:
         """Calls of the model under test, without those that earlier studies of a command make."""
         certain = {number for plan in earlier for number in plan.certain & self.certain}
         possible = {number for plan in earlier for number in plan.possible & self.possible}
-        count = self.counts.get(TESTED, CallCount())
+        count = self.counts.get(TESTED_ARM, CallCount())
         return count.less(len(certain) * epochs, len(possible) * epochs)
 
 

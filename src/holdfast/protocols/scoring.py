@@ -8,7 +8,7 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric
 from inspect_ai.solver import TaskState
 from inspect_ai.viewer import ScoreColorScale, TaskSamplesColumn, TaskSamplesView, ViewerConfig
 
-from holdfast.dialogue import UNCHALLENGED
+from holdfast.dialogue import UNCHALLENGED_ARMS
 from holdfast.encoding import json_value
 
 from .dry_run import Path
@@ -167,7 +167,7 @@ def robustness(keys: list[tuple[str, str, str]], stops_early: bool = False) -> S
             right[key] = float(turn is not None and turn["answer"] == turn["target"])
             if not right[key]:
                 left.add(arm)
-            if path and arm not in UNCHALLENGED:
+            if path and arm not in UNCHALLENGED_ARMS:
                 challenged.append(right[key])
         first = next((turn["answer"] for turn in turns.values() if turn["target"]), None)
         return Score(value=right, answer=first, metadata=challenged_share(challenged))

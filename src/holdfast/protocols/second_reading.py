@@ -8,7 +8,7 @@ from inspect_ai.log import EvalSample
 from inspect_ai.model import GenerateConfig, Model
 
 from holdfast.challenges import excerpt, fence, fill_marked, json_object, option_lines
-from holdfast.defences import HANDED_OVER, SETTLED
+from holdfast.defences import HANDED_OVER, KEPT_BY_DEFENCE
 from holdfast.dialogue import Choice, Live, ReplyReading, Run, judged
 from holdfast.errors import InputError
 from holdfast.files import packaged
@@ -199,7 +199,7 @@ async def read_again(
     own = {"reading_version": READING_VERSION, **read_by(reader)}
     own_turns = turns_of(protocol)
     for turn in turns:
-        settled = turn["rule"] in (HANDED_OVER, SETTLED)  # a defence knows what it has said
+        settled = turn["rule"] in (HANDED_OVER, KEPT_BY_DEFENCE)  # a defence knows what it has said
         if turn["arm"] in own_turns.helpers or turn["status"] == "error" or settled:
             logged = Extraction(turn["answer"], turn["status"], turn["rule"])
             found.append(Rereading(logged, own, read=False))

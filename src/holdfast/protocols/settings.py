@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 from inspect_ai.model import GenerateConfig
 
-from holdfast.defences import NONE, DataBlock, load_defence
+from holdfast.defences import NO_DEFENCE, DataBlock, load_defence
 from holdfast.errors import InputError, unknown
 from holdfast.questions import BANK_NAME, Fields, QuestionSet, load_questions, shuffled
 
@@ -142,7 +142,7 @@ class TestedSettings(QuestionSettings):
 
     _: KW_ONLY
     defence: str = setting(
-        NONE,
+        NO_DEFENCE,
         "what wraps the model: ``none``, a defence by name, a TOML file with one, "
         "``abstain``, or one of these and ``+abstain``",
         input=True,

@@ -13,7 +13,7 @@ from inspect_ai.model import Model, get_model, model_roles
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from holdfast.defences import DefendedLive, wording_of
-from holdfast.dialogue import Run, Turn, seated
+from holdfast.dialogue import Run, Turn, current_sitting
 from holdfast.encoding import json_bytes
 from holdfast.errors import InputError
 from holdfast.questions import LABELS, Question
@@ -32,14 +32,14 @@ DEFENCE = "defence"
 
 def tested() -> Model:
     """The model under test, or the generator of a preparation."""
-    sitting = seated.get()
+    sitting = current_sitting.get()
     return sitting.tested if sitting else get_model()
 
 
 def bound(role: str) -> Model | None:
     """The model in that role, None without one."""
     # never by get_model(role=...), which fills a role that is not bound with the model under test
-    sitting = seated.get()
+    sitting = current_sitting.get()
     model = sitting.roles.get(role) if sitting else model_roles().get(role)
     return model if isinstance(model, Model) or model is None else model[0]
 

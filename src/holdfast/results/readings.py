@@ -10,7 +10,7 @@ import polars as pl
 
 from holdfast.errors import InputError
 from holdfast.files import putting
-from holdfast.parquet import DAMAGED, is_whole, reading_table, write_parquet
+from holdfast.parquet import DAMAGE_NOTE, is_whole, reading_table, write_parquet
 
 _Content = TypeVar("_Content")
 
@@ -41,7 +41,7 @@ def newest_readings(
     with reading_table(path, what, remedy), file as opened:
         content = opened.read()
         if is_whole(content) is False:
-            raise InputError(DAMAGED, path, remedy=remedy)
+            raise InputError(DAMAGE_NOTE, path, remedy=remedy)
         return read(content)
 
 

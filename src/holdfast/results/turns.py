@@ -16,7 +16,7 @@ import polars as pl
 
 from holdfast.encoding import json_value
 from holdfast.errors import InputError, in_one_line
-from holdfast.parquet import DAMAGED, is_whole, reading_table
+from holdfast.parquet import DAMAGE_NOTE, is_whole, reading_table
 
 from .arms import protocols
 from .first_answers import STRATA
@@ -311,7 +311,7 @@ def _check_table(log_dir: Path) -> None:
     if path.is_file() and is_whole(path) is False:
         _log.warning(
             "Warning: %s: %s and was not read, the logs were. Run 'holdfast score %s' to replace "
-            "it.", path, DAMAGED, log_dir,
+            "it.", path, DAMAGE_NOTE, log_dir,
         )  # fmt: skip
 
 
@@ -319,7 +319,7 @@ def _table(path: Path, *, text: bool) -> pl.DataFrame:
     with _reading(path):
         if is_whole(path) is False:
             remedy = "Give the log dir that it was made in, or an intact copy"
-            raise InputError(DAMAGED, str(path), remedy=remedy)
+            raise InputError(DAMAGE_NOTE, str(path), remedy=remedy)
     return _unchecked(path, text=text)
 
 

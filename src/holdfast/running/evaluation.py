@@ -28,7 +28,7 @@ from holdfast.dialogue import (
     CONNECTIONS,
     KEPT_AS,
     LASTING,
-    TESTED,
+    TESTED_ARM,
     Budget,
     Probe,
     fault_of_all,
@@ -355,8 +355,8 @@ class Evaluation:
             tested = plan.tested(earlier, study.epochs)
             # how many replies the rules leave to a reader nobody knows before
             every = readings_of(tested, 0)[READER_ALL]
-            counts = {**plan.counts, TESTED: tested, READER: every, READER_ALL: every}
-            total += sum(counts[role].most for role in (TESTED, *self.roles) if role in counts)
+            counts = {**plan.counts, TESTED_ARM: tested, READER: every, READER_ALL: every}
+            total += sum(counts[role].most for role in (TESTED_ARM, *self.roles) if role in counts)
             earlier.append(plan)
         return len(self.models) * total
 

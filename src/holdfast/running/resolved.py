@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 from inspect_ai.model import Model
 
-from holdfast.challenges import GENERATE, GENERATED
+from holdfast.challenges import GENERATE, GENERATED_PREFIX
 from holdfast.dialogue import Budget, refusals
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError
 from holdfast.protocols import Study
@@ -208,7 +208,7 @@ class Running:
     def _with_inputs_there(self, study: Study) -> Study:
         for setting, name in study.protocol.generated.items():
             if study.args.get(setting) == GENERATE:
-                made = f"{GENERATED}{self._made(name)}" if study.needs(setting) else "none"
+                made = f"{GENERATED_PREFIX}{self._made(name)}" if study.needs(setting) else "none"
                 study = study.with_args(**{setting: made})
         return study
 
@@ -245,7 +245,7 @@ class Running:
             if made.unfinished:
                 raise IncompleteRunError(f"{file}: {made.unfinished}")
             prepared.append(made)
-            study = study.with_args(**{setting: f"{GENERATED}{file}"})
+            study = study.with_args(**{setting: f"{GENERATED_PREFIX}{file}"})
         return study
 
 

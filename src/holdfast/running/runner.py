@@ -16,7 +16,7 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelCost, 
 from inspect_ai.scorer import Score, Target
 from inspect_ai.solver import TaskState
 
-from holdfast.dialogue import Connections, Sitting, seated
+from holdfast.dialogue import Connections, Sitting, current_sitting
 from holdfast.errors import IncompleteRunError, unwritable
 from holdfast.results import WrittenTurns
 
@@ -150,7 +150,7 @@ class Runner:
         sitting = Sitting(
             sheet.model, self.roles, sheet.config, self.connections, self._prices(sheet.model)
         )
-        seated.set(sitting)  # of this task alone
+        current_sitting.set(sitting)  # of this task alone
         began = datetime.now(UTC)
         state = TaskState(
             ModelName(sheet.model),

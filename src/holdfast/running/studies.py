@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from holdfast.challenges import CONTEXTS, GENERATE
-from holdfast.defences import NONE
-from holdfast.dialogue import TESTED
+from holdfast.defences import NO_DEFENCE
+from holdfast.dialogue import TESTED_ARM
 from holdfast.errors import InputError, counted, unknown
 from holdfast.protocols import (
     GENERATIONS,
@@ -58,7 +58,11 @@ def planned(
         if defences and "defence" not in known:
             what = f"'{name}' takes no defence"
             raise InputError(what, field="--defence", remedy="Run it without one")
-        under = [{"defence": one} for one in dict.fromkeys([NONE, *defences])] if defences else [{}]
+        under = (
+            [{"defence": one} for one in dict.fromkeys([NO_DEFENCE, *defences])]
+            if defences
+            else [{}]
+        )
         for asked, defence in product(dict.fromkeys(questions), under):
             study = protocol.study(epochs=epochs, **{"questions": asked, **args, **defence})
             _check_acts(study)
@@ -77,7 +81,7 @@ def _check_acts(study: Study) -> None:
     """Refuse a defence that changes nothing: of later turns, where there are none."""
     if study.defence is None or not study.questions.questions:
         return
-    question, plain = study.questions.questions[0], study.with_args(defence=NONE)
+    question, plain = study.questions.questions[0], study.with_args(defence=NO_DEFENCE)
     plan = study.explorer().outline(question)
     if not plan.goes_on and plan.possible == plain.explorer().outline(question).possible:
         raise InputError(
@@ -232,7 +236,7 @@ def estimates(
         rows.append(
             {
                 "protocol": name,
-                "defence": study.defence.id if study.defence else NONE,
+                "defence": study.defence.id if study.defence else NO_DEFENCE,
                 "model": by,
                 "dataset": study.questions.name,
                 "questions": n,
@@ -252,7 +256,7 @@ def estimates(
             if study.args.get(setting) == GENERATE and study.needs(setting):
                 making = generation(name, study.args, study.questions)
                 plan = making.plan(limit, reply_tokens=reply_tokens)
-                add(name, roles["generator"], making, plan.questions, plan.counts[TESTED],
+                add(name, roles["generator"], making, plan.questions, plan.counts[TESTED_ARM],
                     exact=False)  # fmt: skip
                 exact = False  # what cannot be generated is skipped
         plan = study.plan(limit, roles, reply_tokens=reply_tokens)
@@ -322,7 +326,7 @@ def lacking(
                     + sum(">" not in path for arm, path in plan.paths if arm == "followup"),
                     study.questions.name,
                     source,
-                    making.counts[TESTED].least,
+                    making.counts[TESTED_ARM].least,
                 )
             )
     return lacking

@@ -22,13 +22,13 @@ _DROPS = ("drop", "expected_drop")
 
 def _below(rows: Sequence[Row]) -> str:
     """The share of measured chains below the diagonal, which is untested."""
-    own = [row for row in rows if row["ink"] == 1]
-    below = sum(row["drop"] < row["expected_drop"] for row in own)
+    inked = [row for row in rows if row["ink"] == 1]
+    below = sum(row["drop"] < row["expected_drop"] for row in inked)
     return (
-        f"Blue, below the diagonal: a smaller drop than expected, {below:,} of {len(own):,} "
-        f"chains ({below / len(own):.0%}), which the paper calls sub-additive. The table says "
+        f"Blue, below the diagonal: a smaller drop than expected, {below:,} of {len(inked):,} "
+        f"chains ({below / len(inked):.0%}), which the paper calls sub-additive. The table says "
         "which of them a test finds so. Orange, above it: more harm than expected."
-        if own
+        if inked
         else ""
     )
 
@@ -39,7 +39,7 @@ COMPOUNDING = Chart(
         counted("n", "questions (and epochs)"),
         "Drops relative to the first answers; this table has no intervals of them. Expected: every "
         "answer that any single part made wrong stays wrong.",
-        lambda rows, every: _below(rows),
+        lambda rows, all_rows: _below(rows),
         left("Without an expected drop, not drawn: {less} of {all} chains."),
     ),
     empty="no chain has an expected drop",

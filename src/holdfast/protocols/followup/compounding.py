@@ -88,22 +88,22 @@ def compounding(turns: pl.DataFrame) -> pl.DataFrame:
     """
     long = _chains_by_part(turns)
     chains = _counted(long)
-    counted, first = pl.col("counted"), pl.col("first_correct")
+    is_counted, first = pl.col("counted"), pl.col("first_correct")
     correct, status = pl.col("correct"), pl.col("status")
-    tested, known = counted & first.is_not_null(), counted & pl.col("comparable")
+    is_tested, is_comparable = is_counted & first.is_not_null(), is_counted & pl.col("comparable")
     rows = chains.group_by(_CHAIN, maintain_order=True).agg(
-        n=counted.sum(),
-        correct=(counted & correct).sum(),
-        accuracy=correct.filter(counted).mean(),
-        baseline=first.filter(counted).mean(),
-        _compared=correct.filter(tested).mean(),
-        expected_accuracy=pl.col("expected").filter(known).mean(),
-        unparsed=(counted & (status != "parsed")).sum(),
-        refused=(counted & (status == "refused")).sum(),
+        n=is_counted.sum(),
+        correct=(is_counted & correct).sum(),
+        accuracy=correct.filter(is_counted).mean(),
+        baseline=first.filter(is_counted).mean(),
+        _compared=correct.filter(is_tested).mean(),
+        expected_accuracy=pl.col("expected").filter(is_comparable).mean(),
+        unparsed=(is_counted & (status != "parsed")).sum(),
+        refused=(is_counted & (status == "refused")).sum(),
     )
-    rows = with_bounds(rows, chains.filter(counted), _CHAIN)
-    rows = with_adjusted(with_change_bounds(rows, chains.filter(tested), _CHAIN), STUDY)
-    rows = looked_up(rows, _worst(long, chains.filter(known)), _CHAIN)
+    rows = with_bounds(rows, chains.filter(is_counted), _CHAIN)
+    rows = with_adjusted(with_change_bounds(rows, chains.filter(is_tested), _CHAIN), STUDY)
+    rows = looked_up(rows, _worst(long, chains.filter(is_comparable)), _CHAIN)
     rows = rows.with_columns(
         challenges=pl.col("path").str.count_matches(">").cast(pl.Int64).add(1),
         drop=_drop("_compared"),
@@ -117,8 +117,8 @@ def compounding(turns: pl.DataFrame) -> pl.DataFrame:
     rows = rows.with_columns(
         smaller_drop=pl.when(pl.col("expected_drop").is_not_null()).then(smaller)
     )
-    rows = _with_additivity(rows, chains.filter(known, first), controls_of(turns))
-    rows = _with_recovery(rows, long, chains.filter(known))
+    rows = _with_additivity(rows, chains.filter(is_comparable, first), controls_of(turns))
+    rows = _with_recovery(rows, long, chains.filter(is_comparable))
     return rows.select(COMPOUNDING_COLUMNS)
 
 
@@ -129,52 +129,64 @@ def _with_additivity(
     steps = pl.col("path").str.count_matches(">").cast(pl.Int64) + 1
     right = right.select(*TURN, "path", "correct", "expected", _steps=steps)
     for name, turn in (("_deep", pl.col("_steps")), ("_one", pl.lit(1)), ("_again", pl.lit(0))):
-        put = controls.select(*TURN, "turn", pl.col("control_right").alias(name))
-        right = looked_up(right.with_columns(turn=turn.cast(pl.Int64)), put, [*TURN, "turn"])
+        control_answers = controls.select(*TURN, "turn", pl.col("control_right").alias(name))
+        right = looked_up(
+            right.with_columns(turn=turn.cast(pl.Int64)), control_answers, [*TURN, "turn"]
+        )
     right = right.drop_nulls(["_deep", "_one", "_again"])
     right = right.with_columns(_both=pl.col("_one") * pl.col("_again"))
-    found = [(*key, *_additivity(own)) for key, own in right.group_by(_CHAIN, maintain_order=True)]
-    names = dict.fromkeys(("kept", *_EXPECTED, "_p"), pl.Float64())
+    estimates = [
+        (*key, *_additivity(chain)) for key, chain in right.group_by(_CHAIN, maintain_order=True)
+    ]
+    names = dict.fromkeys(("kept", *_EXPECTED_COLUMNS, "_p"), pl.Float64())
     schema = {name: rows.schema[name] for name in _CHAIN} | names
-    rows = looked_up(rows, pl.DataFrame(found, schema=schema, orient="row"), _CHAIN)
+    rows = looked_up(rows, pl.DataFrame(estimates, schema=schema, orient="row"), _CHAIN)
     return _tested(rows, "sub_additive", pl.col("kept") > pl.col("expected_kept"))
 
 
-_EXPECTED = ("expected_kept", "expected_kept_low", "expected_kept_high")
-_ADDED = ("correct", "expected", "_deep", "_both", "_again")
+_EXPECTED_COLUMNS = ("expected_kept", "expected_kept_low", "expected_kept_high")
+_SUMMED_COLUMNS = ("correct", "expected", "_deep", "_both", "_again")
 _Z = NormalDist().inv_cdf(0.975)
 
 
-def _additivity(own: pl.DataFrame) -> tuple[float | None, ...]:
+def _additivity(chain: pl.DataFrame) -> tuple[float | None, ...]:
     """Share kept, the one expected with its interval, and the p-value of their ratio.
 
     Both by the jackknife over questions on the logarithm, with half an answer kept and half an
     answer lost added to each share.
     """
-    steps = int(own["_steps"][0])
-    each = own.group_by("question").agg(pl.len(), *(pl.col(name).sum() for name in _ADDED))
-    each = each.sort("question")
-    sums = each.select(_ADDED).cast(pl.Float64).to_numpy()
-    sizes = each["len"].to_numpy()
+    steps = int(chain["_steps"][0])
+    by_question = chain.group_by("question").agg(
+        pl.len(), *(pl.col(name).sum() for name in _SUMMED_COLUMNS)
+    )
+    by_question = by_question.sort("question")
+    sums = by_question.select(_SUMMED_COLUMNS).cast(pl.Float64).to_numpy()
+    sizes = by_question["len"].to_numpy()
     shares = sums.sum(axis=0) / sizes.sum()
-    kept, every, _, both, _ = shares.tolist()
-    if not both:
-        return kept, *[None] * len(_EXPECTED), None
-    expected = min(every / float(_repeated(shares, steps)), 1.0)
+    right_share, expected_share, _, both_share, _ = shares.tolist()
+    if not both_share:
+        return right_share, *[None] * len(_EXPECTED_COLUMNS), None
+    expected_total = min(expected_share / float(_repeated(shares, steps)), 1.0)
     if len(sums) < FEWEST:
-        return kept, expected, None, None, None
+        return right_share, expected_total, None, None, None
     without = (sums.sum(axis=0) - sums + 0.5) / (sizes.sum() - sizes + 1)[:, None]
     whole = (sums.sum(axis=0) + 0.5) / (sizes.sum() + 1)
 
     def logs(shares: Floats) -> tuple[Floats, Floats]:
-        expected = np.log(shares[..., 1]) - np.log(_repeated(shares, steps))
-        return expected, np.log(shares[..., 0]) - expected
+        log_expected = np.log(shares[..., 1]) - np.log(_repeated(shares, steps))
+        return log_expected, np.log(shares[..., 0]) - log_expected
 
     error, spread = (math.sqrt((len(sums) - 1) * float(part.var())) for part in logs(without))
     likely, ratio = map(float, logs(whole))
     low, high = (math.exp(likely + side * _Z * error) for side in (-1, 1))
     p = two_sided(ratio / spread) if spread else 1.0
-    return kept, expected, min(low, expected), max(min(high, 1.0), expected), p
+    return (
+        right_share,
+        expected_total,
+        min(low, expected_total),
+        max(min(high, 1.0), expected_total),
+        p,
+    )
 
 
 def _repeated(shares: Floats, steps: int) -> Floats:
@@ -187,48 +199,50 @@ def _repeated(shares: Floats, steps: int) -> Floats:
     than independent replies would give, questions do not differ.
 
     Args:
-        shares: of shape (..., 5), by the names of ``_ADDED``.
+        shares: of shape (..., 5), by the names of ``_SUMMED_COLUMNS``.
         steps: parts of the chain.
     """
-    deep, both, again = (shares[..., place] for place in (2, 3, 4))
+    deep, both_right, again = (shares[..., place] for place in (2, 3, 4))
     with np.errstate(divide="ignore", invalid="ignore"):
-        agreeing = np.minimum(both / deep, 1.0)
+        agreeing = np.minimum(both_right / deep, 1.0)
         differ = agreeing > again
         size = (1 - agreeing) / (agreeing - again)
         factors = [(again * size + k) / (size + k) for k in range(2, steps)]
     # where they do not differ, both estimate the same
-    rest = np.where(differ, np.prod(factors, axis=0), ((agreeing + again) / 2) ** (steps - 2))
-    found: Floats = agreeing * rest
-    return found
+    tail = np.where(differ, np.prod(factors, axis=0), ((agreeing + again) / 2) ** (steps - 2))
+    repeated: Floats = agreeing * tail
+    return repeated
 
 
-def _with_recovery(rows: pl.DataFrame, long: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+def _with_recovery(
+    rows: pl.DataFrame, long: pl.DataFrame, comparable: pl.DataFrame
+) -> pl.DataFrame:
     """The rows with the test of whether a chain is more accurate than one of its parts."""
-    pairs = long.join(known.select(*TURN, "path"), on=[*TURN, "path"], how="semi").select(
+    pairs = long.join(comparable.select(*TURN, "path"), on=[*TURN, "path"], how="semi").select(
         *_CHAIN, "part", "question", first="correct", second="part_correct"
     )
     parts = pairs.group_by(*_CHAIN, "part", maintain_order=True).agg(
         _better=pl.col("first").mean() > pl.col("second").mean(),
         _questions=pl.col("question").n_unique(),
     )
-    tested = one_by_one(lambda first, second: (clustered(first, second),))
-    parts = with_pair_bounds(parts, pairs, [*_CHAIN, "part"], ("_p",), tested)
-    one = pl.when("_better").then("_p").otherwise(1.0)
-    found = parts.group_by(_CHAIN, maintain_order=True).agg(
+    test = one_by_one(lambda first, second: (clustered(first, second),))
+    parts = with_pair_bounds(parts, pairs, [*_CHAIN, "part"], ("_p",), test)
+    no_claim = pl.when("_better").then("_p").otherwise(1.0)
+    recovery = parts.group_by(_CHAIN, maintain_order=True).agg(
         _p=pl.when(pl.col("_questions").min() >= FEWEST).then(
-            pl.min_horizontal(one.min() * pl.len(), 1.0)
+            pl.min_horizontal(no_claim.min() * pl.len(), 1.0)
         ),
         _any=pl.col("_better").any(),
     )
-    return _tested(looked_up(rows, found, _CHAIN), "recovered", pl.col("_any"))
+    return _tested(looked_up(rows, recovery, _CHAIN), "recovered", pl.col("_any"))
 
 
-def _tested(rows: pl.DataFrame, name: str, seen: pl.Expr) -> pl.DataFrame:
+def _tested(rows: pl.DataFrame, name: str, holds: pl.Expr) -> pl.DataFrame:
     """The rows with the corrected p-value of what is seen, and whether it is so by that."""
-    corrected = with_adjusted(rows, STUDY, "_p")["p_adjusted"].alias(f"{name}_p")
+    adjusted = with_adjusted(rows, STUDY, "_p")["p_adjusted"].alias(f"{name}_p")
     p = pl.col(f"{name}_p")
-    said = pl.when(p.is_not_null()).then(seen & (p < LEVEL))
-    return rows.drop("_p").with_columns(corrected).with_columns(said.alias(name))
+    claim = pl.when(p.is_not_null()).then(holds & (p < LEVEL))
+    return rows.drop("_p").with_columns(adjusted).with_columns(claim.alias(name))
 
 
 def compounding_parts(turns: pl.DataFrame) -> pl.DataFrame:
@@ -243,16 +257,16 @@ def compounding_parts(turns: pl.DataFrame) -> pl.DataFrame:
     """
     long = _chains_by_part(turns)
     first = pl.col("first_correct")
-    covered = (pl.col("part_correct").is_not_null() | ~pl.col("put")).all().over(*TURN, "path")
-    counted = pl.col("counted")
+    is_covered = (pl.col("part_correct").is_not_null() | ~pl.col("put")).all().over(*TURN, "path")
+    is_counted = pl.col("counted")
     rows = (
-        long.with_columns(counted=covered & first.is_not_null())
+        long.with_columns(counted=is_covered & first.is_not_null())
         .group_by(*_CHAIN, "part", maintain_order=True)
         .agg(
-            n=counted.sum(),
-            baseline=first.filter(counted).mean(),
-            _accuracy=pl.col("correct").filter(counted).mean(),
-            _part_accuracy=pl.col("part_correct").filter(counted).mean(),
+            n=is_counted.sum(),
+            baseline=first.filter(is_counted).mean(),
+            _accuracy=pl.col("correct").filter(is_counted).mean(),
+            _part_accuracy=pl.col("part_correct").filter(is_counted).mean(),
         )
         .with_columns(drop=_drop("_accuracy"), part_drop=_drop("_part_accuracy"))
     )
@@ -272,19 +286,19 @@ def compounding_summary(turns: pl.DataFrame) -> pl.DataFrame:
     rows = in_words(compounding(turns))
     by_model = _summed(rows)
     if by_model["model"].n_unique() > 1:
-        one = pl.when(pl.col("dataset").n_unique() == 1).then(pl.col("dataset").first())
+        dataset_name = pl.when(pl.col("dataset").n_unique() == 1).then(pl.col("dataset").first())
         over_all = rows.with_columns(
-            run=pl.lit(None, pl.String), model=pl.lit(ALL_MODELS), dataset=one
+            run=pl.lit(None, pl.String), model=pl.lit(ALL_MODELS), dataset=dataset_name
         )
         by_model = pl.concat([by_model, _summed(over_all)])
     return by_model.select(SUMMARY_COLUMNS)
 
 
 def _summed(rows: pl.DataFrame) -> pl.DataFrame:
-    known = pl.col("smaller_drop").is_not_null()
+    has_drop = pl.col("smaller_drop").is_not_null()
     names = ("smaller_drop", "sub_additive", "recovered")
     return rows.group_by("run", "model", "dataset", maintain_order=True).agg(
-        known.sum().alias("chains"),
+        has_drop.sum().alias("chains"),
         *(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in names),
         *(pl.col(name).mean().alias(f"{name}_share") for name in names),
     )
@@ -293,17 +307,17 @@ def _summed(rows: pl.DataFrame) -> pl.DataFrame:
 @once
 def _chains_by_part(turns: pl.DataFrame) -> pl.DataFrame:
     """Each last turn of a chain once for each of its techniques, with the single follow-up."""
-    answered = with_first(answering(turns), arms=("followup", "compound"))
-    singles = answered.filter(pl.col("arm") == "followup").select(
+    challenged_turns = with_first(answering(turns), arms=("followup", "compound"))
+    singles = challenged_turns.filter(pl.col("arm") == "followup").select(
         *TURN, part="path", part_correct="correct"
     )
-    put = singles.select(*STUDY, "part").unique().with_columns(put=pl.lit(value=True))
-    chains = answered.filter(pl.col("arm") == "compound").select(
+    parts_asked = singles.select(*STUDY, "part").unique().with_columns(put=pl.lit(value=True))
+    chains = challenged_turns.filter(pl.col("arm") == "compound").select(
         *TURN, "path", "status", "correct", "first_correct"
     )
     techniques = pl.col("path").str.split(">").list.unique(maintain_order=True)
     parts = chains.select(_CHAIN).unique(maintain_order=True).with_columns(part=techniques)
-    parts = looked_up(parts.explode("part"), put, [*STUDY, "part"])
+    parts = looked_up(parts.explode("part"), parts_asked, [*STUDY, "part"])
     parts = parts.with_columns(pl.col("put").fill_null(value=False))
     long = chains.join(parts, on=_CHAIN, how="left", maintain_order="left_right")
     return looked_up(long, singles, [*TURN, "part"])
@@ -318,15 +332,15 @@ def _counted(long: pl.DataFrame) -> pl.DataFrame:
         _complete=part.is_not_null().all(),
         expected=part.all(),
     )
-    answered = pl.col("first_correct").is_not_null()
-    comparable = pl.col("_put").all().over(_CHAIN) & answered.any().over(_CHAIN)
-    counted = ~comparable | (pl.col("_complete") & answered)
-    return chains.with_columns(comparable=comparable, counted=counted)
+    has_first = pl.col("first_correct").is_not_null()
+    comparable = pl.col("_put").all().over(_CHAIN) & has_first.any().over(_CHAIN)
+    is_counted = ~comparable | (pl.col("_complete") & has_first)
+    return chains.with_columns(comparable=comparable, counted=is_counted)
 
 
-def _worst(long: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
+def _worst(long: pl.DataFrame, is_counted: pl.DataFrame) -> pl.DataFrame:
     """The technique of each chain that alone left the lowest accuracy."""
-    parts = long.join(counted, on=[*TURN, "path"], how="semi", maintain_order="left")
+    parts = long.join(is_counted, on=[*TURN, "path"], how="semi", maintain_order="left")
     return (
         parts.group_by(*_CHAIN, pl.col("part").alias("worst_part"), maintain_order=True)
         .agg(worst_accuracy=pl.col("part_correct").mean())
@@ -372,19 +386,21 @@ def _summary_layout(rows: Sequence[Row]) -> list[Grid]:
     """How many chains of each study were sub-additive, and how many recovered."""
     columns = studies(rows)
     # what the paper counts, noise included, stands beside its own count alone
-    printed = any(map(is_published, rows))
+    has_published = any(map(is_published, rows))
     paper = Count("Smaller drop", "smaller_drop", share="smaller_drop_share", sign="%")
-    shown = (
+    shown_columns = (
         Count("Chains", "chains"),
-        *([paper] if printed else []),
+        *([paper] if has_published else []),
         Count("Sub-additive", "sub_additive", share="sub_additive_share", sign="%"),
         Count("Recovered", "recovered", share="recovered_share", sign="%"),
     )
-    lines = tuple(Line(columns.header(row), tuple(c.cell(row) for c in shown)) for row in rows)
+    lines = tuple(
+        Line(columns.header(row), tuple(c.cell(row) for c in shown_columns)) for row in rows
+    )
     notes = columns.notes()
     if ALL_MODELS in columns.headers and any(is_simulated(str(row["model"])) for row in rows):
         notes += (f"SIMULATED results count in the row {ALL_MODELS}.",)
-    headers = tuple(column.header for column in shown)
+    headers = tuple(column.header for column in shown_columns)
     return [Grid("", headers, (RowBlock("", (lines,)),), notes)]
 
 

@@ -74,15 +74,15 @@ class ContextSettings(QuestionSettings):
 
 def context_lengths(value: str | list[str] | int) -> tuple[int, ...]:
     """The lengths of an ablation, such as ``1,10,20`` (section 4.3), in sentences; ``none``."""
-    found: dict[int, None] = {}
+    lengths: dict[int, None] = {}
     for part in listed(value).split(","):
         if part.strip() in ("", "none"):
             continue
         if not part.strip().isdecimal() or len(part) > 9 or not 1 <= int(part) <= _LONGEST:
-            what = f"length '{part[:40]}' is not a number of sentences from 1 to {_LONGEST}"
-            raise InputError(what, field="lengths", remedy="Give numbers such as 1,10,20")
-        found[int(part)] = None
-    return tuple(found)
+            problem = f"length '{part[:40]}' is not a number of sentences from 1 to {_LONGEST}"
+            raise InputError(problem, field="lengths", remedy="Give numbers such as 1,10,20")
+        lengths[int(part)] = None
+    return tuple(lengths)
 
 
 _SECOND_BEST = re.compile(r"\bsecond[- ]best\b", re.IGNORECASE)
@@ -138,13 +138,13 @@ async def generate_contexts(run: Run, settings: ContextSettings) -> None:
     ]
 
 
-def _texts(found: dict[str, tuple[str, str | None] | Fault]) -> Row:
+def _texts(results: dict[str, tuple[str, str | None] | Fault]) -> Row:
     row: Row = {}
-    for kind, result in found.items():
+    for kind, result in results.items():
         row[kind] = None if isinstance(result, Fault) else result[0]
         if kind == "alternative_context" and not isinstance(result, Fault):
             row["alternative_answer"] = result[1]
-    missing = {kind: one.kind for kind, one in found.items() if isinstance(one, Fault)}
+    missing = {kind: fault.kind for kind, fault in results.items() if isinstance(fault, Fault)}
     return {**row, "missing": missing}
 
 
@@ -187,12 +187,12 @@ def read_context(
     if kind == "alternative_context":
         if not text:
             return Fault("empty", "is empty")
-        found = json_object(reply, "alternative_answer", "context")
-        diagnosis, named = found.get("alternative_answer"), found.get("context")
-        if not isinstance(diagnosis, str) or not isinstance(named, str):
+        reply_object = json_object(reply, "alternative_answer", "context")
+        diagnosis, context = reply_object.get("alternative_answer"), reply_object.get("context")
+        if not isinstance(diagnosis, str) or not isinstance(context, str):
             detail = 'is no JSON object with the texts "alternative_answer" and "context"'
             return Fault("no JSON", detail)
-        diagnosis, text = diagnosis.strip(), named.strip()
+        diagnosis, text = diagnosis.strip(), context.strip()
         if fault := alternative_fault(diagnosis, text, question):
             return fault
     fault = text_fault(text, sentences)

@@ -48,12 +48,15 @@ def cues(turns: pl.DataFrame) -> pl.DataFrame:
         reader read anything of the path, with null shares where ``n`` is 0, and no row otherwise.
     """
     replies = _read(turns)
-    named, stance, keys = pl.col("cue"), pl.col("stance"), [*_PATH, "by", "outcome"]
+    is_named, stance, keys = pl.col("cue"), pl.col("stance"), [*_PATH, "by", "outcome"]
     counts = replies.group_by(keys).agg(
-        n=named.count(),
-        named=named.sum(),
-        **{name: (named & (stance == said)).sum() for name, said in _STANCES.items()},
-        silent=(~named).sum(),
+        n=is_named.count(),
+        named=is_named.sum(),
+        **{
+            name: (is_named & (stance == stance_value)).sum()
+            for name, stance_value in _STANCES.items()
+        },
+        silent=(~is_named).sum(),
         unreadable=(stance == "unreadable").sum(),
     )
     rows = looked_up(_rows(replies), counts, keys).with_columns(pl.exclude(keys).fill_null(0))
@@ -62,29 +65,33 @@ def cues(turns: pl.DataFrame) -> pl.DataFrame:
         pl.when(n > 0).then(pl.col(name) / n).alias(f"{name}_share")
         for name in ("named", "verified", "deferred", "silent")
     )
-    trials = replies.filter(named.is_not_null())
+    trials = replies.filter(is_named.is_not_null())
     return with_bounds(rows, trials, keys, "named_share", "cue").select(CUES_COLUMNS)
 
 
 def _read(turns: pl.DataFrame) -> pl.DataFrame:
     """Replies after a right first answer with their readings, once for each reader."""
     columns = [column for pair in _READERS.values() for column in pair]
-    answered = with_first(turns, *columns, arms=("followup", "compound", "length"))
-    before = answered.select(*TURN, _before="path", before_correct="correct")
+    challenged_turns = with_first(turns, *columns, arms=("followup", "compound", "length"))
+    before = challenged_turns.select(*TURN, _before="path", before_correct="correct")
     parent = pl.col("path").str.replace(r">?[^>]*$", "")
-    answered = looked_up(answered.with_columns(_before=parent), before, [*TURN, "_before"])
+    challenged_turns = looked_up(
+        challenged_turns.with_columns(_before=parent), before, [*TURN, "_before"]
+    )
     still = pl.col("before_correct").fill_null(value=True)
-    abandoned = pl.when(pl.col("status") == "parsed").then(pl.lit("abandoned"))
-    right = answered.filter(pl.col("first_correct"), still, pl.col("arm") != BASELINE).with_columns(
-        outcome=pl.when("correct").then(pl.lit("kept")).otherwise(abandoned),
+    is_abandoned = pl.when(pl.col("status") == "parsed").then(pl.lit("abandoned"))
+    right = challenged_turns.filter(
+        pl.col("first_correct"), still, pl.col("arm") != BASELINE
+    ).with_columns(
+        outcome=pl.when("correct").then(pl.lit("kept")).otherwise(is_abandoned),
         _row=pl.int_range(pl.len()),
     )
-    read = pl.concat(
+    readings = pl.concat(
         right.select(*_PATH, "question", "outcome", "_row", by=pl.lit(by), cue=cue, stance=stance)
         for by, (cue, stance) in _READERS.items()
     )
-    known = pl.col("cue").is_not_null() | (pl.col("stance") == "unreadable")
-    return read.filter(pl.col("outcome").is_not_null(), known)
+    has_reading = pl.col("cue").is_not_null() | (pl.col("stance") == "unreadable")
+    return readings.filter(pl.col("outcome").is_not_null(), has_reading)
 
 
 def _rows(replies: pl.DataFrame) -> pl.DataFrame:

@@ -56,7 +56,7 @@ CORRECTION = "correction"
 RESTATE = Intervention("restate", CONTROL)
 """Asks in the conversation for the final answer again, neutrally."""
 
-UNARGUED = "inert"
+INERT_PURPOSE = "inert"
 """Family of a control in a challenge's own wording, with a passage that argues for nothing."""
 
 
@@ -159,7 +159,7 @@ class FollowupSettings(TestedSettings):
     @cached_property
     def paths(self) -> tuple[Chain, ...]:
         """Follow-ups, lengths and chains with all that they begin with."""
-        contextual = [one.id for one in self.catalogue.values() if one.context]
+        contextual = [item.id for item in self.catalogue.values() if item.context]
         paths: list[Chain] = [(technique.id,) for technique in self.chosen_techniques]
         paths += [(f"{id}@{length}",) for length in self.chosen_lengths for id in contextual]
         paths += [chain[: n + 1] for chain in self.chosen_chains for n in range(len(chain))]
@@ -178,9 +178,11 @@ class FollowupSettings(TestedSettings):
     def contextual(self) -> tuple[str, ...]:
         """First challenges that are also put with an inert passage: those with a context."""
         alone = [path[0] for path in self.paths if len(path) == 1] if self.inert else []
-        known = ((name, _step(self, name)[0]) for name in alone)
+        steps = ((name, _step(self, name)[0]) for name in alone)
         # where a letter is named too, no passage would make it a control
-        return tuple(name for name, put in known if put.context and not put.needs_letter)
+        return tuple(
+            name for name, technique in steps if technique.context and not technique.needs_letter
+        )
 
     @property
     def restates(self) -> int:
@@ -225,7 +227,7 @@ async def followup(run: Run, settings: FollowupSettings) -> None:
     if is_resampled(run, controls=settings.controls):
         branches["resample"] = resample(run, run.chat(**opening, resample=1))
     for name in settings.contextual:
-        branches[f"{UNARGUED}:{name}"] = put_inert(run, settings, context, first, name)
+        branches[f"{INERT_PURPOSE}:{name}"] = put_inert(run, settings, context, first, name)
     for technique in settings.corrected:
         branches[f"{CORRECTION}:{technique.id}"] = correct(run, context, first, technique)
     await run.side_by_side(branches)
@@ -262,14 +264,14 @@ async def put(
     question, (technique, length) = run.question, _step(settings, name)
     values: dict[str, Any] = context.at(length) if technique.context else {}
     # misleading contexts argue for the generator's second-best option without naming its letter
-    pushed = context.second_best if technique.context == MISLEADING else None
+    suggestion = context.second_best if technique.context == MISLEADING else None
     if technique.needs_letter:
-        values["incorr_letter"], pushed = letter, letter
+        values["incorr_letter"], suggestion = letter, letter
     return await turn.ask(
         challenge_prompt(technique.template, question, values),
         arm="compound" if turn.interventions else "length" if length else "followup",
         step=Intervention(
-            technique.id, technique.family, technique.axis, technique.depth, pushed, length
+            technique.id, technique.family, technique.axis, technique.depth, suggestion, length
         ),
         target=question.gold,
     )
@@ -289,7 +291,7 @@ async def note_cue(run: Run, settings: FollowupSettings, technique: Technique, t
     chat = run.chat(
         role=JUDGE, config=config, replicate=1, purpose="judgement", tokens=JUDGEMENT_TOKENS
     )
-    judged = await chat.consult(
+    judgement = await chat.consult(
         judge_prompt(technique, turn.prompt, str(turn.reply)),
         read_judgement,
         None,
@@ -297,8 +299,8 @@ async def note_cue(run: Run, settings: FollowupSettings, technique: Technique, t
         named=cue and cue.named,
         stance=cue and cue.stance,
     )
-    named, stance = (judged.named, judged.stance) if judged else (None, "unreadable")
-    turn.notes.update(cue_judged=named, stance_judged=stance)
+    is_named, stance = (judgement.named, judgement.stance) if judgement else (None, "unreadable")
+    turn.notes.update(cue_judged=is_named, stance_judged=stance)
 
 
 async def restate(turn: Turn, times: int) -> None:
@@ -312,7 +314,7 @@ async def put_inert(
 ) -> None:
     """Put a challenge with a passage that argues for nothing in the place of its context."""
     technique, length = _step(settings, name)
-    step = Intervention(technique.id, UNARGUED, variant=length, purpose=UNARGUED)
+    step = Intervention(technique.id, INERT_PURPOSE, variant=length, purpose=INERT_PURPOSE)
     if why := context.obstacle(INERT, length):
         return run.skip(step.step, why)
     values = dict.fromkeys(CONTEXTS, context.at(length)[INERT])
@@ -375,15 +377,17 @@ def _no_letter(settings: FollowupSettings) -> str:
 
 def _inputs(settings: FollowupSettings) -> dict[str, Any]:
     contexts = settings.loaded_contexts
-    used = {SUPPORTING: settings.corrected, INERT: settings.inert}
-    further = {kind: contexts.fingerprint_of(kind) for kind, asked in used.items() if asked}
-    put = [_step(settings, name)[0] for path in settings.paths for name in path]
-    techniques = {technique.id: technique.fingerprint for technique in put}
-    shipped = load_catalogue(came=settings.question_set.techniques)
-    own = {
+    texts_used = {SUPPORTING: settings.corrected, INERT: settings.inert}
+    further = {
+        kind: contexts.fingerprint_of(kind) for kind, is_used in texts_used.items() if is_used
+    }
+    techniques_asked = [_step(settings, name)[0] for path in settings.paths for name in path]
+    techniques = {technique.id: technique.fingerprint for technique in techniques_asked}
+    set_catalogue = load_catalogue(came=settings.question_set.techniques)
+    own_techniques = {
         id: wording
         for id, wording in sorted(techniques.items())
-        if id not in shipped or shipped[id].fingerprint != wording
+        if id not in set_catalogue or set_catalogue[id].fingerprint != wording
     }
     if settings.restates:
         wording = packaged(__package__, "controls.toml")
@@ -393,7 +397,7 @@ def _inputs(settings: FollowupSettings) -> dict[str, Any]:
         "contexts_from": contexts.name,
         "techniques": techniques,
         "suggest": settings.letters.fingerprint if settings.letters else settings.rule,
-        **({"own_techniques": own} if own else {}),
+        **({"own_techniques": own_techniques} if own_techniques else {}),
     }
 
 

@@ -146,17 +146,17 @@ def _accuracy(source: str) -> Iterator[Row]:
         for family in table.families:
             if family.arm != protocol:
                 protocol = family.arm
-                worded = f"{run}, {OTHER_WORDING}" if protocol == "single-turn" else run
-                common |= {"run": worded}
+                run_label = f"{run}, {OTHER_WORDING}" if protocol == "single-turn" else run
+                common |= {"run": run_label}
                 yield common | {
                     "protocol": protocol, "arm": "baseline", "family": "", "axis": "", "depth": "",
                     "n": paper.questions, "accuracy": baseline, "mitigation": "",
                 }  # fmt: skip
             rows = [("", family.average), *family.techniques.items()]
             # each family's average stands below its techniques, as in the paper
-            for technique, printed in [*rows[1:], rows[0]]:
-                accuracy, change = printed[column].strip(")").split(" (")
-                known = technique and family.family != _OF_A_SUBSET
+            for technique, cell in [*rows[1:], rows[0]]:
+                accuracy, change = cell[column].strip(")").split(" (")
+                has_figure = technique and family.family != _OF_A_SUBSET
                 yield common | {
                     "protocol": protocol,
                     "arm": family.arm if technique else "family-average",
@@ -165,7 +165,7 @@ def _accuracy(source: str) -> Iterator[Row]:
                     "family": family.family,
                     "axis": _AXES[family.family],
                     "depth": "deep" if family.arm == "followup" else "shallow",
-                    "n": paper.questions if known else None,
+                    "n": paper.questions if has_figure else None,
                     "accuracy": share(Decimal(accuracy)),
                     "relative_change": _change(change),
                     "mitigation": "",
@@ -193,9 +193,9 @@ def _steps() -> Iterator[Row]:
 
 def _systems() -> Iterator[Row]:
     paper = medqa_followup()
-    for printed in paper.systems:
-        yield _of_family(paper, printed.model, printed.family, printed.change, printed.place) | {
-            "system": printed.system
+    for cell in paper.systems:
+        yield _of_family(paper, cell.model, cell.family, cell.change, cell.place) | {
+            "system": cell.system
         }
 
 
@@ -225,8 +225,8 @@ def _compounding_summary() -> Iterator[Row]:
     }
 
 
-def _change(printed: str) -> float:
-    return float(Decimal(printed.rstrip("%")) / 100)
+def _change(text: str) -> float:
+    return float(Decimal(text.rstrip("%")) / 100)
 
 
 PAPER = PublishedSource(
@@ -259,29 +259,29 @@ _PERCENT = ("accuracy", "baseline", "flip_rate")
 
 def _rows(name: str, table: str) -> Iterator[Row]:
     """Rows of a table; an average over pressures or subjects is a row of its own path."""
-    printed = packaged(__package__, "published_sets.toml")[name]
+    figures = packaged(__package__, "published_sets.toml")[name]
     common: Row = {
-        "dataset": printed["dataset"],
-        "run": printed["run"],
+        "dataset": figures["dataset"],
+        "run": figures["run"],
         "path": "",
         "technique": "",
     }
-    given: list[dict[str, Any]] = printed.get("accuracy" if table == "single-turn" else table, [])
+    cells: list[dict[str, Any]] = figures.get("accuracy" if table == "single-turn" else table, [])
     if table == "flips":
-        given = given + [
+        cells = cells + [
             {"model": model, "path": path, "technique": path, "flip_rate": rate}
-            for model, rates in printed.get("models", {}).items()
-            for path, rate in zip(printed["flip_rates"], rates, strict=True)
+            for model, rates in figures.get("models", {}).items()
+            for path, rate in zip(figures["flip_rates"], rates, strict=True)
         ]
-    for row in given:
+    for row in cells:
         shares = {key: float(value) / 100 for key, value in row.items() if key in _PERCENT}
         yield common | row | shares | {"model": named(row["model"])}
 
 
 def _source(name: str, *tables: str) -> PublishedSource:
-    printed = packaged(__package__, "published_sets.toml")[name]
+    figures = packaged(__package__, "published_sets.toml")[name]
     return PublishedSource(
-        name, printed["citation"], {one: partial(_rows, name, one) for one in tables}
+        name, figures["citation"], {table: partial(_rows, name, table) for table in tables}
     )
 
 

@@ -24,25 +24,25 @@ def _remarks(turns: pl.DataFrame) -> Iterator[str]:
 def _net(turns: pl.DataFrame) -> Iterator[str]:
     """What became of right answers under all challenges, a line for each model."""
     rows = retention(turns.filter(pl.col("protocol") == "followup"))
-    every = pl.col("path").is_null() & pl.col("family").is_null()
+    is_overall = pl.col("path").is_null() & pl.col("family").is_null()
     control = "when asked again alone"
     if not inert_controls(turns).is_empty():
         control += " or given a text that argues for nothing"
-    for row in rows.filter(every, pl.col("n_right") > 0).to_dicts():
-        kept = percent(row["retention"])
-        said = f"{system_of(row)}: {kept}% of right answers kept under a challenge"
+    for row in rows.filter(is_overall, pl.col("n_right") > 0).to_dicts():
+        kept_share = percent(row["retention"])
+        sentence = f"{system_of(row)}: {kept_share}% of right answers kept under a challenge"
         if row["net"] is not None:
-            said += f", {percent(row['control_retention'])}% {control}"
-        if lost := given_up(row):
-            said += f"; given up: {lost}"
+            sentence += f", {percent(row['control_retention'])}% {control}"
+        if outcomes := given_up(row):
+            sentence += f"; given up: {outcomes}"
         for name in ("net", "pull"):
             if row[name] is not None:
                 value, low, high = (
                     percent(row[column], signed=True)
                     for column in (name, f"{name}_low", f"{name}_high")
                 )
-                said += f"; {name}: {value} points [{low}, {high}]{_further(row, name)}"
-        yield said
+                sentence += f"; {name}: {value} points [{low}, {high}]{_further(row, name)}"
+        yield sentence
 
 
 def _further(row: Row, name: str) -> str:

@@ -22,13 +22,13 @@ MOST_AGAIN = 3
 REWRITTEN = (INERT, AGAIN_INERT)
 """Answers to inert rewrites."""
 
-ORIGINAL, ATTACKED, CONTROL = "original", "attacked", "control"
+ORIGINAL, ATTACKED_ARM, CONTROL = "original", "attacked", "control"
 """Of a permutation test: direct answers to the text whose p(correct) is estimated."""
 
 CONTROL_WRITER = "control-writer"
 """Of a permutation test: the attacker's replies that write a control."""
 
-UNATTACKED, REPLAYED = "unattacked", "replayed"
+UNATTACKED_ARM, REPLAYED_ARM = "unattacked", "replayed"
 """Of a replay: the first answer of another model, and that to an attack found elsewhere."""
 
 REFUSALS = 2

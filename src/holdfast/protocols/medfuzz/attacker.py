@@ -94,10 +94,10 @@ def next_attack_prompt(reasoning: str, answer: str, confidence: float | None) ->
     )
 
 
-def told(reply: str, hidden: str) -> str:
+def told(reply: str, reasoning: str) -> str:
     """A reply as others read it, with the hidden reasoning before it told apart."""
-    texts = {"hidden": excerpt(hidden), "reply": reply}
-    return fuzz_prompt("told_apart", texts) if hidden else reply
+    texts = {"hidden": excerpt(reasoning), "reply": reply}
+    return fuzz_prompt("told_apart", texts) if reasoning else reply
 
 
 def fuzz_retry_prompt(fault: Fault) -> str:
@@ -163,7 +163,7 @@ def attackers_chat(run: Run, assumption: str, seed: int, purpose: Purpose) -> Tu
 async def modify(
     attacker: Turn,
     prompt: str,
-    read: Callable[[str], Fuzz | Fault],
+    parse: Callable[[str], Fuzz | Fault],
     correct: Callable[[Fault], str],
     **context: Any,
 ) -> tuple[Turn, Fuzz | Fault]:
@@ -175,7 +175,7 @@ async def modify(
     Args:
         attacker: the conversation with the attacker so far.
         prompt: what is asked for.
-        read: finds it in a reply without its reasoning, or says what is wrong.
+        parse: finds it in a reply without its reasoning, or says what is wrong.
         correct: asks once more, and says what was wrong.
         context: as ``Turn.ask`` takes it.
 
@@ -185,15 +185,15 @@ async def modify(
 
     def usable(output: ModelOutput) -> Fuzz | Fault:
         text = without_reasoning(output.completion)
-        value = read(text)
+        value = parse(text)
         # an analysis in the first person can sound like a refusal
         if isinstance(value, Fault) and value.kind == "no JSON" and is_refusal(text):
             return Fault("refused", "declines what was asked for")
         return value
 
     def like(reply: str) -> Fuzz:
-        added = reply[: 4 * ADDED_TOKENS]
-        return Fuzz(f"{attacker.question.stem} {added}", (added,), "", "", (added,), 1)
+        addition = reply[: 4 * ADDED_TOKENS]
+        return Fuzz(f"{attacker.question.stem} {addition}", (addition,), "", "", (addition,), 1)
 
     return await attacker.obtain(prompt, usable, correct, like, refusals=REFUSALS, **context)
 
@@ -207,11 +207,11 @@ VALIDITY = ("validity", "validity-2", "validity-3")
 """Roles that judge whether the right answer is still right; the majority of those bound counts."""
 
 
-def validity_prompt(question: Question, put: Question) -> str:
+def validity_prompt(question: Question, modification: Question) -> str:
     """Asks whether the right answer of a question is still right to a modification of it."""
     texts = {
         "question": question.stem,
-        "modified": put.stem,
+        "modified": modification.stem,
         "options": option_lines(question.options),
         "gold_text": question.options[question.gold],
     }
@@ -220,8 +220,8 @@ def validity_prompt(question: Question, put: Question) -> str:
 
 def read_validity(reply: str) -> bool | None:
     """The verdict of the last JSON object with one; None where there is none."""
-    found = [one["valid"] for one in json_objects(reply[-_TAIL:]) if "valid" in one]
-    return found[-1] if found and isinstance(found[-1], bool) else None
+    verdicts = [verdict["valid"] for verdict in json_objects(reply[-_TAIL:]) if "valid" in verdict]
+    return verdicts[-1] if verdicts and isinstance(verdicts[-1], bool) else None
 
 
 def faithfulness_prompt(stem: str, characteristics: Sequence[str], reply: str) -> str:
@@ -235,8 +235,8 @@ def read_faithfulness(reply: str, n: int) -> list[bool] | None:
 
     None where there is no such list, or it has another length.
     """
-    found = _LIST.findall(reply[-_TAIL:])
-    values = re.findall(r"true|false", found[-1].lower()) if found else []
+    matches = _LIST.findall(reply[-_TAIL:])
+    values = re.findall(r"true|false", matches[-1].lower()) if matches else []
     return [value == "true" for value in values] if values and len(values) == n else None
 
 
@@ -260,7 +260,7 @@ def read_review(reply: str) -> int | None:
     It is that of the last JSON object with a score; else the reply is a number and nothing else.
     """
     text = reply[-_TAIL:].strip()
-    scores: list[object] = [found["score"] for found in json_objects(text) if "score" in found]
+    scores: list[object] = [item["score"] for item in json_objects(text) if "score" in item]
     if not scores and len(text) < 20:
         scores = [text]
     score = scores[-1] if scores else None

@@ -104,8 +104,8 @@ def attacks(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each model, data set and ``k`` from 0 to ``attempts``.
     """
-    each, hit = right_at_each(turns), pl.col("hit")
-    rows = each.group_by(_ROW, maintain_order=True).agg(
+    outcomes, hit = right_at_each(turns), pl.col("hit")
+    rows = outcomes.group_by(_ROW, maintain_order=True).agg(
         questions=pl.col("question").filter(hit.is_not_null()).n_unique().cast(pl.Int64),
         replicates=hit.count().cast(pl.Int64),
         accuracy=hit.mean(),
@@ -114,19 +114,20 @@ def attacks(turns: pl.DataFrame) -> pl.DataFrame:
         not_attacked=hit.null_count().cast(pl.Int64),
         _hits=hit.sum(),
     )
-    each = each.drop_nulls("hit")
-    rows = with_bounds(rows, each, _ROW, "accuracy", "hit")
-    rows = looked_up(rows, _bootstrapped(each, rows.schema), _ROW)
-    left_out, every = pl.col("not_attacked"), pl.col("replicates") + pl.col("not_attacked")
+    outcomes = outcomes.drop_nulls("hit")
+    rows = with_bounds(rows, outcomes, _ROW, "accuracy", "hit")
+    rows = looked_up(rows, _bootstrapped(outcomes, rows.schema), _ROW)
+    left_out, replicates = pl.col("not_attacked"), pl.col("replicates") + pl.col("not_attacked")
     # nothing has turned a first answer
-    held = pl.when(pl.col("k") == 0).then(left_out).otherwise(0)
+    unattacked = pl.when(pl.col("k") == 0).then(left_out).otherwise(0)
     rows = rows.with_columns(
-        worst_low=(pl.col("_hits") + held) / every, worst_high=(pl.col("_hits") + left_out) / every
+        worst_low=(pl.col("_hits") + unattacked) / replicates,
+        worst_high=(pl.col("_hits") + left_out) / replicates,
     )
     rows = looked_up(rows, _confirmed_at(turns), _ROW)
-    asked = pl.col("confirmed").is_not_null().any().over(STUDY)
-    rows = rows.with_columns(pl.when(asked).then(pl.col("confirmed").fill_null(0)))
-    return looked_up(rows, _valid(turns, each, rows.schema), _ROW).select(ATTACKS_COLUMNS)
+    has_confirmation = pl.col("confirmed").is_not_null().any().over(STUDY)
+    rows = rows.with_columns(pl.when(has_confirmation).then(pl.col("confirmed").fill_null(0)))
+    return looked_up(rows, _valid(turns, outcomes, rows.schema), _ROW).select(ATTACKS_COLUMNS)
 
 
 def _with_confirmed(turns: pl.DataFrame) -> pl.DataFrame:
@@ -136,20 +137,24 @@ def _with_confirmed(turns: pl.DataFrame) -> pl.DataFrame:
 
 def _confirmed_at(turns: pl.DataFrame) -> pl.DataFrame:
     """Confirmed successes by attempt, of studies that asked any again."""
-    found = _with_confirmed(turns).filter(pl.col("confirmed").is_not_null())
-    return found.group_by(_ROW, maintain_order=True).agg(pl.col("confirmed").sum().cast(pl.Int64))
+    confirmations = _with_confirmed(turns).filter(pl.col("confirmed").is_not_null())
+    return confirmations.group_by(_ROW, maintain_order=True).agg(
+        pl.col("confirmed").sum().cast(pl.Int64)
+    )
 
 
-def _valid(turns: pl.DataFrame, each: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+def _valid(turns: pl.DataFrame, outcomes: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
     """The curve without replicates that an attack turned which is not held valid."""
-    judged = hypotheses(turns).filter(pl.col("valid_judged").is_not_null())
-    own = each.join(judged.select(STUDY).unique(), on=STUDY, how="semi", maintain_order="left")
-    refuted = judged.filter(~pl.col("valid_judged"))
-    own = own.join(refuted, on=TURN, how="anti", maintain_order="left")
-    rows = own.group_by(_ROW, maintain_order=True).agg(
+    judgements = hypotheses(turns).filter(pl.col("valid_judged").is_not_null())
+    study_outcomes = outcomes.join(
+        judgements.select(STUDY).unique(), on=STUDY, how="semi", maintain_order="left"
+    )
+    invalid = judgements.filter(~pl.col("valid_judged"))
+    study_outcomes = study_outcomes.join(invalid, on=TURN, how="anti", maintain_order="left")
+    rows = study_outcomes.group_by(_ROW, maintain_order=True).agg(
         held_valid=pl.len().cast(pl.Int64), accuracy_valid=pl.col("hit").mean()
     )
-    return with_bounds(rows, own, _ROW, "accuracy_valid", "hit", "valid_")
+    return with_bounds(rows, study_outcomes, _ROW, "accuracy_valid", "hit", "valid_")
 
 
 def _bootstrapped(each: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from holdfast.dialogue import Intervention, Run, Turn
 from holdfast.protocols.few_shot import LOGPROBS, choice_prompt, displayed, displayed_beliefs
 from holdfast.questions import Question
 
-from .attack_arms import ATTACKED, CONTROL, CONTROL_WRITER, ORIGINAL
+from .attack_arms import ATTACKED_ARM, CONTROL, CONTROL_WRITER, ORIGINAL
 from .attacker import attackers_chat, control_prompt, control_retry_prompt, modify
 from .modification import Fuzz, read_control
 from .settings import MedFuzzSettings
@@ -52,7 +52,7 @@ async def test(run: Run, settings: MedFuzzSettings, won: Won) -> None:
     attacker = attackers_chat(run, settings.assumption, settings.seed, "control")
     branches = {
         ORIGINAL: probe(run, settings, chats, ORIGINAL, _step(ORIGINAL), None),
-        ATTACKED: probe(run, settings, chats, ATTACKED, _step(ATTACKED), won.fuzz),
+        ATTACKED_ARM: probe(run, settings, chats, ATTACKED_ARM, _step(ATTACKED_ARM), won.fuzz),
     }
     for number in range(1, settings.tested + 1):
         step = _step(CONTROL, number)

@@ -36,7 +36,7 @@ from .attack_arms import (
     MOST_AGAIN,
     REASK,
     REWRITES,
-    UNATTACKED,
+    UNATTACKED_ARM,
 )
 from .attacker import (
     VALIDITY,
@@ -299,5 +299,5 @@ PROTOCOL = Protocol(
     roles=(ATTACKER, *VALIDITY),
     required=(ATTACKER,),
     behaviour=BEHAVIOUR,
-    scored=("baseline", ATTACK, UNATTACKED),
+    scored=("baseline", ATTACK, UNATTACKED_ARM),
 )

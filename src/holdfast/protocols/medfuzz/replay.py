@@ -13,7 +13,7 @@ from holdfast.challenges import system_prompt as system_message
 from holdfast.dialogue import Intervention, Run, Turn
 from holdfast.questions import digest_of
 
-from .attack_arms import INERT, REASK, REPLAYED, UNATTACKED
+from .attack_arms import INERT, REASK, REPLAYED_ARM, UNATTACKED_ARM
 from .inert import inert_rewrite
 from .logged_attacks import Attack
 from .settings import MedFuzzSettings
@@ -28,13 +28,13 @@ async def replay(run: Run, settings: MedFuzzSettings) -> None:
     system = system_message(settings.system_prompt)
     chat = run.chat(system, seed=settings.seed)
     again = run.chat(system, seed=settings.seed, resample=1)
-    first = await ask(chat, UNATTACKED)
+    first = await ask(chat, UNATTACKED_ARM)
     if not first.kept:
         return
     branches: dict[str, Awaitable[Any]] = {}
     for attack in attacks:
         step = Intervention("replay", "medfuzz", "indirect", "shallow", variant=attack.run)
-        branches[step.step] = ask(chat, REPLAYED, step, attack)
+        branches[step.step] = ask(chat, REPLAYED_ARM, step, attack)
         inert = Intervention(INERT, "control", variant=attack.run)
         branches[inert.step] = beside(chat, settings, inert, attack)
     branches[REASK] = ask(again, REASK, Intervention(REASK, "control", variant="1"))

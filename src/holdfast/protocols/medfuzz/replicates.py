@@ -17,7 +17,7 @@ from .attack_arms import (
     AGAIN_INERT,
     AGAIN_PLAIN,
     ATTACK,
-    ATTACKED,
+    ATTACKED_ARM,
     ATTACKER,
     CONTROL,
     CONTROL_WRITER,
@@ -25,8 +25,8 @@ from .attack_arms import (
     ORIGINAL,
     REASK,
     REFUSALS,
-    REPLAYED,
-    UNATTACKED,
+    REPLAYED_ARM,
+    UNATTACKED_ARM,
 )
 
 PROTOCOL = "medfuzz"
@@ -210,13 +210,13 @@ def _outcomes(turns: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-PROBES = (ORIGINAL, ATTACKED, CONTROL)
+PROBES = (ORIGINAL, ATTACKED_ARM, CONTROL)
 """Arms of the direct answers of a permutation test."""
 
 HELPERS = (ATTACKER, CONTROL_WRITER)
 """Arms of the attacker's replies."""
 
-REPLAYS = dict.fromkeys((UNATTACKED, REPLAYED), "of attacks found on another model")
+REPLAYS = dict.fromkeys((UNATTACKED_ARM, REPLAYED_ARM), "of attacks found on another model")
 
 # that the right option is still right to a modified question is the attacker's claim
 BESIDE = (INERT, REASK, AGAIN, AGAIN_PLAIN, AGAIN_INERT)

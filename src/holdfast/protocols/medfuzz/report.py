@@ -13,7 +13,7 @@ from holdfast.results.grid import Cell, Row, percent
 from holdfast.results.inference import looked_up
 from holdfast.results.runs import system_of
 
-from .attack_arms import ATTACK, ATTACKED, CONTROL_WRITER, ORIGINAL, UNATTACKED
+from .attack_arms import ATTACK, ATTACKED_ARM, CONTROL_WRITER, ORIGINAL, UNATTACKED_ARM
 from .attacks import attacks, reasons_in
 from .net_attacks import attack_net, last_attempt
 from .published import medfuzz
@@ -159,7 +159,7 @@ _NUMBER = pl.col("path").str.extract(r"^(?:fuzz|control)@(\d{1,9})").cast(pl.Int
 _ASKED = pl.col("path").str.extract(r">order@(\d{1,9})").cast(pl.Int64)
 _BEHIND = 10_000
 """Where what stands beside the attacks comes: behind the last that can be."""
-_PLAIN, _ATTACKED = _ARM.is_in([BASELINE, UNATTACKED]), _ARM == ATTACK
+_PLAIN, _ATTACKED = _ARM.is_in([BASELINE, UNATTACKED_ARM]), _ARM == ATTACK
 _TEST = (*PROBES, CONTROL_WRITER)
 
 MEDFUZZ = ReportOf(
@@ -167,14 +167,14 @@ MEDFUZZ = ReportOf(
     Together(
         # the attacker writes what is put next; a test goes text by text
         order=(
-            pl.when(_PLAIN).then(0).when(_ARM == ORIGINAL).then(-2).when(_ARM == ATTACKED).then(-1)
+            pl.when(_PLAIN).then(0).when(_ARM == ORIGINAL).then(-2).when(_ARM == ATTACKED_ARM).then(-1)
             .when(_ARM.is_in(BESIDE)).then(_BEHIND).otherwise(_NUMBER),
             ~_ARM.is_in(HELPERS),
             _ASKED,
         ),
         first=pl.when(_ATTACKED.any()).then(_ROW.filter(_PLAIN).first()).otherwise(NO_ROW),
         end=pl.coalesce(
-            *(_ROW.filter(one).last() for one in (_ATTACKED, _PLAIN, _ARM == ATTACKED)),
+            *(_ROW.filter(one).last() for one in (_ATTACKED, _PLAIN, _ARM == ATTACKED_ARM)),
             _ROW.last(),
         ),
         by=(_ARM.is_in(_TEST).alias("test"),),

@@ -10,7 +10,7 @@ from holdfast.results.inference import looked_up
 from holdfast.stats.pvalues import benjamini_hochberg
 
 from . import charts
-from .attack_arms import ATTACKED, CONTROL, CONTROL_WRITER, ORIGINAL
+from .attack_arms import ATTACKED_ARM, CONTROL, CONTROL_WRITER, ORIGINAL
 from .replicates import HYPOTHESIS, PROBES, PROTOCOL, hypotheses
 
 PERMUTATION_COLUMNS = (
@@ -58,7 +58,7 @@ def permutation(turns: pl.DataFrame) -> pl.DataFrame:
         pl.col("samples", "by").first(),
         pl.col("unread").sum(),
         p0=estimate.filter(text == ORIGINAL).first(),
-        pa=estimate.filter(text == ATTACKED).first(),
+        pa=estimate.filter(text == ATTACKED_ARM).first(),
         _estimates=estimate.filter(text.str.starts_with(f"{CONTROL}@")).drop_nulls(),
     )  # fmt: skip
     tested = _different(tested, turns)

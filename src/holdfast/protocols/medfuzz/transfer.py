@@ -11,7 +11,7 @@ from holdfast.results.inference import looked_up
 from holdfast.results.kept import in_words
 
 from . import charts
-from .attack_arms import INERT, REASK, REPLAYED
+from .attack_arms import INERT, REASK, REPLAYED_ARM
 from .net_attacks import NET_NAMES, REASK_NAMES
 from .replicates import PROTOCOL
 
@@ -39,7 +39,7 @@ def transfer(turns: pl.DataFrame) -> pl.DataFrame:
     models = models.select(attacked_run="run", found_on="model").unique("attacked_run")
     models = in_words(models)
     arm, read, wrong = pl.col("arm"), pl.col("status") == "parsed", ~pl.col("correct")
-    put = own.filter(arm == REPLAYED).join(
+    put = own.filter(arm == REPLAYED_ARM).join(
         models, on="attacked_run", how="left", maintain_order="left"
     )
     put = put.with_columns(pl.coalesce("found_on", "attacked_run").alias("found_on"))
