@@ -8,7 +8,7 @@ from inspect_ai import Task, eval
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessage, Model, ModelOutput, ModelUsage, StopReason, get_model
 
-from holdfast.protocols import PREPARED
+from holdfast.protocols import PREPARED_KEY
 from holdfast.questions import Truth, under_test
 
 Reply = Callable[[list[ChatMessage]], str | ModelOutput]
@@ -76,7 +76,7 @@ def put(
 
 def prepared(log: EvalLog) -> list[dict[str, Any]]:
     """The rows that a preparation left in the log."""
-    return [row for sample in log.samples or [] for row in sample.store.get(PREPARED, [])]
+    return [row for sample in log.samples or [] for row in sample.store.get(PREPARED_KEY, [])]
 
 
 def errors(log: EvalLog) -> list[str]:

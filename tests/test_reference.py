@@ -2,8 +2,21 @@
 
 import re
 
+import pytest
+from tools.docs_pages import (
+    command_line_page,
+    formats_page,
+    models_page,
+    prompts_page,
+    turns_page,
+)
+
+from holdfast.challenges import built_in
+from holdfast.cli.app import app
 from holdfast.reference import settings_page, tables_page
-from holdfast.results import TABLES
+from holdfast.results import SCHEMA, TABLES
+from holdfast.results.turn_columns import TURN_COLUMNS
+from holdfast.transcripts import FieldSource, Mapping
 
 
 def entries() -> dict[str, str]:
@@ -32,9 +45,44 @@ def test_an_entry_says_what_the_declaration_says() -> None:
 def test_an_entry_has_what_the_docstring_says_of_the_rows_and_no_name_of_the_code() -> None:
     page = tables_page()
     assert "One row for each model, data set, arm and letter offered." in page
-    assert not re.search(r"Args:|Returns:|_COLUMNS|``|new function with partial", page)
+    assert not re.search(r"Args:|Returns:|_COLUMNS|(?<!`)``(?!`)|new function with partial", page)
 
 
 def test_the_page_of_settings_has_every_protocol() -> None:
     headings = re.findall(r"(?m)^## (.+)$", settings_page())
     assert headings == ["followup", "single-turn", "stick-or-switch", "medfuzz"]
+
+
+def test_every_column_of_the_turns_table_has_a_meaning() -> None:
+    assert list(TURN_COLUMNS) == list(SCHEMA)
+    assert all(f"| `{name}` | {type_} |" in turns_page() for name, type_ in SCHEMA.items())
+    assert all(meaning.endswith(".") for meaning in TURN_COLUMNS.values())
+
+
+def test_every_command_has_a_section_with_its_options() -> None:
+    page = command_line_page()
+    commands = [name for group in [app.registered_commands] for info in group
+                if (name := info.name or getattr(info.callback, "__name__", ""))
+                and not info.hidden]  # fmt: skip
+    assert len(commands) > 8
+    assert all(f"## `holdfast {name}`" in page for name in commands)
+    assert "`--max-connections`" in page
+    assert "| 130 |" in page
+
+
+@pytest.mark.parametrize("technique", built_in().values(), ids=lambda technique: technique.id)
+def test_the_page_of_prompts_has_the_wording_and_source_of(technique: object) -> None:
+    page = prompts_page()
+    assert getattr(technique, "template") in page  # noqa: B009
+    assert f"### {getattr(technique, 'id')}\n\nVersion" in page  # noqa: B009
+
+
+def test_the_page_of_formats_has_every_field_of_a_mapping() -> None:
+    page = formats_page()
+    for name in (*Mapping.model_fields, *FieldSource.model_fields):
+        assert f"| `{name}` |" in page
+
+
+def test_the_page_of_models_says_what_each_does() -> None:
+    assert "| `steadfast` | " in models_page()
+    assert "| `noise` | `0.0` | " in models_page()

@@ -89,7 +89,7 @@ def run(
 
     if ray and not isinstance(shards, int):
         raise InputError("needs a number of shards", field="--ray", remedy="Also give --shards N")
-    arguments = _given(protocols, models, questions, options)
+    arguments = _run_arguments(protocols, models, questions, options)
     running = resolved(arguments, progress)
     if not shards:
         return running.run()
@@ -123,7 +123,9 @@ def plan(
     from holdfast.running.provider_options import REPLY_TOKENS
     from holdfast.running.resolved import plan as planned
 
-    return planned(_given(protocols, models, questions, options), reply_tokens or REPLY_TOKENS)
+    return planned(
+        _run_arguments(protocols, models, questions, options), reply_tokens or REPLY_TOKENS
+    )
 
 
 def read_turns(sources: "Sources", *, text: bool = True) -> "pl.DataFrame":
@@ -139,7 +141,7 @@ def read_turns(sources: "Sources", *, text: bool = True) -> "pl.DataFrame":
     """
     from holdfast.results import turns_table
 
-    return turns_table(_listed(sources), text=text)
+    return turns_table(_list_sources(sources), text=text)
 
 
 def table(
@@ -191,8 +193,8 @@ def table(
         "min_updates": min_updates,
     }  # fmt: skip
     arguments = {setting: value for setting, value in settings.items() if value is not None}
-    frame = _read(turns, text=False)
-    runs = () if isinstance(turns, pl.DataFrame) else stopped_runs(_listed(turns))
+    frame = _load_turns(turns, text=False)
+    runs = () if isinstance(turns, pl.DataFrame) else stopped_runs(_list_sources(turns))
     return with_sequences(canonical_name(frame, **arguments), canonical_name.name, frame, runs)
 
 
@@ -232,7 +234,7 @@ def figure(
     chart = figure_parts(rows, canonical_name, paper.room)[0]
     if not paper.asked:
         return chart
-    spec = printed(chart, rows, paper, _read(turns, text=False) if labels else None)
+    spec = printed(chart, rows, paper, _load_turns(turns, text=False) if labels else None)
     return type(chart).from_dict(spec, validate=False)
 
 
@@ -257,8 +259,8 @@ def compare(
     Args:
         a: turns, or what ``read_turns`` reads.
         b: others, or the same; without it, every model of ``a`` is compared.
-        others: further ones. Of three or more, every model of each is compared, and no side can be
-            chosen.
+        more_sources: further ones. Of three or more, every model of each is compared, and no side
+            can be chosen.
         model_a: model of A, where it has several.
         model_b: model of B, where it has several.
         run_a: run of A, where a model has several.
@@ -291,24 +293,26 @@ def compare(
         if item is not None and not isinstance(item, pl.DataFrame)
     ]
     check_not_stopped(
-        (source for item in sources for source in _listed(item)),
+        (source for item in sources for source in _list_sources(item)),
         "Compare runs of a number of questions that was fixed beforehand",
     )
     path_a, path_b = paths or (None, None)
     sides = Side(model_a, run_a, mitigation_a, path_a), Side(model_b, run_b, mitigation_b, path_b)
-    of_a = by_system(_read(a, text=False))
+    of_a = by_system(_load_turns(a, text=False))
     if b is None and sides != (Side(), Side()):
         b = a
     if b is not None and not more_sources:
         alike = a is b or (isinstance(a, str) and isinstance(b, str) and a == b)
-        of_b = of_a if alike else by_system(_read(b, text=False))
+        of_b = of_a if alike else by_system(_load_turns(b, text=False))
         return compared(of_a, of_b, *sides, protocol, dataset)
     if sides != (Side(), Side()):
         raise InputError(
             "sides are chosen of two, and these are more",
             remedy="Leave out the options that end in -a and -b, and --paths",
         )
-    more = [by_system(_read(item, text=False)) for item in (b, *more_sources) if item is not None]
+    more = [
+        by_system(_load_turns(item, text=False)) for item in (b, *more_sources) if item is not None
+    ]
     models = [model_turns for turns in (of_a, *more) for model_turns in by_model(turns)]
     if len(models) < 2:
         raise InputError("there is one model alone", remedy="Give a second log dir")
@@ -325,13 +329,13 @@ class Decision:
         outcome: ``pass``, ``fail`` where any rule fails, or ``undecided``.
         level: coverage of the intervals that decide.
         verdicts: in the order of the rules, one or more for each.
-        unfinished: runs that lack questions.
+        unfinished_runs: runs that lack questions.
     """
 
     outcome: str
     level: float
     verdicts: "list[Verdict]"
-    unfinished: "list[Unfinished]"
+    unfinished_runs: "list[Unfinished]"
 
     @property
     def table(self) -> "pl.DataFrame":
@@ -360,11 +364,13 @@ def looks(sources: "Sources", rules: "Source | Rules") -> "list[Looked]":
     from holdfast.results import Rules, read_rules, sequential
 
     rule_set = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
-    frames = _listed(sources)
+    frames = _list_sources(sources)
     records = sequential.looks(frames)
     for place, record in records.items():
         sequential.check_record(record, rule_set, place)
-    results = sequential.look(_some(frames, text=False), rule_set, sequential.drawn_orders(frames))
+    results = sequential.look(
+        _require_turns(frames, text=False), rule_set, sequential.drawn_orders(frames)
+    )
     for place in sequential.places(frames):
         stops = place in records and records[place]["stops"]
         sequential.keep_record(place, rule_set, results, stops=stops)
@@ -398,9 +404,9 @@ def gate(
     from holdfast.results.sequential import check_not_stopped
 
     rule_set = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
-    frames = _listed(sources)
+    frames = _list_sources(sources)
     check_not_stopped(frames, "Also give --sequential")
-    turns = _some(frames, text=False)
+    turns = _require_turns(frames, text=False)
     lacking = unfinished_runs(frames)
     try:
         verdicts = decide(turns, rule_set)
@@ -420,7 +426,7 @@ def verdict(
     questions: "Sources" = (),
     protocols: "Sources" = "followup",
     *,
-    every: int = BATCH,
+    batch: int = BATCH,
     progress: "Progress | None" = None,
     **options: "Unpack[RunOptions]",
 ) -> "Verdicts":
@@ -434,7 +440,7 @@ def verdict(
         models: as for ``run``.
         questions: as for ``run``.
         protocols: as for ``run``.
-        every: questions between two looks.
+        batch: questions between two looks.
         progress: as for ``run``.
         options: as for ``run``; ``limit`` is the most questions. Without ``techniques`` only those
             that the rules are about are asked.
@@ -450,12 +456,12 @@ def verdict(
     from holdfast.running.verdict import verdict
 
     rule_set = rules if isinstance(rules, Rules) else read_rules(fspath(rules))
-    arguments = _given(protocols, models, questions, options, until=True)
+    arguments = _run_arguments(protocols, models, questions, options, until=True)
 
     def resolve(options: "Mapping[str, Any]") -> "Running":
         return resolved(options, progress)
 
-    return verdict(resolve, rule_set, arguments["protocols"], arguments, every)
+    return verdict(resolve, rule_set, arguments["protocols"], arguments, batch)
 
 
 @dataclass(frozen=True)
@@ -501,8 +507,8 @@ def report(
     from holdfast.report import report_page
     from holdfast.results import left_out, plans, run_records, stopped_runs, unfinished_runs
 
-    frames = _listed(sources)
-    turns = _some(frames, text=True)
+    frames = _list_sources(sources)
+    turns = _require_turns(frames, text=True)
     notes = (*map(str, unfinished_runs(frames)), *left_out(frames))
     stopped_names = stopped_runs(frames)
     if rules is not None and stopped_names:
@@ -516,9 +522,9 @@ def report(
         plans(frames),
         notes=notes,
         verdicts=gate(frames, rules).verdicts if rules is not None else (),
-        stopped=stopped_names,
+        stopped_runs=stopped_names,
         title=title,
-        most=conversations,
+        most_conversations=conversations,
     )
     return Page(page.html, page.headline, notes, turns)
 
@@ -562,12 +568,12 @@ def leaderboard(
     from holdfast.results import left_out, plans, run_records, stopped_runs, unfinished_runs
 
     studies, errors = [], []
-    for source in dict.fromkeys(_listed(sources)):
+    for source in dict.fromkeys(_list_sources(sources)):
         item = [source]
         try:
             studies.append(
                 LeaderboardSource(
-                    _some(item, text=True),
+                    _require_turns(item, text=True),
                     run_records(item),
                     plans(item),
                     unfinished_runs(item),
@@ -689,14 +695,14 @@ def designs(
             price = price_without_building(model)
             return (price.input, price.output) if price else None
 
-        pilot = fitted(_read(sources, text=False), kind, path, model, against, price)
+        pilot = fitted(_load_turns(sources, text=False), kind, path, model, against, price)
     if correlation is not None:
         pilot = replace(pilot, alike=correlation, layers=None)
     bound = min_accuracy if min_accuracy is not None else max_drop or 0.0
     return designed(pilot, kind, effect, bound, power=power, alpha=alpha, tests=tests)
 
 
-def _given(
+def _run_arguments(
     protocols: "Sources",
     models: str | Sequence[str],
     questions: "Sources",
@@ -710,7 +716,7 @@ def _given(
     from holdfast.running.study_file import UNTIL, with_study_file
 
     positional = {"protocols": protocols, "model": models, "questions": questions}
-    lists = {name: values for name, value in positional.items() if (values := _listed(value))}
+    lists = {name: values for name, value in positional.items() if (values := _list_sources(value))}
     option_names = RunOptions.__annotations__
     for name in options:
         if name not in option_names:
@@ -718,23 +724,25 @@ def _given(
     arguments = with_study_file({**options, **lists})
     if arguments.pop(UNTIL, None) and not until:
         remedy = "Call holdfast.verdict with these rules, or leave the key out"
-        raise InputError("ends the run by rules", _listed(protocols)[0], field=UNTIL, remedy=remedy)
+        raise InputError(
+            "ends the run by rules", _list_sources(protocols)[0], field=UNTIL, remedy=remedy
+        )
     return arguments
 
 
-def _listed(sources: "Sources") -> list[str]:
+def _list_sources(sources: "Sources") -> list[str]:
     if isinstance(sources, str | PathLike):
         return [fspath(sources)]
     return [fspath(source) for source in sources]
 
 
-def _read(turns: "Turns", *, text: bool) -> "pl.DataFrame":
+def _load_turns(turns: "Turns", *, text: bool) -> "pl.DataFrame":
     import polars as pl
 
     return turns if isinstance(turns, pl.DataFrame) else read_turns(turns, text=text)
 
 
-def _some(sources: list[str], *, text: bool) -> "pl.DataFrame":
+def _require_turns(sources: list[str], *, text: bool) -> "pl.DataFrame":
     from holdfast.errors import InputError
 
     turns = read_turns(sources, text=text)

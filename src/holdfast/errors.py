@@ -15,14 +15,14 @@ class InputError(HoldfastError):
     """Something the user handed in cannot be used.
 
     Attributes:
-        what: the fault, as a sentence without a full stop.
+        fault: the fault, as a sentence without a full stop.
         file: the file or source it was found in.
         row: 1-based row (line of a JSONL file, data row of a table).
         field: the column or key.
         remedy: what to do about it, as a sentence without a full stop.
     """
 
-    what: str
+    fault: str
     file: str | None = None
     row: int | None = None
     field: str | None = None
@@ -39,7 +39,7 @@ class InputError(HoldfastError):
             )
             if part
         )
-        sentences = [f"{place}: {self.what}" if place else self.what, self.remedy or ""]
+        sentences = [f"{place}: {self.fault}" if place else self.fault, self.remedy or ""]
         sentences_ended = (s if s.endswith(("?", "!")) else f"{s}." for s in sentences if s)
         return printable(" ".join(" ".join(sentences_ended).split()))
 

@@ -64,12 +64,12 @@ def is_whole(source: Path | bytes) -> bool | None:
         OSError: it cannot be read.
     """
     if isinstance(source, bytes):
-        return _agrees(source)
+        return _matches_digest(source)
     with source.open("rb") as file:
         if not source.stat().st_size:  # no memory can be mapped to
             return None
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return _agrees(content)
+            return _matches_digest(content)
 
 
 @contextmanager
@@ -87,7 +87,7 @@ def reading_table(file_name: str, noun: str, remedy: str) -> Iterator[None]:
         raise InputError(f"{noun} ({in_one_line(error)})", file_name, remedy=remedy) from error
 
 
-def _agrees(content: bytes | mmap.mmap) -> bool | None:
+def _matches_digest(content: bytes | mmap.mmap) -> bool | None:
     place = _place(content)
     if place < 0:
         return None

@@ -24,9 +24,9 @@ def protocol_page(name: str) -> str:
     if name not in PROTOCOLS:
         raise InputError(f"unknown protocol '{name}'", remedy=f"Known: {', '.join(PROTOCOLS)}")
     protocol = PROTOCOLS[name]
-    own = [table for table in TABLES.values() if _is_of(table, protocol)]
+    protocol_tables = [table for table in TABLES.values() if _is_of(table, protocol)]
     parts = [f"## {name}", _doc(protocol.settings), described(protocol.settings)]
-    parts += ["### Tables", tables_list(own)] if own else []
+    parts += ["### Tables", tables_list(protocol_tables)] if protocol_tables else []
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -61,7 +61,7 @@ Failed turns are in no table. `--beside paper` adds the printed figures as rows 
 `[published]` in `model`. The last column below has the keys that rules of a
 [gate](../guides/gate.md) use.
 """
-    parts = [lead, tables_list(TABLES.values(), linked=True)]
+    parts = [lead, tables_list(TABLES.values(), with_links=True)]
     for section, tables in sections():
         parts += [f"## {section.title}", section.lead, *map(table_entry, tables)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
@@ -82,19 +82,21 @@ def table_entry(table: Table) -> str:
 
 def _columns(table: Table) -> str:
     """The columns of a table: their names, what they are printed as, and what they say."""
-    printed = getattr(table.layout, "columns", ())
-    headers = {each.name: each.header.strip() for each in printed}
+    printed_columns = getattr(table.layout, "columns", ())
+    headers = {column.name: column.header.strip() for column in printed_columns}
     columns = table(pl.DataFrame(schema=SCHEMA)).columns
-    own = [name for name in columns if name not in ("model", "dataset", "run")]
-    rows = [f"| `{name}` | {headers.get(name, '')} | {table.meaning(name)} |" for name in own]
+    names_listed = [name for name in columns if name not in ("model", "dataset", "run")]
+    rows = [
+        f"| `{name}` | {headers.get(name, '')} | {table.meaning(name)} |" for name in names_listed
+    ]
     return "\n".join(["| column | printed as | meaning |", "|---|---|---|", *rows])
 
 
-def tables_list(tables: Iterable[Table], *, linked: bool = False) -> str:
+def tables_list(tables: Iterable[Table], *, with_links: bool = False) -> str:
     """Tables by name, with the question that each answers and its keys of a gate's rules."""
     rows = ["| table | question | keys of a gate's rules |", "|---|---|---|"]
     for table in tables:
-        name = f"[`{table.name}`](#{table.id})" if linked else f"`{table.name}`"
+        name = f"[`{table.name}`](#{table.id})" if with_links else f"`{table.name}`"
         rows.append(f"| {name} | {table.title} | {_code(gate.key for gate in table.gates)} |")
     return "\n".join(rows)
 
@@ -103,9 +105,11 @@ def _doc(of: object) -> str:
     """A docstring in Markdown: what it says, and what is returned, without the parameters."""
     text = inspect.getdoc(of.func if isinstance(of, partial) else of) or ""
     body, *sections = re.split(r"(?m)^(Args|Returns|Raises):\n", text.replace("``", "`"))
-    said = dict(zip(sections[::2], sections[1::2], strict=True))
+    sections_by_name = dict(zip(sections[::2], sections[1::2], strict=True))
     # the names of columns stand in a list of their own
-    rows = re.sub(r",?\s+with\s+`(\w+_COLUMNS|\w+_columns\(by\))`", "", said.get("Returns", ""))
+    rows = re.sub(
+        r",?\s+with\s+`(\w+_COLUMNS|\w+_columns\(by\))`", "", sections_by_name.get("Returns", "")
+    )
     return f"{body.strip()}\n\n{inspect.cleandoc(rows)}".strip()
 
 

@@ -75,7 +75,7 @@ TABLES = {
     "transfer": "holdfast.protocols.medfuzz.transfer:TRANSFER",
     "faithfulness": "holdfast.protocols.medfuzz.faithfulness:FAITHFULNESS",
     "reading": "holdfast.results.audit:READING",
-    "audit": "holdfast.results.audit:AUDITED",
+    "audit": "holdfast.results.audit:AUDIT_TABLE",
 }
 """Each table, as ``MODULE:NAME``, in the order of their listing; ``accuracy by step`` is what
 ``--table accuracy --by step`` shows."""
@@ -141,25 +141,25 @@ def declare(module: str) -> None:
     forget()
 
 
-def declaring(own: tuple[str, ...] = MODULES) -> tuple[str, ...]:
+def declaring(modules: tuple[str, ...] = MODULES) -> tuple[str, ...]:
     """Every module that declares something: ours, and those of other protocols.
 
     One that cannot be loaded declares nothing: who asks for its protocol is told why.
     """
-    return (*_installed(own), *_of_files)
+    return (*_list_modules(modules), *_of_files)
 
 
 @cache
-def _installed(own: tuple[str, ...]) -> tuple[str, ...]:
+def _list_modules(modules: tuple[str, ...]) -> tuple[str, ...]:
     """These modules, and those of packages that bring a protocol."""
     from importlib.metadata import entry_points  # slow, and needed by no help text
 
-    found = list(own)
+    names = list(modules)
     for entry in entry_points(group=GROUP):
         with suppress(Exception):  # another's package can fail in any way
             import_module(entry.module)
-            found.append(entry.module)
-    return tuple(dict.fromkeys(found))
+            names.append(entry.module)
+    return tuple(dict.fromkeys(names))
 
 
 def found_in(modules: Iterable[str], kind: type[T]) -> list[T]:
@@ -169,14 +169,14 @@ def found_in(modules: Iterable[str], kind: type[T]) -> list[T]:
         modules: their names, as they are imported.
         kind: the class of what is declared.
     """
-    found = [
+    values = [
         value
         for name in modules
         for value in vars(module_named(name)).values()
         if isinstance(value, kind)
     ]
     # a module may import what another one declares
-    return list({id(value): value for value in found}.values())
+    return list({id(value): value for value in values}.values())
 
 
 class Lazily(Mapping[str, T]):
@@ -205,8 +205,8 @@ def ways(tables: Iterable[str]) -> dict[str, list[str]]:
     Args:
         tables: names such as ``accuracy`` and ``accuracy by step``.
     """
-    found: dict[str, list[str]] = {}
+    ways_by_name: dict[str, list[str]] = {}
     for table in tables:
         name, _, by = table.partition(BY)
-        found.setdefault(name, []).append(by)
-    return found
+        ways_by_name.setdefault(name, []).append(by)
+    return ways_by_name

@@ -20,8 +20,8 @@ def is_simulated(model: str) -> bool:
 def is_simulated_row(row: Mapping[str, object]) -> bool:
     """Whether a row says, by its model or in its texts, that a simulated helper wrote it."""
     texts = [value for value in row.values() if isinstance(value, str)]
-    marked = any(mark in text for text in texts for mark in (MARK, PLACEHOLDER))
-    return marked or is_simulated(str(row.get("model")))
+    is_marked = any(mark in text for text in texts for mark in (MARK, PLACEHOLDER))
+    return is_marked or is_simulated(str(row.get("model")))
 
 
 def name_in_results(model: str, inputs: Collection[str] = ()) -> str:

@@ -300,7 +300,7 @@ def test_a_bad_catalogue_file_is_refused(
         load_catalogue(source)
     error = caught.value
     assert (error.file, error.row, error.field) == (source, row, field)
-    assert reason in error.what
+    assert reason in error.fault
     assert error.remedy
     line = str(error)
     assert line.splitlines() == [line]
@@ -309,7 +309,7 @@ def test_a_bad_catalogue_file_is_refused(
 def test_a_catalogue_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load_catalogue(str(tmp_path / "gone.toml"))
-    assert caught.value.what == "no such file"
+    assert caught.value.fault == "no such file"
     assert caught.value.remedy == "Check the path given to -T challenges"
 
 
@@ -353,7 +353,7 @@ def test_choose_knows_a_users_technique_and_family(tmp_path: Path) -> None:
 def test_an_unknown_technique_offers_the_nearest(names: str, reason: str, suggestion: str) -> None:
     with pytest.raises(InputError) as caught:
         choose(built_in(), names)
-    assert caught.value.what == reason
+    assert caught.value.fault == reason
     assert caught.value.field == "techniques"
     assert suggestion in str(caught.value)
 
@@ -419,5 +419,5 @@ def test_a_bad_chain_is_refused(names: str, reason: str, suggestion: str) -> Non
     with pytest.raises(InputError) as caught:
         choose_chains(built_in(), f"paper,{names}")
     assert caught.value.field == "chains"
-    assert caught.value.what.startswith(reason)
+    assert caught.value.fault.startswith(reason)
     assert suggestion in str(caught.value)

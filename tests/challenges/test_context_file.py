@@ -265,14 +265,14 @@ def test_a_number_of_sentences_is_a_positive_whole_one(
     with pytest.raises(InputError) as caught:
         load(write(tmp_path, GENERATED_ROW | {column: value}))
     assert (caught.value.row, caught.value.field) == (1, column)
-    assert "not a number of sentences" in caught.value.what
+    assert "not a number of sentences" in caught.value.fault
 
 
 def test_the_same_question_and_length_twice_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load(write(tmp_path, GENERATED_ROW, at(3), at(3)))
     assert caught.value.row == 3
-    assert "'q1' was given before, in row 2" in caught.value.what
+    assert "'q1' was given before, in row 2" in caught.value.fault
 
 
 def test_a_question_named_by_id_and_by_stem_is_the_same(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_question_named_by_id_and_by_stem_is_the_same(tmp_path: Path) -> None:
 def test_a_file_without_a_context_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load(write(tmp_path, {"question": "q1", "text": "x"}, {"question": "q2"}))
-    assert caught.value.what == "has no context"
+    assert caught.value.fault == "has no context"
     assert "misleading_context" in str(caught.value.remedy)
 
 

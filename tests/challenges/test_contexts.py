@@ -100,7 +100,7 @@ def test_auto_has_none_for_other_questions() -> None:
 
 def test_the_banks_contexts_are_for_the_bank_only() -> None:
     error = refusal("bank")
-    assert "has no context for any of the 1 questions of 'mine'" in error.what
+    assert "has no context for any of the 1 questions of 'mine'" in error.fault
     assert error.remedy
 
 
@@ -258,7 +258,7 @@ def test_a_bad_row_is_refused(tmp_path: Path, row: object, field: str | None, re
     source = jsonl(tmp_path, ROW, row)
     error = refusal(source, question_set(question("q1"), question("q2")))
     assert (error.file, error.row, error.field) == (source, 2, field)
-    assert reason in error.what
+    assert reason in error.fault
     assert error.remedy
 
 
@@ -268,7 +268,7 @@ def test_a_wrong_second_best_offers_the_wrong_options(tmp_path: Path) -> None:
 
 def test_a_file_for_another_question_set_is_refused(tmp_path: Path) -> None:
     error = refusal(jsonl(tmp_path, ROW), question_set(question("q8"), question("q9")))
-    assert error.what == "has no context for any of the 2 questions of 'mine'"
+    assert error.fault == "has no context for any of the 2 questions of 'mine'"
     assert error.field == "question"
     assert error.file is not None
     assert error.file.endswith("contexts.jsonl")
@@ -288,7 +288,7 @@ def test_a_file_that_cannot_be_read_is_refused(
         path.write_bytes(content)
     error = refusal(str(path))
     assert error.file == str(path)
-    assert reason in error.what
+    assert reason in error.fault
 
 
 # --- techniques that ask for more than one ---

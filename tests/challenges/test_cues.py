@@ -391,7 +391,7 @@ def test_a_bad_rule_in_a_file_is_one_line(tmp_path: Path) -> None:
         load_catalogue(str(tmp_path / "mine.toml"))
     error = caught.value
     assert (error.row, error.field) == (2, "cue")
-    assert error.what == "is not a usable regular expression (unclosed group)"
+    assert error.fault == "is not a usable regular expression (unclosed group)"
     assert str(error).splitlines() == [str(error)]
 
 

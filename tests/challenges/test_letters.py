@@ -88,7 +88,7 @@ def test_the_same_letter_twice_does_no_harm_and_another_is_refused(tmp_path: Pat
     with pytest.raises(InputError) as caught:
         load(write(tmp_path, row, row | {"suggested": "C"}))
     assert (caught.value.row, caught.value.field) == (2, "suggested")
-    assert "a second letter for question 'q1' and path 'recency'" in caught.value.what
+    assert "a second letter for question 'q1' and path 'recency'" in caught.value.fault
 
 
 @pytest.mark.parametrize("letter", ["B", "D", "a", "AA", ["A"], 1, "{A}"])
@@ -99,7 +99,7 @@ def test_a_letter_that_is_no_wrong_option_is_refused(tmp_path: Path, letter: obj
         load(source)
     error = caught.value
     assert (error.file, error.row, error.field) == (source, 2, "suggested")
-    assert "is not a wrong option of question 'q1'" in error.what
+    assert "is not a wrong option of question 'q1'" in error.fault
     assert error.remedy == "Use one of A, C"
     assert len(str(error).splitlines()) == 1
 

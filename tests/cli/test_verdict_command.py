@@ -13,7 +13,7 @@ from tests.studies import holdfast
 
 from holdfast import read_turns, report, table
 from holdfast.report import report_figures
-from holdfast.results import STOPPED, logs_in, stopped_runs
+from holdfast.results import STOPPED_NOTE, logs_in, stopped_runs
 from holdfast.results.records import finished_orders
 
 RULES = """
@@ -155,15 +155,15 @@ def test_tables_and_report_of_a_stopped_run_have_confidence_sequences(
         own = table(runs, name, by=by)
         assert set(own.select(cs.ends_with("low", "high")).null_count().row(0)) == {own.height}
     told_of = holdfast("table", runs)
-    assert STOPPED in told_of.stderr
+    assert STOPPED_NOTE in told_of.stderr
     page = report(runs)
     # no interval holds for the lowest of all, and the sentence does not speak of one
     assert re.search(r"here .+ of \d+ challenges$", page.headline)
     not_run = page.html.partition('<p id="not-run">')[2].partition("</p>")[0]
     assert "Whatever the rules of a verdict are not about." in not_run
-    assert STOPPED not in not_run
+    assert STOPPED_NOTE not in not_run
     assert all(f">{one['sentence']}." in page.html for one in verdicts.values())
-    assert STOPPED in page.html
+    assert STOPPED_NOTE in page.html
     # what is made of them refuses them too, the copy of their turns in the log dir included
     for source in (runs, runs / "turns.parquet"):
         assert "was stopped by what it found" in holdfast("compare", source, source).stderr

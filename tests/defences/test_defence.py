@@ -348,8 +348,8 @@ def test_messages_to_the_model_hold_nothing_of_the_technique() -> None:
 
 
 def test_the_files_of_the_docs_run(tmp_path: Path) -> None:
-    page = Path(__file__).parents[2] / "docs" / "defences.md"
-    mine, against = re.findall(r"```toml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    page = Path(__file__).parents[2] / "docs" / "guides" / "defences.md"
+    mine, against = re.findall(r"```toml title=.*?\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
     (tmp_path / "mine.toml").write_text(mine)
     (tmp_path / "against.toml").write_text(against)
     outcome = holdfast.run(

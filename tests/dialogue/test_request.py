@@ -18,8 +18,8 @@ from holdfast.dialogue import (
     Run,
     Sitting,
     Turn,
-    run_budget,
     current_sitting,
+    run_budget,
 )
 from holdfast.errors import BudgetExceededError
 from holdfast.questions import Question, under_test

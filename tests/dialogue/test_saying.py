@@ -129,7 +129,7 @@ async def test_notes_of_a_protocol_are_in_the_record_and_never_shared_between_tu
 
 async def test_another_reader_reads_the_answers_of_every_branch() -> None:
     script = Scripted(lambda _: "B is wrong, so the answer is A.")
-    first = await begin(script, read=first_character).ask("?", arm="baseline")
+    first = await begin(script, parse=first_character).ask("?", arm="baseline")
     second = await first.ask("?", arm="x", step=Intervention("x"))
     assert first.extraction == second.extraction == Extraction("B", "parsed", "first-character")
 
@@ -194,6 +194,6 @@ async def test_why_a_reply_ended_counts_with_any_reader(
     stop_reason: Any, text: str, expected: tuple[str, str]
 ) -> None:
     script = Scripted(lambda _: said(text, stop_reason))
-    turn = await begin(script, read=first_character).ask("?", arm="baseline")
+    turn = await begin(script, parse=first_character).ask("?", arm="baseline")
     assert turn.extraction is not None
     assert (turn.extraction.status, turn.extraction.rule) == expected

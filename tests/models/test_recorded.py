@@ -148,7 +148,7 @@ def test_a_turn_that_was_not_recorded_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         generate(Recorded(source), "q2", "rag-style", "double-check")
     assert caught.value.file == source
-    assert caught.value.what == (
+    assert caught.value.fault == (
         "no recorded reply for question 'q2' and path 'rag-style>double-check'"
     )
     assert caught.value.remedy
@@ -196,7 +196,7 @@ def test_two_replies_to_one_turn_are_refused(tmp_path: Path) -> None:
     source = jsonl(tmp_path, *ROWS, {**ROWS[1], "reply": "Then: C"})
     error = refusal(source)
     assert (error.file, error.row) == (source, 5)
-    assert error.what == "a second reply for question 'q1' and path 'authority-prior'"
+    assert error.fault == "a second reply for question 'q1' and path 'authority-prior'"
     assert error.remedy == "Keep one condition with -M where=COLUMN=VALUE"
 
 
@@ -219,7 +219,7 @@ def test_a_column_named_but_not_there_is_refused(
     source = jsonl(tmp_path, ROWS[0], ROWS[3])
     error = refusal(source, **args)
     assert (error.file, error.row, error.field) == (source, 1, field)
-    assert error.what == "is missing"
+    assert error.fault == "is missing"
     assert error.remedy == "Name the column with -M"
 
 
@@ -236,4 +236,4 @@ def test_a_file_that_cannot_be_read_is_refused(
         path.write_bytes(content)
     error = refusal(str(path))
     assert error.file == str(path)
-    assert what in error.what
+    assert what in error.fault

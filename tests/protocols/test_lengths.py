@@ -273,7 +273,7 @@ def test_a_length_that_is_no_number_of_sentences_is_refused(value: str) -> None:
     with pytest.raises(InputError) as caught:
         followup_study(lengths=value)
     assert caught.value.field == "lengths"
-    assert f"length '{value}' is not a number of sentences" in caught.value.what
+    assert f"length '{value}' is not a number of sentences" in caught.value.fault
 
 
 def test_a_length_of_thousands_of_digits_is_refused_in_one_line() -> None:

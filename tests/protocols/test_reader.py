@@ -115,8 +115,8 @@ AMBIGUOUS, REFUSED = Extraction(None, "ambiguous", "conflict"), Extraction(None,
 def test_which_of_two_readings_counts(
     rules: Extraction, answer: str | None, status: str, some: Extraction, every: Extraction
 ) -> None:
-    assert counting(rules, answer, status, every=False) == some
-    assert counting(rules, answer, status, every=True) == every
+    assert counting(rules, answer, status, always=False) == some
+    assert counting(rules, answer, status, always=True) == every
 
 
 def test_a_reader_sees_the_options_and_the_reply_alone(two: str) -> None:

@@ -370,7 +370,7 @@ def test_where_too_few_exemplars_are_left_the_study_is_refused(tmp_path: Path) -
     with pytest.raises(InputError) as caught:
         single_turn_study(source, mitigations="few-shot")
     assert caught.value.field == "mitigations"
-    assert "1 exemplars are left, but a mitigation shows 2" in caught.value.what
+    assert "1 exemplars are left, but a mitigation shows 2" in caught.value.fault
 
 
 # --- how answers are read ---

@@ -116,7 +116,7 @@ def test_what_jama_may_lack(tmp_path: Path, absent: str) -> None:
 )
 def test_what_jama_needs(tmp_path: Path, needed: str, field: str, what: str) -> None:
     error = refusal(jsonl(tmp_path, JAMA_ROW, without(JAMA_ROW, needed)))
-    assert (error.row, error.field, error.what) == (2, field, what)
+    assert (error.row, error.field, error.fault) == (2, field, what)
 
 
 def test_a_specialty_column_stands_in_for_field(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_jama_answer_that_is_no_letter_is_refused(
 ) -> None:
     error = refusal(jsonl(tmp_path, JAMA_ROW, {**JAMA_ROW, "answer_idx": answer}))
     assert (error.row, error.field) == (2, "answer_idx")
-    assert what in error.what
+    assert what in error.fault
 
 
 def test_identical_options_are_refused_in_jama_with_the_row(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_27_columns_are_too_many(tmp_path: Path) -> None:
     row = {"stem": "Why?", **{name: name for name in names}, "gold": "A"}
     error = refusal(jsonl(tmp_path, row), Fields(options=names))
     assert (error.row, error.field) == (1, "options")
-    assert error.what == "has 27 options; a question needs 2 to 26"
+    assert error.fault == "has 27 options; a question needs 2 to 26"
 
 
 def test_an_option_column_that_the_first_row_lacks_is_an_option(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_option_columns_with_a_gap_are_not_lettered_anew(tmp_path: Path, shape: 
         row = {**without(row, "question", "answer_idx", "answer"), "stem": "Why?", "gold": "A"}
     error = refusal(jsonl(tmp_path, row))
     assert error.field == "options"
-    assert error.what == "columns opa, opb, opc, opd, opf leave a gap after opd"
+    assert error.fault == "columns opa, opb, opc, opd, opf leave a gap after opd"
     assert "--fields" in str(error)
     columns = Fields.parse(
         "stem=question,options=opa|opb|opc|opd,gold=answer_idx"
@@ -344,7 +344,7 @@ def test_a_named_column_that_no_row_has_is_refused(tmp_path: Path, named: str) -
     field, _, column = named.partition("=")
     error = refusal(jsonl(tmp_path, JAMA_ROW, JAMA_ROW), Fields.parse(named))
     assert (error.field, error.row) == (field, None)
-    assert f"no column '{column.rpartition('|')[2]}'" in error.what
+    assert f"no column '{column.rpartition('|')[2]}'" in error.fault
 
 
 @pytest.mark.parametrize("row", [MEDQA_ROW, JAMA_ROW, {**JAMA_ROW, "cop": 1}])
@@ -411,7 +411,7 @@ def test_numbers_that_tell_no_base_are_refused(
     rows: list[dict[str, Any]] = [
         {"stem": f"{n}?", "options": ["x", "y"], "gold": gold} for n, gold in enumerate(golds)
     ]
-    assert what in refusal(jsonl(tmp_path, *rows)).what
+    assert what in refusal(jsonl(tmp_path, *rows)).fault
 
 
 def test_an_option_that_reads_0_is_no_number_of_an_option(tmp_path: Path) -> None:
@@ -481,5 +481,5 @@ def test_bad_fields_are_refused(text: str, what: str, remedy: str) -> None:
     with pytest.raises(InputError) as caught:
         Fields.parse(text)
     assert caught.value.field == "fields"
-    assert caught.value.what == what
+    assert caught.value.fault == what
     assert remedy in str(caught.value)

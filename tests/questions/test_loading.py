@@ -469,14 +469,14 @@ def test_a_local_data_set_folder_can_be_named_from_the_home_folder(
 def test_a_split_that_is_not_there_is_refused(hub_folder: Path) -> None:
     error = refusal(f"hf:{hub_folder}:validation")
     assert error.file == f"hf:{hub_folder}:validation"
-    assert "validation" in error.what
+    assert "validation" in error.fault
     assert error.remedy == "Check name, revision, split and network"
 
 
 def test_a_hub_name_without_a_revision_is_refused() -> None:
     error = refusal("hf:owner/name:test")
     assert error.file == "hf:owner/name:test"
-    assert "revision" in error.what
+    assert "revision" in error.fault
     assert error.remedy == "Pin one: hf:owner/name@COMMIT[:SPLIT]"
 
 
@@ -680,7 +680,7 @@ def test_a_file_that_cannot_be_used_is_refused(
         path.write_bytes(content)
     error = refusal(str(path))
     assert error.file == str(path)
-    assert what in error.what
+    assert what in error.fault
     assert error.remedy is not None
     assert remedy in error.remedy
     line = str(error)
@@ -689,7 +689,7 @@ def test_a_file_that_cannot_be_used_is_refused(
 
 
 def test_a_folder_is_no_question_file(tmp_path: Path) -> None:
-    assert "is a folder" in refusal(str(tmp_path)).what
+    assert "is a folder" in refusal(str(tmp_path)).fault
 
 
 def test_an_unknown_set_offers_the_nearest_name() -> None:
@@ -712,7 +712,7 @@ def test_a_name_too_long_for_a_file_is_refused() -> None:
 def test_broken_quotes_in_csv_name_the_data_row(tmp_path: Path, line_end: str, bad: str) -> None:
     lines = ["stem,A,B,gold", "Why?,a,b,A", bad, ""]
     error = refusal(csv_file(tmp_path, line_end.join(lines)))
-    assert "broken CSV" in error.what
+    assert "broken CSV" in error.fault
     assert error.row == 2
     assert error.remedy == "Check the quotes"
 
@@ -775,7 +775,7 @@ def test_a_bad_row_is_refused_in_one_line(
     source = jsonl(tmp_path, {**ROW, "id": "fine"}, row)
     error = refusal(source)
     assert (error.file, error.row, error.field) == (source, 2, field)
-    assert what in error.what
+    assert what in error.fault
     place = f"{source}, row 2, field '{field}': " if field else f"{source}, row 2: "
     line = str(error)
     assert line.splitlines() == [line]
@@ -828,7 +828,7 @@ def test_every_bad_row_is_reported_at_once(tmp_path: Path) -> None:
         Problem(5, None, "is not a JSON object"),
     ]
     assert {problem.field for problem in problems if problem.row == 6} >= {"stem", "options"}
-    assert f" (and {len(problems) - 1} more)" in refusal(source).what
+    assert f" (and {len(problems) - 1} more)" in refusal(source).fault
 
 
 def test_a_bad_first_row_does_not_hide_the_others(tmp_path: Path) -> None:
@@ -845,7 +845,7 @@ def test_the_field_is_named_as_the_file_names_it(tmp_path: Path) -> None:
 
 def test_a_column_that_a_row_lacks_is_missing(tmp_path: Path) -> None:
     error = refusal(jsonl(tmp_path, ROW, {**ROW, "key": "A"}), Fields(gold="key"))
-    assert (error.row, error.field, error.what) == (1, "key", "is missing")
+    assert (error.row, error.field, error.fault) == (1, "key", "is missing")
 
 
 @pytest.mark.parametrize(
@@ -862,7 +862,7 @@ def test_columns_of_no_known_name_ask_for_fields(
 ) -> None:
     error = refusal(jsonl(tmp_path, row, row))
     assert error.field == field
-    assert error.what.startswith(f"no column for {field} among ")
+    assert error.fault.startswith(f"no column for {field} among ")
     assert error.remedy is not None
     assert "--fields" in error.remedy
 
@@ -882,7 +882,7 @@ def test_a_number_that_is_no_option_is_refused(
 ) -> None:
     error = refusal(jsonl(tmp_path, {**ROW, "gold": gold}), Fields(gold_base=base))
     assert error.field == "gold"
-    assert what in error.what
+    assert what in error.fault
 
 
 @pytest.mark.parametrize(

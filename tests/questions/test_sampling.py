@@ -160,7 +160,7 @@ def test_an_unknown_label_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         shuffled(of_sizes([1, 1]), 1, "sistem")
     assert caught.value.field == "stratify"
-    assert caught.value.what == "'sistem' is not a label"
+    assert caught.value.fault == "'sistem' is not a label"
     assert "Did you mean 'system'" in str(caught.value)
 
 
@@ -172,7 +172,7 @@ def test_a_field_that_is_no_label_is_refused() -> None:
 def test_a_label_that_no_question_has_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         shuffled(of_sizes([4]), 1, "system")
-    assert caught.value.what == "no question of 'set' has a system"
+    assert caught.value.fault == "no question of 'set' has a system"
 
 
 def test_the_bank_keeps_its_systems() -> None:

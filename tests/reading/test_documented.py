@@ -8,7 +8,7 @@ import pytest
 from holdfast.reading import extract_answer, read_decision
 from holdfast.reading.answers import RANKS
 
-PAGE = (Path(__file__).parents[2] / "docs/reading.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/concepts/reading.md").read_text(encoding="utf-8")
 OPTIONS = {"A": "Warfarin", "B": "Clopidogrel", "C": "Aspirin", "D": "Heparin"}
 RULES = re.findall(r"(?m)^\| `([\w-]+)` \| (\w+) \| `(.*?)` \| (\w+) \|$", PAGE)
 DECISIONS = re.findall(r"(?m)^\| `([\w-]+)` \| `([^|]*)` \| (\w+) \|$", PAGE)

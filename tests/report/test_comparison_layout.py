@@ -37,7 +37,7 @@ def rows(a: str = "m1", b: str = "m2", **others: Any) -> pl.DataFrame:
 
 
 def shown(format: str = "md", *, changed: bool = False, **models: str) -> str:
-    return render_comparison(rows(**models), format, ["A note."], changed=changed)
+    return render_comparison(rows(**models), format, ["A note."], with_changes=changed)
 
 
 def test_the_families_are_told_in_words_after_the_first_answers() -> None:
@@ -88,7 +88,7 @@ def test_what_holm_changes_is_said() -> None:
     assert "10.0% against 80.0%, p = 0.001 (0.003 after Holm)." in words
     assert "p = 2e-07 (0.025 after Holm)" in sentence(lone | {"p_value": 2e-7, "p_adjusted": 0.025})
     # with the name of the study where there are several
-    assert "Right answers, push (followup, d1): m2 has" in sentence(lone, named=True)
+    assert "Right answers, push (followup, d1): m2 has" in sentence(lone, with_study=True)
     # p-values that underflow are no 0
     assert "p below 1e-300." in sentence(lone | {"p_value": 0.0, "p_adjusted": 0.0})
     assert "nothing to compare" in sentence(lone | {"p_adjusted": None})
@@ -177,7 +177,7 @@ def test_hostile_names_stay_text(format: str) -> None:
     other = evil.with_columns(
         pl.lit("m2").alias("run"), pl.lit("B").alias("answer"), pl.lit(False).alias("correct")
     )
-    text = render_comparison(compare(evil, other).rows, format, [EVIL], changed=True)
+    text = render_comparison(compare(evil, other).rows, format, [EVIL], with_changes=True)
     assert text.endswith("\n")
     if format in ("md", "latex"):
         assert "\x1b" not in text

@@ -1,6 +1,5 @@
 """Declarations of tables: what is read off them, and what another package can bring."""
 
-import re
 import sys
 from pathlib import Path
 
@@ -19,8 +18,6 @@ from holdfast.results.declaration import (
     table_named,
     tables_of,
 )
-
-DOCS = Path(__file__).parents[2] / "docs"
 
 OUTSIDE = """
 from holdfast.results.declaration import Count, Listing, Path, Section, Table
@@ -106,18 +103,6 @@ def test_every_table_stands_in_the_report_once() -> None:
 
 def test_every_figure_is_the_figure_of_a_table() -> None:
     assert {name for name, table in TABLES.items() if table.chart} == set(FIGURES)
-
-
-def test_the_docs_explain_every_table_and_no_other() -> None:
-    told = (DOCS / "tables.md").read_text()
-    listed = re.findall(r"^\| \[(`[^]]*)\]", told, re.M)
-    listed = [name for cell in listed for name in re.findall("`([^`]+)`", cell)]
-    names = {name.replace(" by ", " --by ") for name in TABLES}
-    assert set(listed) <= names
-    assert all(f"`{name}`" in told for name in names)
-    headings = re.findall(r"^## (.*)$", told, re.M)
-    explained = {name for heading in headings for name in heading.split(", ")}
-    assert set(listed) <= explained
 
 
 def test_what_columns_show() -> None:

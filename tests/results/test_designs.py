@@ -10,7 +10,7 @@ from holdfast.results import Rules, gate
 from holdfast.results.designs import (
     Kind,
     Pilot,
-    _found,
+    _count_detections,
     designs,
     fitted,
     simulated_power,
@@ -45,7 +45,7 @@ def test_one_answer_against_another_is_the_exact_power() -> None:
     pilot = stated(0.9, 0.05, 0.2, None)
     drawn = simulated_power(pilot, "difference", 0.0, 300, 1, studies=4000)
     assert drawn == pytest.approx(power_of(300, 0.2, 0.625), abs=0.015)
-    (one,) = designs(pilot, "difference").each
+    (one,) = designs(pilot, "difference").designs
     assert (one.epochs, one.questions, one.calls) == (1, 658, 1316)
 
 
@@ -78,7 +78,7 @@ def test_the_power_claimed_is_that_of_fresh_studies(
     pilot: Pilot, kind: Kind, effect: float, bound: float
 ) -> None:
     own = tilted(pilot, kind, effect)
-    (one,) = designs(pilot, kind, effect, bound, epochs=[3]).each
+    (one,) = designs(pilot, kind, effect, bound, epochs=[3]).designs
     power = simulated_power(own, kind, bound, one.questions, 3, studies=4000, seed=7)
     assert power == pytest.approx(0.8, abs=0.015)
 
@@ -90,7 +90,7 @@ def test_the_power_claimed_is_that_of_many_fresh_studies(
     pilot: Pilot, kind: Kind, effect: float, bound: float, aimed: float
 ) -> None:
     own = tilted(pilot, kind, effect)
-    for one in designs(pilot, kind, effect, bound, power=aimed).each:
+    for one in designs(pilot, kind, effect, bound, power=aimed).designs:
         power = simulated_power(own, kind, bound, one.questions, one.epochs, studies=10_000, seed=7)
         assert power == pytest.approx(aimed, abs=0.015)
 
@@ -140,7 +140,7 @@ def test_a_pilot_is_what_its_conversations_came_to() -> None:
 def test_a_design_fitted_to_a_pilot_has_its_power_in_studies_of_the_same_kind() -> None:
     rng = np.random.default_rng(3)
     pilot = fitted(table(study(conversations(rng, 16_000, 3))), "difference", "inc_letter")
-    for one in designs(pilot, "difference").each[:3]:
+    for one in designs(pilot, "difference").designs[:3]:
         trials = np.full(one.questions, 2.0 * one.epochs)
         pairs = []
         for _ in range(4000):
@@ -169,7 +169,7 @@ def test_a_gate_is_decided_as_gate_decides(
         pair = (2 * first, trials), (sum(after), trials)
         (verdict,) = gate(table(study(drawn)), rules)
         passes, fails = (
-            bool(_found([pair], kind, bound, 0.05, above=above, one_first=True))
+            bool(_count_detections([pair], kind, bound, 0.05, above=above, one_first=True))
             for above in ((True, False) if kind == "share" else (False, True))
         )
         assert verdict.outcome == ("pass" if passes else "fail" if fails else "undecided")

@@ -16,10 +16,10 @@ from holdfast.results.flagging import (
     SIGNALS,
     _area,
     _areas,
-    _caught,
-    _combined,
+    _combine_signals,
     _curves,
     _folds,
+    _shares_caught,
     _thresholds,
     conversations,
     flagging,
@@ -58,7 +58,7 @@ def test_ties_are_in_random_order(scores: list[float], harm: list[int]) -> None:
     every = np.array([np.cumsum([0] + [harm[i] for i in order]) for order in orders]) / sum(harm)
     curve, _ = _curves(np.array(scores), np.array(harm, float), np.arange(n))
     shares = np.arange(n + 1) / n
-    assert _caught(*curve, shares) == pytest.approx(every.mean(axis=0))
+    assert _shares_caught(*curve, shares) == pytest.approx(every.mean(axis=0))
     trapezes = (every[:, 1:] + every[:, :-1]).mean(axis=0).sum() / 2 / n
     assert _area(*curve) == pytest.approx(trapezes)
 
@@ -242,7 +242,7 @@ def test_signals_together_that_say_nothing_say_nothing(questions: int) -> None:
         own = pl.DataFrame({"question": names, "one": rng.random(len(names)),
                             "two": rng.random(len(names))})  # fmt: skip
         harm = (rng.random(len(names)) < 0.2).astype(float)
-        scores = _combined(own, ["one", "two"], harm)
+        scores = _combine_signals(own, ["one", "two"], harm)
         assert scores is not None
         curve, _ = _curves(scores, harm, np.arange(len(names)))
         areas.append(_area(*curve))

@@ -8,7 +8,7 @@ from holdfast.protocols.stick_or_switch.flexibility import (
     BLIND,
     FLEXIBILITY_COLUMNS,
     NOT_BLIND,
-    UNDETERMINED,
+    UNDETERMINED_VERDICT,
     criterion,
     d_prime,
     flexibility,
@@ -54,7 +54,7 @@ def test_counts_and_rates_by_hand() -> None:
     assert row["difference"] == pytest.approx(1 / 6)
     assert row["d_prime"] == pytest.approx(d_prime(3, 6, 2, 6))
     assert row["criterion"] == pytest.approx(criterion(3, 6, 2, 6))
-    assert row["switching"] == UNDETERMINED
+    assert row["switching"] == UNDETERMINED_VERDICT
 
 
 def test_the_rates_have_wilson_intervals() -> None:
@@ -73,7 +73,7 @@ def test_an_informed_switcher_is_not_blind() -> None:
 
 def test_one_who_always_switches_is_blind_and_has_a_low_criterion() -> None:
     row = measured(study({f"q{n}": ("NC", "A") for n in range(30)}))
-    assert (row["difference"], row["d_prime"], row["switching"]) == (0.0, 0.0, UNDETERMINED)
+    assert (row["difference"], row["d_prime"], row["switching"]) == (0.0, 0.0, UNDETERMINED_VERDICT)
     assert row["criterion_high"] < 0
 
 
@@ -81,7 +81,8 @@ def test_one_who_always_switches_is_blind_and_has_a_low_criterion() -> None:
     ("right", "wrong", "margin", "switching"),
     # d' of 200 abstentions each: 0.00 [-0.23, 0.23], 0.13 [-0.12, 0.37], 0.25 [0.01, 0.49] and
     # 0.52 [0.27, 0.77]; 90% intervals are about a sixth narrower
-    [(100, 100, 0.5, BLIND), (100, 100, 0.15, UNDETERMINED), (110, 100, 0.3, UNDETERMINED),
+    [(100, 100, 0.5, BLIND), (100, 100, 0.15, UNDETERMINED_VERDICT),
+     (110, 100, 0.3, UNDETERMINED_VERDICT),
      (110, 100, 0.4, BLIND), (120, 100, 0.5, BLIND), (120, 100, 0.4, NOT_BLIND),
      (140, 100, 0.5, NOT_BLIND), (140, 100, 0.8, BLIND), (100, 140, 0.5, NOT_BLIND)],
 )  # fmt: skip

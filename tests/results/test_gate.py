@@ -298,7 +298,7 @@ def test_a_rule_holds_for_each_run_that_it_matches(tmp_path: Path) -> None:
         for row in firsts(9, 10)
     ]
     found = verdicts(rows, tmp_path, {"model": "m/*", "min_accuracy": 0.1})
-    assert [(v.run, v.model, v.several) for v in found] == [
+    assert [(v.run, v.model, v.is_one_of_several) for v in found] == [
         ("r1", "m/1", True), ("r2", "m/1", True), ("r3", "m/2", False),
     ]  # fmt: skip
 

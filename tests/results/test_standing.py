@@ -180,7 +180,7 @@ def test_every_measure_and_protocol_in_every_format() -> None:
     rows = standing(three).rows
     assert set(rows["protocol"]) >= {"followup", "single-turn", "stick-or-switch", "medfuzz"}
     for format in ("md", "latex", "csv", "json"):
-        shown = render_comparison(rows, format, ["A note."], changed=True, each=True)
+        shown = render_comparison(rows, format, ["A note."], with_changes=True, all_challenges=True)
         assert "simulated/x" in shown
     assert "SIMULATED, not a measurement of a model: simulated/x, simulated/y, simulated/z." in (
         render_comparison(rows, "md")

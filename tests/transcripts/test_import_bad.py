@@ -236,7 +236,7 @@ def test_a_line_of_a_megabyte_and_a_lone_surrogate(tmp_path: Path) -> None:
     found = imported(path, REPLIES)
     assert found.turns["answer"].to_list() == ["C", "B"]
     assert found.turns["reply"].to_list() == [long, "\ufffd then \u2028 Answer: B"]
-    assert dict(found.passed) == {"lone surrogate, written as U+FFFD, in a text": 1}
+    assert dict(found.passed_over) == {"lone surrogate, written as U+FFFD, in a text": 1}
 
 
 def test_braces_and_placeholders_in_texts_are_data(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from benchmarks.drive import measured
 from tests.studies import HOLDFAST, holdfast
-from tests.transcripts.imports import CHATS, MAPPINGS, OPTIONS, REPLIES, chat, imported, jsonl, row
+from tests.transcripts.imports import CHATS, OPTIONS, REPLIES, chat, imported, jsonl, row
 
 from holdfast.results import SCHEMA, turns_table
 
@@ -113,21 +113,6 @@ def test_an_export_needs_no_mapping(tmp_path: Path) -> None:
     assert turns_table(["b.parquet"]).equals(turns_table(["a.parquet"]))
     run = holdfast("import", "a.jsonl", "--questions", "bank")
     assert (run.returncode, "include the questions" in run.stderr) == (2, True)
-
-
-def test_the_documented_mappings_are_all_there() -> None:
-    names = {path.name for path in MAPPINGS.glob("*.toml")}
-    assert names >= {"duet.toml", "biasmedqa.toml", "mirage.toml", "inspect.toml"}
-    text = (Path(__file__).parents[2] / "docs" / "importing.md").read_text(encoding="utf-8")
-    assert all(name in text for name in names)
-
-
-def test_every_field_of_a_mapping_is_documented() -> None:
-    from holdfast.transcripts import FIELDS, FieldSource, Mapping
-
-    text = (Path(__file__).parents[2] / "docs" / "importing.md").read_text(encoding="utf-8")
-    for name in (*Mapping.model_fields, *FieldSource.model_fields, *FIELDS):
-        assert f"`{name}`" in text or f"`[{name}]`" in text, name
 
 
 CONVERSATIONS = 20_000

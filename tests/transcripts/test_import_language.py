@@ -105,7 +105,7 @@ def test_each_element_of_a_list_or_object_is_a_row(tmp_path: Path) -> None:
     assert "row 1, field 'items.runs': is missing" in refusal(path, mapping)
     found = imported(path, mapping, skip_bad=True)
     assert found.turns["question"].to_list() == ["q0", "q0", "q1", "q1"]
-    assert found.passed == {"bad row (items.runs)": 1}
+    assert found.passed_over == {"bad row (items.runs)": 1}
     line = refusal(path, mapping.replace('"items", "items.runs"', '"item"'))
     assert "field 'item': is missing. Did you mean 'items'?" in line
 
@@ -123,7 +123,7 @@ def test_a_list_beside_that_has_more_turns_is_refused(tmp_path: Path) -> None:
         "it. Fix the row, or name the longer list as 'turns'."
     )
     found = imported(path, mapping, skip_bad=True)
-    assert (found.turns["question"].to_list(), found.passed) == (["q2"], {"bad row (read)": 1})
+    assert (found.turns["question"].to_list(), found.passed_over) == (["q2"], {"bad row (read)": 1})
 
 
 # --- columns of turns ---
@@ -149,14 +149,14 @@ def test_a_conversation_that_was_over_has_fewer_turns_and_is_counted(tmp_path: P
     rows = [row(turn_0="A", turn_1="B", turn_2="C"), row(id="q2", turn_0="A")]
     found = imported(jsonl(tmp_path / "t.jsonl", rows), COLUMNS)
     assert found.turns["question"].to_list() == ["q1"] * 3 + ["q2"]
-    assert found.passed == {"turn without reply, answer and prompt at the end of a row": 2}
+    assert found.passed_over == {"turn without reply, answer and prompt at the end of a row": 2}
 
 
 def test_columns_of_more_turns_than_are_read_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     head = "model,id,gold,options,turn_0,turn_1,turn_2,turn_3\n"
     path.write_text(head + 'm,q1,A,"A. x\nB. y",A,B,A,B\n')
-    assert imported(path, COLUMNS).passed == {"column of a later turn ('turn_3')": 1}
+    assert imported(path, COLUMNS).passed_over == {"column of a later turn ('turn_3')": 1}
 
 
 # --- which rows ---
@@ -168,7 +168,7 @@ def test_rows_are_kept_and_dropped_by_their_cells_and_counted(tmp_path: Path) ->
     mapping = 'keep = { done = "true", error = "" }\ndrop = { kind = ["b", "c"] }\n' + REPLIES
     found = imported(jsonl(tmp_path / "t.jsonl", rows), mapping)
     assert found.turns["question"].to_list() == ["q2"]
-    assert (found.conversations, found.passed["row that the mapping does not keep"]) == (1, 5)
+    assert (found.conversations, found.passed_over["row that the mapping does not keep"]) == (1, 5)
     line = refusal(jsonl(tmp_path / "t.jsonl", rows), 'keep = { don = "true" }\n' + REPLIES)
     assert "field 'don': is missing, the mapping keeps rows by it. Did you mean 'done'" in line
 
@@ -182,7 +182,11 @@ def test_bad_rows_are_left_out_and_counted_where_that_is_said(tmp_path: Path) ->
     assert "row 2, field 'gold'" in refusal(path, REPLIES)
     found = imported(path, REPLIES, skip_bad=True)
     assert found.turns["question"].to_list() == ["q0", "q3"]
-    assert found.passed == {"bad row (gold)": 1, "bad row (options)": 1, "bad row (the row)": 1}
+    assert found.passed_over == {
+        "bad row (gold)": 1,
+        "bad row (options)": 1,
+        "bad row (the row)": 1,
+    }
     mapping = tmp_path / "m.toml"
     mapping.write_text(REPLIES)
     run = holdfast("import", path, "--mapping", mapping, "--skip-bad", "-o", "t.parquet")
@@ -303,7 +307,7 @@ def test_without_right_answers_flips_are_changes_of_the_first(tmp_path: Path) ->
     mapping = "without_gold = true\n" + ROUNDS.replace('gold = "gold"\n', "")
     rows = [rounds("A", "B"), rounds("B", "B", id="q2"), rounds("Hm.", "B", id="q3")]
     found = imported(jsonl(tmp_path / "t.jsonl", rows), mapping)
-    assert found.passed == {"conversation without a readable first answer": 1}
+    assert found.passed_over == {"conversation without a readable first answer": 1}
     turns = found.turns
     assert turns["dataset"].unique().to_list() == ["t (no gold)"]
     (flips,) = TABLES["flips"](turns).iter_rows(named=True)
@@ -368,7 +372,7 @@ def test_a_folder_is_read_with_the_files_beside(tmp_path: Path) -> None:
     key.write_text(key.read_text() + "[1]\n")
     assert "row 3: is not a JSON object" in refusal(folder, mapping)
     found = imported(folder, mapping, skip_bad=True)
-    assert (found.turns.height, found.passed) == (4, {"bad row (id)": 1})
+    assert (found.turns.height, found.passed_over) == (4, {"bad row (id)": 1})
     assert "is no folder, the mapping reads one" in refusal(folder / "key.jsonl", mapping)
     mapping.write_text(FOLDER.replace("sub/*", "subs/*"))
     assert "holds no subs/*.jsonl, only config.yaml, key.jsonl, sub" in refusal(folder, mapping)

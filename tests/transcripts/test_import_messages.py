@@ -82,7 +82,7 @@ def test_calls_of_tools_are_passed_over_and_counted(tmp_path: Path) -> None:
     assert found.turns.select("question", "turn", "answer", "status", "rule").rows() == [
         ("q1", 0, "C", "parsed", "answer-label"), ("q2", 0, None, "none", "tool-call"),
     ]  # fmt: skip
-    assert dict(found.passed) == {"tool message": 1}
+    assert dict(found.passed_over) == {"tool message": 1}
 
 
 def test_system_messages_and_early_replies_are_counted(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_system_messages_and_early_replies_are_counted(tmp_path: Path) -> None:
         CHATS,
     )  # fmt: skip
     assert found.turns.select("prompt", "answer").rows() == [("Q1\n\nQ2", "B")]
-    assert dict(found.passed) == {"system message": 3, "reply before the first user turn": 1}
+    assert dict(found.passed_over) == {"system message": 3, "reply before the first user turn": 1}
 
 
 def test_contents_in_parts(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_contents_in_parts(tmp_path: Path) -> None:
         jsonl(tmp_path / "c.jsonl", [chat(("user", "Q"), ("assistant", parts))]), CHATS
     )
     assert found.turns["reply"].to_list() == ["Answer:\nC"]
-    assert dict(found.passed) == {"part of a message that is no text": 1}
+    assert dict(found.passed_over) == {"part of a message that is no text": 1}
 
 
 def test_a_refusal_beside_the_content(tmp_path: Path) -> None:
@@ -166,7 +166,9 @@ def test_columns_for_every_turn(tmp_path: Path) -> None:
         ("q3", 0, "C", "C", "parsed", "bare-letter"), ("q3", 1, "C", None, "error", "unanswered"),
         ("q3", 2, "C", "C", "parsed", "bare-letter"),
     ]  # fmt: skip
-    assert dict(found.passed) == {"turn without reply, answer and prompt at the end of a row": 1}
+    assert dict(found.passed_over) == {
+        "turn without reply, answer and prompt at the end of a row": 1
+    }
 
 
 def test_conversations_that_share_their_first_turn_are_folded(tmp_path: Path) -> None:
@@ -179,7 +181,7 @@ def test_conversations_that_share_their_first_turn_are_folded(tmp_path: Path) ->
     assert found.turns.select("arm", "path", "answer").rows() == [
         ("baseline", "", "A"), ("followup", "push", "B"), ("followup", "nudge", "B"),
     ]  # fmt: skip
-    assert dict(found.passed) == {"turn that another conversation shares": 1}
+    assert dict(found.passed_over) == {"turn that another conversation shares": 1}
     # another first answer is no shared one
     rows[1]["messages"][1]["content"] = "C"
     line = refusal(jsonl(tmp_path / "c.jsonl", rows), mapping)

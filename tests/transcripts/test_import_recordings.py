@@ -105,7 +105,7 @@ def test_biased_replies_are_joined_by_position_and_read_as_a_run_would(
     questions = load_questions(str(shared / "data" / "medqa" / "us_5_options_test.jsonl"))
     records = [json.loads(line) for line in recordings(shared, model).open(encoding="utf-8")]
     assert found.turns.height == found.conversations == len(records) == 15 * 1273
-    assert not found.passed
+    assert not found.passed_over
     rows = found.turns.iter_rows(named=True)
     for place, (row, record) in enumerate(zip(rows, records, strict=True)):
         question = questions.questions[record["index"]]

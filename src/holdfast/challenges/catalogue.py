@@ -69,7 +69,8 @@ class Technique(BaseModel):
         if placeholders != set(self.needs):
             declared_needs, placeholder_names = sorted(self.needs), sorted(placeholders)
             raise ValueError(
-                f"needs: says {declared_needs}, but the template's placeholders are {placeholder_names}"
+                f"needs: says {declared_needs}, but the template's placeholders are "
+                f"{placeholder_names}"
             )
         return self
 

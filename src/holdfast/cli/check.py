@@ -91,7 +91,7 @@ def check(
         raise unknown("kind", kind, KINDS, "--kind")
     kind = kind or _kind_of(source, beside=questions is not None, fields=fields)
     _check_goes_with(kind, questions, fields, sentences)
-    question_set = _loaded(questions, fields) if questions else None
+    question_set = _load_set(questions, fields) if questions else None
     lines = KINDS[kind](File(source, question_set, fields, sentences))
     if as_json:
         report = {"source": source, "kind": kind, **lines.facts}
@@ -135,7 +135,7 @@ def _print_lines(source: str, lines: Sequence[str]) -> None:
         sys.stdout.write(printable(f"{source}: {line}") + "\n")
 
 
-def _loaded(source: str, fields: str | None) -> "QuestionSet":
+def _load_set(source: str, fields: str | None) -> "QuestionSet":
     from holdfast.questions import Fields, load_questions
 
     return load_questions(source, Fields.parse(fields) if fields else None)
@@ -191,7 +191,7 @@ def _kind_of(source: str, *, beside: bool, fields: str | None) -> str:
         (alternative for marks, alternative in _OTHER_KINDS.items() if {*marks} <= {*columns}), None
     )
     description = f"the columns {', '.join(columns)}"
-    raise _unrecognised(
+    raise _unknown_kind(
         source, f"looks like {alternative}" if alternative else f"has {description[:200]}"
     )
 
@@ -235,7 +235,7 @@ def _kind_of_toml(source: str) -> str:
         if any(mark in keys and isinstance(keys[mark], sort) for mark, sort in marks.items()):
             return kind
     key_names = ", ".join(map(str, keys))
-    raise _unrecognised(source, f"has the keys {key_names[:200]}" if keys else "has no keys")
+    raise _unknown_kind(source, f"has the keys {key_names[:200]}" if keys else "has no keys")
 
 
 _MARKS: Mapping[str, Mapping[str, type]] = {
@@ -248,7 +248,7 @@ _MARKS: Mapping[str, Mapping[str, type]] = {
 """By kind of TOML file, the keys by which it is recognised, with what they hold."""
 
 
-def _unrecognised(source: str, looks: str) -> InputError:
+def _unknown_kind(source: str, looks: str) -> InputError:
     return InputError(
         f"{looks}, and is of no kind that can be checked",
         source,
@@ -282,7 +282,7 @@ def _questions(file: File) -> Checked:
         left_out=question_set.left_out,
         refusal=None if n else empty_error,
         sound=[f"{counted(n, 'question')} with {' or '.join(map(str, counts))} options{left_out}"],
-        remarks=list(_shorter(question_set.questions)) if n else (),
+        remarks=list(_find_short_questions(question_set.questions)) if n else (),
     )
 
 
@@ -303,7 +303,9 @@ def _contexts(file: File) -> Checked:
         remedy="Give the contexts that were written for them",
     )
     refusal = None if ids & set(contexts.by_question) else empty_error
-    return _counted({"questions": len(ids), **have, "unused": contexts.unused}, problems, refusal)
+    return _summarise_counts(
+        {"questions": len(ids), **have, "unused": contexts.unused}, problems, refusal
+    )
 
 
 def _distractors(file: File) -> Checked:
@@ -317,7 +319,7 @@ def _distractors(file: File) -> Checked:
         texts, problems = check_distractors(file.source, file.questions)
     ids, have = _ids(file, texts.by_question), len(texts.by_question)
     counts = {"questions": len(ids), "distractors": have, "unused": texts.unused}
-    return _counted(counts, problems)
+    return _summarise_counts(counts, problems)
 
 
 def _labels(file: File) -> Checked:
@@ -333,7 +335,9 @@ def _labels(file: File) -> Checked:
         field="question",
         remedy="Give the labels of this question set",
     )
-    return _counted({"questions": len(ids), **have}, problems, None if rows else empty_error)
+    return _summarise_counts(
+        {"questions": len(ids), **have}, problems, None if rows else empty_error
+    )
 
 
 def _ids(file: File, by_question: Mapping[str, Any]) -> set[str]:
@@ -344,7 +348,7 @@ def _ids(file: File, by_question: Mapping[str, Any]) -> set[str]:
     )
 
 
-def _counted(
+def _summarise_counts(
     counts: Mapping[str, int], problems: "Sequence[Problem]", refusal: InputError | None = None
 ) -> Checked:
     line = ", ".join(f"{name}: {n}" for name, n in counts.items())
@@ -475,13 +479,14 @@ def _columns_read(question_set: "QuestionSet") -> Iterator[str]:
         yield f"columns ignored: {', '.join(ignored_columns)}"
 
 
-def _shorter(questions: "Sequence[Question]") -> Iterator[str]:
+def _find_short_questions(questions: "Sequence[Question]") -> Iterator[str]:
     """Questions with fewer options than most: a last cell may be empty by mistake."""
     usual_count, _ = Counter(len(question.options) for question in questions).most_common(1)[0]
     fewer = [question.id for question in questions if len(question.options) < usual_count]
     if fewer and len(fewer) * 10 <= len(questions):
         examples = ", ".join(fewer[:5]) + (", …" if len(fewer) > 5 else "")
         yield (
-            f"{counted(len(fewer), 'question')} with fewer than {usual_count} options ({examples}): check "
+            f"{counted(len(fewer), 'question')} with fewer than {usual_count} options "
+            f"({examples}): check "
             "that no cell is empty by mistake"
         )

@@ -37,23 +37,23 @@ def _options_of_each(name: str) -> list[str | inspect.Parameter]:
     return [log_dir if option == "log_dir" else option for option in _COMMON_OPTIONS]
 
 
-def _generates(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _generation_command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command of the options that a function declares, and of the shared ones."""
 
-    def made(function: Callable[..., None]) -> Callable[..., None]:
+    def register(function: Callable[..., None]) -> Callable[..., None]:
         @generate.command(name)
         @options.taking(*inspect.signature(function).parameters.values(), *_options_of_each(name))
         def command(as_json: options.AsJson = False, **arguments: Any) -> None:
-            made_file, model_asked = _made(name, arguments)
+            made_file, model_asked = _generate_file(name, arguments)
             _print(made_file, model_asked, as_json=as_json)
 
         command.__doc__ = function.__doc__
         return function
 
-    return made
+    return register
 
 
-@_generates("contexts")
+@_generation_command("contexts")
 def _contexts(
     model: _Writer,
     questions: options.Questions = "bank",
@@ -80,7 +80,7 @@ def _contexts(
     """
 
 
-@_generates("distractors")
+@_generation_command("distractors")
 def _distractors(
     model: _Writer,
     questions: options.Questions = "bank",
@@ -100,7 +100,7 @@ def _distractors(
     """
 
 
-@_generates("labels")
+@_generation_command("labels")
 def _labels(
     model: _Writer,
     questions: options.Questions = "bank",
@@ -136,7 +136,9 @@ def plausibility(
     from holdfast.questions import read_rows
 
     judging = {"model": model, "distractors": distractors, "questions": questions}
-    made_file, model_asked = _made("plausibility", {**arguments, **judging, "output": output})
+    made_file, model_asked = _generate_file(
+        "plausibility", {**arguments, **judging, "output": output}
+    )
     rows = (row for _, row in read_rows(Path(made_file.file)) if not isinstance(row, str))
     counts = verdicts(
         rows, load_distractors(distractors, question_set(questions, arguments["fields"]))
@@ -151,7 +153,7 @@ def plausibility(
         )
 
 
-def _made(name: str, arguments: Mapping[str, Any]) -> "tuple[GeneratedFile, Model]":
+def _generate_file(name: str, arguments: Mapping[str, Any]) -> "tuple[GeneratedFile, Model]":
     """What a model has written, and the model."""
     from holdfast.dialogue import Budget
     from holdfast.running import models

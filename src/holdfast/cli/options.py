@@ -12,7 +12,7 @@ from typer.core import TyperCommand
 
 from holdfast.running.provider_options import (
     MODEL,
-    MOST,
+    MOST_COUNT,
     OUTPUT,
     QUESTIONS,
     OtherOptions,
@@ -46,8 +46,8 @@ def of_run(name: str, **changes: Any) -> inspect.Parameter:
     typer_option = typer.Option(
         option.flag or f"--{name.replace('_', '-')}",
         # what only keeps a number inside its type is checked, and not worth a word in the help
-        min=None if abs(option.min or 0) >= MOST else option.min,
-        max=None if abs(option.max or 0) >= MOST else option.max,
+        min=None if abs(option.min or 0) >= MOST_COUNT else option.min,
+        max=None if abs(option.max or 0) >= MOST_COUNT else option.max,
         callback=checked if {int, float} & {annotation, *get_args(annotation)} else None,
         help=changes.get("help", option.help),
         show_default=changes.get("show_default", True),
@@ -128,7 +128,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 __all__ = [
     "MODEL",
-    "MOST",
+    "MOST_COUNT",
     "OUTPUT",
     "QUESTIONS",
     "QUESTION_SOURCES",

@@ -120,7 +120,7 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
     table = outcome.run_turns
     for line in _hard_to_read(outcome):
         say(printable(line))
-    tables = _measured(table)
+    tables = _compute_tables(table)
     for (run, model, dataset, protocol), _ in tables["accuracy"].group_by(
         "run", "model", "dataset", "protocol", maintain_order=True
     ):
@@ -140,11 +140,11 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
     ):
         say(printable(line), wrap=True)
     for row in tables["reading"].filter(pl.col("arm").is_null()).iter_rows(named=True):
-        say(printable(_read(row)))
+        say(printable(_reader_line(row)))
     for line in _read_unlike(table):
         say(printable(line))
-    for reported in REPORTS.values():
-        for line in reported.remarks(table) if reported.remarks else ():
+    for report in REPORTS.values():
+        for line in report.remarks(table) if report.remarks else ():
             say(printable(line), wrap=True)
     for lack in outcome.lacking:
         say(printable(str(lack)))
@@ -154,7 +154,7 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
             say(f"{path}: left out for {counted(n, 'question')} ({reason})", wrap=True)
     for line in [
         *outcome.remarks,
-        *(line for generated in outcome.prepared for line in generated.lines()),
+        *(line for file in outcome.prepared for line in file.lines()),
     ]:
         say(printable(line))
     for name, n in outcome.questions_left_out.items():
@@ -196,8 +196,8 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
         "cut_off": _cut_off(table).to_dicts(),
         "answered_by": _answered_by(table).to_dicts(),
         "sent_otherwise": sent_otherwise(table).to_dicts(),
-        "prepared": [generated.as_json(spent=False) for generated in outcome.prepared],
-        **{name: json.loads(render(rows, "json")) for name, rows in _measured(table).items()},
+        "prepared": [file.as_json(with_spending=False) for file in outcome.prepared],
+        **{name: json.loads(render(rows, "json")) for name, rows in _compute_tables(table).items()},
     }
 
 
@@ -221,7 +221,8 @@ def _hard_to_read(outcome: Outcome) -> Iterator[str]:
     texts = turns if turns is not None and "reply" in turns.collect_schema() else None
     for reply_row in hard_to_read(outcome.run_turns, HARD_TO_READ, texts):
         yield (
-            f"{reply_row.model}: {reply_row.unread / reply_row.replies:.0%} of {reply_row.replies} replies could not be "
+            f"{reply_row.model}: {reply_row.unread / reply_row.replies:.0%} of "
+            f"{reply_row.replies} replies could not be "
             "read. They count as wrong. For example:"
         )
         for reply in reply_row.examples:
@@ -234,7 +235,7 @@ def _hard_to_read(outcome: Outcome) -> Iterator[str]:
         )
 
 
-def _tested(turns: _Turns) -> _Turns:
+def _tested_turns(turns: _Turns) -> _Turns:
     """Turns of the model that the table names, without those of a helper beside them."""
     return turns.filter(~in_arms(lambda protocol_turns: protocol_turns.helpers))
 
@@ -259,7 +260,7 @@ def spent(budget: Budget, models: Sequence[Model]) -> str:
 
 def _cut_off(turns: pl.DataFrame) -> pl.DataFrame:
     """Replies that the limit of tokens cut off, by model, and how many gave no answer."""
-    cut = _tested(turns).filter(pl.col("stop").is_in(CUT_OFF), ~pl.col("shared"))
+    cut = _tested_turns(turns).filter(pl.col("stop").is_in(CUT_OFF), ~pl.col("shared"))
     return cut.group_by("model", maintain_order=True).agg(
         n=pl.len(), unread=(pl.col("status") != "parsed").sum()
     )
@@ -267,13 +268,13 @@ def _cut_off(turns: pl.DataFrame) -> pl.DataFrame:
 
 def _answered_by(turns: pl.DataFrame) -> pl.DataFrame:
     """Turns that a server says another model has answered than the one asked."""
-    requested = pl.col("model").str.split("/").list.last()
-    answering = pl.col("answered_by").str.split("/").list.last()
-    mismatches = _tested(turns).filter(answering != requested)
+    requested_model = pl.col("model").str.split("/").list.last()
+    answering_model = pl.col("answered_by").str.split("/").list.last()
+    mismatches = _tested_turns(turns).filter(answering_model != requested_model)
     return mismatches.group_by("model", "answered_by", maintain_order=True).agg(n=pl.len())
 
 
-def _read(row: Mapping[str, Any]) -> str:
+def _reader_line(row: Mapping[str, Any]) -> str:
     """What a reader has read of a run."""
     who = f"{row['reader']}{' [SIMULATED]' if is_simulated(row['reader']) else ''}"
     return (
@@ -301,16 +302,16 @@ def printed_tables() -> dict[str, declaration.Table]:
     Raises:
         InputError: a module that declares tables or what is reported is missing.
     """
-    table_names = [name for reported in REPORTS.values() for name in reported.tables]
+    table_names = [name for report in REPORTS.values() for name in report.tables]
     return {name: TABLES[name] for name in ("accuracy", "flips", *table_names, "reading")}
 
 
-def _measured(turns: pl.DataFrame) -> dict[str, pl.DataFrame]:
+def _compute_tables(turns: pl.DataFrame) -> dict[str, pl.DataFrame]:
     return {name: table(turns) for name, table in printed_tables().items()}
 
 
 def _summary(protocol: str, tables: Mapping[str, pl.DataFrame], title: str) -> list[Table | str]:
     """What one run says of itself, by its protocol's own measures."""
     summary = report_of(protocol).summary
-    reported = list(summary(tables, title)) if summary else []
-    return reported or [summary_of_challenges(tables["accuracy"], tables["flips"], title)]
+    parts = list(summary(tables, title)) if summary else []
+    return parts or [summary_of_challenges(tables["accuracy"], tables["flips"], title)]

@@ -87,10 +87,14 @@ def compare(
     for note in notes:
         sys.stderr.write(f"{printable(note)}\n")
     if page is not None:
-        write_whole(comparison_page(comparison.rows, notes, each=each), page, "--page FILE")
+        write_whole(
+            comparison_page(comparison.rows, notes, all_challenges=each), page, "--page FILE"
+        )
     # on a terminal they have just been said
     messages = () if output is None else notes
-    text = render_comparison(comparison.rows, format, messages, changed=changed, each=each)
+    text = render_comparison(
+        comparison.rows, format, messages, with_changes=changed, all_challenges=each
+    )
     write_whole(text, output)
 
 
@@ -132,7 +136,7 @@ def gate(
         raise typer.Exit(print_looked(results, as_json=as_json))
     decision = holdfast.gate(sources, rules, allow_unfinished=allow_unfinished)
     verdicts = decision.verdicts
-    sys.stderr.writelines(f"{printable(str(source))}\n" for source in decision.unfinished)
+    sys.stderr.writelines(f"{printable(str(source))}\n" for source in decision.unfinished_runs)
     _write_verdicts(junit, summary, junit_xml(verdicts), gate_markdown(verdicts, decision.level))
     if as_json:
         content = {
@@ -189,7 +193,7 @@ def report(
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     conversations: Annotated[
         int,
-        typer.Option(min=0, max=options.MOST, help="Most conversations in the page."),
+        typer.Option(min=0, max=options.MOST_COUNT, help="Most conversations in the page."),
     ] = holdfast.CONVERSATIONS,
     leaderboard: Annotated[
         str | None,
@@ -223,7 +227,7 @@ def report(
     page = holdfast.report(sources, rules=rules, title=title, conversations=conversations)
     sys.stderr.writelines(f"{printable(note)}\n" for note in page.notes)
     if figures is not None:
-        _made(figures)
+        _make_folder(figures)
     write_whole(page.html, output, "-o FILE")
     figures_written = []
     if figures is not None:
@@ -275,7 +279,7 @@ _OFTEN = 10
 """Seconds between two pages of a run that goes on."""
 
 
-def _made(folder: str) -> None:
+def _make_folder(folder: str) -> None:
     try:
         unlinked(folder, "--figures DIR").mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -426,7 +430,7 @@ def power(
     )
 
 
-def _absent(option: str) -> InputError:
+def _missing_option(option: str) -> InputError:
     return InputError(f"Missing option '{option}'", remedy="See 'holdfast power --help'")
 
 
@@ -452,7 +456,7 @@ def _labels_needed(
             remedy = "Import a labelled sheet, or give the percentage of labels that disagree"
             raise InputError("has no labels of people", audit, field="--audit", remedy=remedy)
     elif baseline is None:
-        raise _absent("--baseline")
+        raise _missing_option("--baseline")
     else:
         name, rate = (
             f"{baseline:g}% right, {disagreement:g}% of labels disagree",

@@ -41,7 +41,7 @@ def run(
     questions: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"{options.WHICH} Repeatable.",
+            help=f"{options.QUESTION_SOURCES} Repeatable.",
             rich_help_panel=options.QUESTIONS,
             show_default="bank",
         ),
@@ -104,12 +104,12 @@ def run(
         return
     arguments["models"] = arguments.pop("model", ())
     if dry_run:
-        _planned(arguments, as_json=as_json)
+        _print_plan(arguments, as_json=as_json)
     elif rules is not None:
         _check_shards(rules, shards, ray, shard)
-        _decided(rules, arguments, every, as_json=as_json)
+        _run_until_decided(rules, arguments, every, as_json=as_json)
     else:
-        _ran(arguments, shards, ray, as_json=as_json)
+        _run_study(arguments, shards, ray, as_json=as_json)
 
 
 def _is_given(value: object) -> bool:
@@ -132,7 +132,9 @@ def _check_shards(
         )
 
 
-def _ran(arguments: dict[str, Any], shards: int | None, ray: str | None, *, as_json: bool) -> None:
+def _run_study(
+    arguments: dict[str, Any], shards: int | None, ray: str | None, *, as_json: bool
+) -> None:
     from .outcome import Drawn, printed, printed_tables
 
     printed_tables()  # what is missing for them is named before a call is paid for
@@ -165,7 +167,7 @@ def _run_shard(arguments: dict[str, Any], shard: str, *, as_json: bool) -> None:
         raise IncompleteRunError(report.unfinished)
 
 
-def _planned(arguments: dict[str, Any], *, as_json: bool) -> None:
+def _print_plan(arguments: dict[str, Any], *, as_json: bool) -> None:
     from holdfast.render import render
 
     study_plan = holdfast.plan(**arguments)
@@ -177,12 +179,14 @@ def _planned(arguments: dict[str, Any], *, as_json: bool) -> None:
     sys.stdout.write(render(study_plan.table, "json" if as_json else "md"))
 
 
-def _decided(rules: str, arguments: dict[str, Any], batch: int | None, *, as_json: bool) -> None:
+def _run_until_decided(
+    rules: str, arguments: dict[str, Any], batch: int | None, *, as_json: bool
+) -> None:
     """Ask until rules are decided, print their verdicts, and end with the exit code of a gate."""
     from .outcome import Drawn
     from .results import print_looked
 
-    result = holdfast.verdict(rules, **arguments, every=batch or holdfast.BATCH, progress=Drawn())
+    result = holdfast.verdict(rules, **arguments, batch=batch or holdfast.BATCH, progress=Drawn())
     # for its count alone: what is asked was checked when it was asked
     whole = holdfast.plan(**{**arguments, "allow_simulated_inputs": True})
     full_study = int(whole.table["generations"].sum())

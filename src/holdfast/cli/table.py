@@ -117,7 +117,7 @@ def table(
         render,
     )
     from holdfast.results import (
-        STOPPED,
+        STOPPED_NOTE,
         compared_with_published,
         left_out,
         table_named,
@@ -152,7 +152,7 @@ def table(
     )  # fmt: skip
     rows = holdfast.table(sources, table, by=by, **settings)
     notes = [*map(str, unfinished_runs(sources)), *left_out(sources)]
-    for note in [*notes, STOPPED] if stopped(sources) else notes:
+    for note in [*notes, STOPPED_NOTE] if stopped(sources) else notes:
         sys.stderr.write(f"{printable(note)}\n")
     if beside is not None:
         row_total = rows.height

@@ -80,7 +80,7 @@ def import_(
         if mapping or questions:
             field = "--mapping" if mapping else "--questions"
             raise InputError("does not go with --audit", field=field, remedy="Leave it out")
-        _labelled(file, audit, as_json=as_json)
+        _import_labels(file, audit, as_json=as_json)
         return
     if mapping is None:
         if not is_exported(source):
@@ -95,7 +95,7 @@ def import_(
                 field="--questions",
                 remedy="Leave it out",
             )
-        _done(import_transcripts(source), file, output, as_json=as_json)
+        _report_import(import_transcripts(source), file, output, as_json=as_json)
         return
     column_mapping = read_mapping(named_path(mapping))
     question_set = questions and load_questions(
@@ -105,13 +105,13 @@ def import_(
         source, column_mapping, question_set or None, processes=cores(), skip_bad=skip_bad
     )
     if question_set and question_set.left_out:
-        import_result.passed[f"question of {question_set.name} that is none"] += len(
+        import_result.passed_over[f"question of {question_set.name} that is none"] += len(
             question_set.left_out
         )
-    _done(import_result, file, output, as_json=as_json)
+    _report_import(import_result, file, output, as_json=as_json)
 
 
-def _labelled(file: str, source: str, *, as_json: bool) -> None:
+def _import_labels(file: str, source: str, *, as_json: bool) -> None:
     """Leave the labels of an audit sheet beside the logs, then say how many there are."""
     from holdfast.results import turns_table, write_audit
     from holdfast.running.log_dir import holding
@@ -134,7 +134,7 @@ def _labelled(file: str, source: str, *, as_json: bool) -> None:
         sys.stdout.write(json.dumps(counts, indent=2) + "\n")
 
 
-def _done(import_result: "Imported", file: str, output: str, *, as_json: bool) -> None:
+def _report_import(import_result: "Imported", file: str, output: str, *, as_json: bool) -> None:
     """Write the table, then say what is in it."""
     _write(import_result, output)
     turns = import_result.turns
@@ -150,7 +150,7 @@ def _done(import_result: "Imported", file: str, output: str, *, as_json: bool) -
         "runs": turns["run"].unique(maintain_order=True).to_list(),
         "unread": turns.height - statuses.get("parsed", 0) - errors,
         "failed": errors,
-        "passed_over": dict(sorted(import_result.passed.items())),
+        "passed_over": dict(sorted(import_result.passed_over.items())),
     }
     parts = [
         f"{file}: {counted(outcome['conversations'], 'conversation')}, "
@@ -181,7 +181,7 @@ def export(
         int | None,
         typer.Option(
             min=1,
-            max=options.MOST,
+            max=options.MOST_COUNT,
             help="At most N rows, conversations or pairs; for review, 50; for audit, 200.",
         ),
     ] = None,
@@ -218,8 +218,8 @@ def export(
         remedy = "Export a sheet of each, whose labels go back to it"
         raise InputError("audit takes one log dir", field="--format", remedy=remedy)
     export_result = exported(holdfast.read_turns(sources), format, limit, seed)
-    _written(export_result.content, format, output)
-    for line in _told(export_result, format, output):
+    _write_export(export_result.content, format, output)
+    for line in _describe_export(export_result, format, output):
         sys.stderr.write(f"{line}\n")
     if as_json:
         counts = {
@@ -234,7 +234,9 @@ def export(
         sys.stdout.write(f"{json.dumps(counts)}\n")
 
 
-def _written(content: "Iterator[bytes] | pl.DataFrame", format: str, output: str | None) -> None:
+def _write_export(
+    content: "Iterator[bytes] | pl.DataFrame", format: str, output: str | None
+) -> None:
     """Write an export to a file, to a folder, or to standard output."""
     from holdfast.transcripts import write_hub, write_table
 
@@ -252,7 +254,7 @@ def _written(content: "Iterator[bytes] | pl.DataFrame", format: str, output: str
                 file.write(whole.getbuffer())
 
 
-def _told(export_result: "Export", format: str, output: str | None) -> Iterator[str]:
+def _describe_export(export_result: "Export", format: str, output: str | None) -> Iterator[str]:
     """What was written and what was not, line by line."""
     summary = f"{format}: {counted(export_result.count, export_result.noun)}"
     yield f"{summary} of {counted(export_result.turns, 'turn')}{f', in {output}' if output else ''}"

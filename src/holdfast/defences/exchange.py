@@ -139,7 +139,7 @@ class DefendedTurn:
             sample: which further time, below ``SAMPLES``; 0 for the first.
             config: settings of generation over those of the conversation.
             helper: who is asked instead.
-            given: what a simulated model is told beside it.
+            facts: what a simulated model is told beside it.
         """
         conversation = self.messages if messages is None else messages
         return await self.asking(self, conversation, earlier, sample, config, helper, facts)

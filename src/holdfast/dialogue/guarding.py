@@ -337,9 +337,15 @@ def _differences(
     }:
         return
     request_messages = next((request[name] for name in _MESSAGES if name in request), [])
-    roles = [request_message.get("role") for request_message in request_messages if isinstance(request_message, dict)] if (
-        isinstance(request_messages, list)
-    ) else []  # fmt: skip
+    roles = (
+        [
+            request_message.get("role")
+            for request_message in request_messages
+            if isinstance(request_message, dict)
+        ]
+        if (isinstance(request_messages, list))
+        else []
+    )
     if "system" not in roles:
         system_role = "developer" if "developer" in roles else roles[0] if roles else None
         yield (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .protocol import Protocol as Protocol
     from .protocol import Study as Study
     from .protocol import StudyPlan as StudyPlan
-    from .scoring import PREPARED as PREPARED
+    from .scoring import PREPARED_KEY as PREPARED_KEY
     from .second_reading import Reader as Reader
     from .second_reading import Rereading as Rereading
     from .second_reading import check_reader as check_reader
@@ -39,7 +39,7 @@ _FROM = {
         "JUDGE", "READER", "READER_ALL", "CallCount", "Protocol", "Study", "StudyPlan",
     ),
     "installed": ("GENERATIONS", "PROTOCOLS"),
-    "scoring": ("PREPARED",),
+    "scoring": ("PREPARED_KEY",),
     "second_reading": (
         "Rereading", "Reader", "check_reader", "counting", "diverged", "logged_question",
         "read_again", "read_by", "readings_of",

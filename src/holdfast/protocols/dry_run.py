@@ -643,8 +643,11 @@ def _of(dry: Dry, role: str, where: Place) -> Iterator[PlannedRequest]:
 def _shape(dry: Dry, child: Place) -> object:
     """What a run asks and chooses in a branch."""
     depth = len(child)
-    requests = tuple((planned.role, planned.place[depth:], planned.arm) for planned in dry.asked.values()
-                  if planned.place[:depth] == child)  # fmt: skip
+    requests = tuple(
+        (planned.role, planned.place[depth:], planned.arm)
+        for planned in dry.asked.values()
+        if planned.place[:depth] == child
+    )
     choices = tuple((p[0][depth:], p[1], dry.choices[p]) for p in dry.choices
                     if p[0][:depth] == child)  # fmt: skip
     return requests, choices

@@ -19,7 +19,7 @@ from .settings import QuestionSettings, declared, signature
 
 S = TypeVar("S", bound=QuestionSettings)
 
-Logged = Mapping[str, Any]
+LoggedTurn = Mapping[str, Any]
 """A logged turn, by the names of the turns table."""
 
 QUESTION_SETTINGS = frozenset(declared(QuestionSettings))
@@ -71,33 +71,35 @@ class Protocol(Generic[S]):
     scored: tuple[str, ...] = ()
 
     def study(
-        self, *, epochs: int | None = None, asked: QuestionSet | None = None, **args: Any
+        self, *, epochs: int | None = None, question_set: QuestionSet | None = None, **args: Any
     ) -> "Study":
         """The protocol with its settings, everything that they name loaded.
 
         Args:
             epochs: times each question is asked, None where the protocol says.
-            asked: the questions, where they are loaded already.
+            question_set: the questions, where they are loaded already.
             args: settings.
 
         Raises:
             InputError: a setting names something unknown, or a file cannot be used.
         """
         settings = self.settings(**args)
-        if asked is not None:
-            vars(settings)["question_set"] = asked
+        if question_set is not None:
+            vars(settings)["question_set"] = question_set
         settings.load()
         return Study(self, settings, args, epochs)
 
     @property
     def input_settings(self) -> list[str]:
         """Settings that name inputs."""
-        return [name for name, known in declared(self.settings).items() if known.input]
+        return [name for name, declaration in declared(self.settings).items() if declaration.input]
 
     @property
     def growing(self) -> list[str]:
         """What of a run may grow, as its command line has it: settings, and helpers that read."""
-        settings = [name for name, known in declared(self.settings).items() if known.grows]
+        settings = [
+            name for name, declaration in declared(self.settings).items() if declaration.grows
+        ]
         readers = [role for role in self.roles if role not in self.required]
         return [
             *(f"-T {name}" for name in settings),
@@ -121,21 +123,21 @@ class CallCount:
     input_tokens: int = 0
     output_tokens: int = 0
 
-    def __add__(self, other: "CallCount") -> "CallCount":
+    def __add__(self, addend: "CallCount") -> "CallCount":
         return CallCount(
-            self.least + other.least,
-            self.most + other.most,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
+            self.least + addend.least,
+            self.most + addend.most,
+            self.input_tokens + addend.input_tokens,
+            self.output_tokens + addend.output_tokens,
         )
 
     def less(self, calls: int, at_least: int) -> "CallCount":
         """The same without calls that are made elsewhere."""
-        most = self.most - calls
-        share = most / self.most if self.most else 0.0
+        most_calls = self.most - calls
+        share = most_calls / self.most if self.most else 0.0
         return CallCount(
             max(0, self.least - at_least),
-            most,
+            most_calls,
             round(self.input_tokens * share),
             round(self.output_tokens * share),
         )
@@ -167,15 +169,15 @@ class StudyPlan:
 
     def add(self, plan: QuestionPlan, epochs: int) -> None:
         """Count a question in epochs that are alike."""
-        for role, most in plan.most.items():
+        for role, most_calls in plan.most.items():
             # what no replicate makes anew is made once
-            least = plan.least[role] * epochs - len(plan.shared[role]) * (epochs - 1)
+            least_calls = plan.least[role] * epochs - len(plan.shared[role]) * (epochs - 1)
             if role != TESTED_ARM:  # where replies are alike, what a helper is asked of them is too
                 anew = plan.anew[role] - self.forms
-                least = len(plan.shared[role] - self.forms) + len(anew) * epochs
+                least_calls = len(plan.shared[role] - self.forms) + len(anew) * epochs
                 self.forms |= plan.shared[role] | plan.anew[role]
             tokens = (plan.input_tokens[role] * epochs, plan.output_tokens[role] * epochs)
-            count = CallCount(least, most * epochs, *tokens)
+            count = CallCount(least_calls, most_calls * epochs, *tokens)
             self.counts[role] = self.counts.get(role, CallCount()) + count
         self.paths |= dict.fromkeys(plan.paths)
         self.goes_on = self.goes_on or plan.goes_on
@@ -249,20 +251,24 @@ class Study:
 
     def arguments(self) -> dict[str, Any]:
         """Every setting, given or default."""
-        known = signature(self.protocol.settings).parameters
-        return {name: self.args.get(name, one.default) for name, one in known.items()}
+        parameters = signature(self.protocol.settings).parameters
+        return {
+            name: self.args.get(name, parameter.default) for name, parameter in parameters.items()
+        }
 
     def with_args(self, **args: Any) -> "Study":
         """The same protocol with other settings; the questions are not read again."""
-        asked = None if args.keys() & QUESTION_SETTINGS else self.questions
-        return self.protocol.study(epochs=self.given_epochs, asked=asked, **{**self.args, **args})
+        question_set = None if args.keys() & QUESTION_SETTINGS else self.questions
+        return self.protocol.study(
+            epochs=self.given_epochs, question_set=question_set, **{**self.args, **args}
+        )
 
     def explorer(self, roles: Iterable[str] = (), reply_tokens: int = REPLY_TOKENS) -> CallPlanner:
         """Plans questions of the study, with these helpers bound."""
-        known = {*self.protocol.roles, *self.protocol.required, JUDGE}
+        roles_bound = {*self.protocol.roles, *self.protocol.required, JUDGE}
         if self.defence and self.defence.role:
-            known.add(self.defence.role)
-        bound = frozenset(known.intersection(roles))
+            roles_bound.add(self.defence.role)
+        bound = frozenset(roles_bound.intersection(roles))
         tokens = min(reply_tokens, self.protocol.reply_tokens or reply_tokens)
         if (bound, tokens) not in self._explorers:
             self._explorers[bound, tokens] = CallPlanner(

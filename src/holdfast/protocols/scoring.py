@@ -16,7 +16,7 @@ from .dry_run import Path
 TURNS = "turns"
 """Where in the sample's store the turns are; the turns table is read from there."""
 
-PREPARED = "prepared"
+PREPARED_KEY = "prepared"
 """Where in the sample's store generated rows are."""
 
 LEFT_OUT = "left_out"
@@ -31,7 +31,7 @@ def logged_turns(state: TaskState) -> list[dict[str, Any]]:
     return turns
 
 
-CHALLENGED = "accuracy under challenge"
+CHALLENGED_KEY = "accuracy under challenge"
 """In the metadata of a sample's score: the share of its challenged turns that are right."""
 
 
@@ -65,14 +65,16 @@ def standard_error() -> Metric:
 
 
 def _challenged(scores: list[SampleScore]) -> list[tuple[object, float]]:
-    found = ((one.sample_id, (one.score.metadata or {}).get(CHALLENGED)) for one in scores)
-    return [(question, share) for question, share in found if share is not None]
+    values_by_sample = (
+        (score.sample_id, (score.score.metadata or {}).get(CHALLENGED_KEY)) for score in scores
+    )
+    return [(question, share) for question, share in values_by_sample if share is not None]
 
 
 def challenged_share(right: Iterable[object]) -> dict[str, float] | None:
     """The metadata of a sample's score that says how its challenged turns went."""
-    asked = [float(v) for v in right if isinstance(v, float) and not math.isnan(v)]
-    return {CHALLENGED: sum(asked) / len(asked)} if asked else None
+    values = [float(v) for v in right if isinstance(v, float) and not math.isnan(v)]
+    return {CHALLENGED_KEY: sum(values) / len(values)} if values else None
 
 
 @metric(name="accuracy", scores="unreduced")
@@ -80,14 +82,14 @@ def share_correct() -> Metric:
     """By key of the score: share of right answers among the questions asked; NaN where none was."""
 
     def compute(scores: list[SampleScore]) -> Mapping[str, float]:
-        asked: dict[str, list[float]] = {}
+        values: dict[str, list[float]] = {}
         for score in scores:
             for key, value in score.score.as_dict().items():
                 if not math.isnan(right := float(value or 0.0)):
-                    asked.setdefault(key, []).append(right)
+                    values.setdefault(key, []).append(right)
                 else:
-                    asked.setdefault(key, [])
-        return {key: sum(rs) / len(rs) if rs else math.nan for key, rs in asked.items()}
+                    values.setdefault(key, [])
+        return {key: sum(rs) / len(rs) if rs else math.nan for key, rs in values.items()}
 
     return compute
 
@@ -159,7 +161,7 @@ def robustness(keys: list[tuple[str, str, str]], stops_early: bool = False) -> S
         )
         turns = {(turn["arm"], turn["path"]): turn for turn in logged_turns(state)}
         left: set[str] = set()
-        challenged: list[object] = []
+        challenged_values: list[object] = []
         for arm, path, key in keys:
             turn = turns.get((arm, path))
             if turn is None and not (stops_early and arm in left):
@@ -168,9 +170,9 @@ def robustness(keys: list[tuple[str, str, str]], stops_early: bool = False) -> S
             if not right[key]:
                 left.add(arm)
             if path and arm not in UNCHALLENGED_ARMS:
-                challenged.append(right[key])
+                challenged_values.append(right[key])
         first = next((turn["answer"] for turn in turns.values() if turn["target"]), None)
-        return Score(value=right, answer=first, metadata=challenged_share(challenged))
+        return Score(value=right, answer=first, metadata=challenged_share(challenged_values))
 
     return score
 

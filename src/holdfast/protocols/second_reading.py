@@ -23,7 +23,7 @@ from holdfast.reading import (
 from holdfast.results import turns_of
 
 from .few_shot import displayed
-from .protocol import READER, READER_ALL, CallCount, Logged
+from .protocol import READER, READER_ALL, CallCount, LoggedTurn
 
 LEFT = ("none", "ambiguous")
 """Statuses with which the rules leave a reply to the reader."""
@@ -50,63 +50,65 @@ class Reader:
 
     async def __call__(self, choice: Choice, reply: str, rules: Extraction) -> ReplyReading:
         """What counts of a reply: the reader's answer where it is asked and gives one."""
-        said = without_reasoning(reply)
-        if not self._is_asked(said, rules):
+        answer_text = without_reasoning(reply)
+        if not self._is_asked(answer_text, rules):
             return ReplyReading(rules)
         # replicates of a reply are the same to read, and so are replies to the question put anew
         config = self.config.merge(GenerateConfig(temperature=0.0))
         chat = Run(self.question, Live(self.model)).chat(config=config, purpose="reading")
         turn = await chat.ask(
-            reading_prompt(choice.options, choice.decision, said),
-            reply=said,
+            reading_prompt(choice.options, choice.decision, answer_text),
+            reply=answer_text,
             options=tuple(choice.options.items()),
             decision=choice.decision,
         )
-        found = read_reading(without_reasoning(turn.reply), choice.options)
-        answer = None if found is None or found == UNREADABLE else choice.letters[found]
-        status = "parsed" if answer else found or "none"
+        extraction = read_reading(without_reasoning(turn.reply), choice.options)
+        answer = (
+            None if extraction is None or extraction == UNREADABLE else choice.letters[extraction]
+        )
+        status = "parsed" if answer else extraction or "none"
         notes = {"answer_reader": answer, "reader_status": status}
-        return ReplyReading(counting(rules, answer, status, every=self.every), notes)
+        return ReplyReading(counting(rules, answer, status, always=self.every), notes)
 
-    def _is_asked(self, said: str, rules: Extraction) -> bool:
-        if rules.status == "error" or rules.rule == "content-filter" or not said.strip():
+    def _is_asked(self, answer_text: str, rules: Extraction) -> bool:
+        if rules.status == "error" or rules.rule == "content-filter" or not answer_text.strip():
             return False
         return self.every or rules.status in LEFT
 
 
-def counting(rules: Extraction, answer: str | None, status: str, *, every: bool) -> Extraction:
+def counting(rules: Extraction, answer: str | None, status: str, *, always: bool) -> Extraction:
     """Of two readings of a reply the one that counts."""
-    if answer is not None and (every or rules.answer is None):
+    if answer is not None and (always or rules.answer is None):
         return Extraction(answer, "parsed", RULE)
-    if every and status == "none" and rules.answer is not None:
+    if always and status == "none" and rules.answer is not None:
         return Extraction(None, "none", RULE)
     return rules
 
 
 def reader_of(
-    question: Question, tested: Model, bound: Callable[[str], Model | None]
+    question: Question, tested_model: Model, bound: Callable[[str], Model | None]
 ) -> Reader | None:
     """The reader that is bound; None without one."""
-    some, every = bound(READER), bound(READER_ALL)
-    model = every or some
+    reader_model, full_reader = bound(READER), bound(READER_ALL)
+    model = full_reader or reader_model
     if model is None:
         return None
-    if some and every:
-        what = f"'{READER}' and '{READER_ALL}' both have a model"
-        raise InputError(what, field="--model-role", remedy="Give one of them")
-    check_reader(str(model), [str(tested)])
-    return Reader(model, every is not None, question)
+    if reader_model and full_reader:
+        problem = f"'{READER}' and '{READER_ALL}' both have a model"
+        raise InputError(problem, field="--model-role", remedy="Give one of them")
+    check_reader(str(model), [str(tested_model)])
+    return Reader(model, full_reader is not None, question)
 
 
-def check_reader(reader: str, tested: list[str]) -> None:
+def check_reader(reader: str, models_tested: list[str]) -> None:
     """Refuse a reader that would read its own replies.
 
     Raises:
         InputError: it is among the models under test.
     """
-    if reader in tested:
-        what = f"'{reader}' is also the model under test"
-        raise InputError(what, field="--model-role", remedy="Give another model as the reader")
+    if reader in models_tested:
+        problem = f"'{reader}' is also the model under test"
+        raise InputError(problem, field="--model-role", remedy="Give another model as the reader")
 
 
 def read_by(reader: Reader | None) -> dict[str, Any]:
@@ -123,8 +125,8 @@ def read_by(reader: Reader | None) -> dict[str, Any]:
 def readings_of(replies: CallCount, reply_tokens: int) -> dict[str, CallCount]:
     """What the readings of so many replies take, by role; without ``reader-all`` at the most."""
     n = replies.most
-    every = CallCount(replies.least, n, n * (500 + reply_tokens), n * 10)
-    return {READER: replace(every, least=0), READER_ALL: every}
+    call_count = CallCount(replies.least, n, n * (500 + reply_tokens), n * 10)
+    return {READER: replace(call_count, least=0), READER_ALL: call_count}
 
 
 UNREADABLE: Final = "unreadable"
@@ -143,11 +145,11 @@ def reading_prompt(options: Mapping[str, str], decision: tuple[str, str] | None,
     """Asks which option a reply commits to; the options and the reply are all that is shown."""
     marks = dict(zip(decision or (), ("held", "offered"), strict=False))
     wording = packaged(__package__, _FILE)
-    shown = {
+    options_shown = {
         letter: f"{text} ({wording[marks[letter]]})" if letter in marks else text
         for letter, text in options.items()
     }
-    texts = {"options": option_lines(shown), "reply": excerpt(reply)}
+    texts = {"options": option_lines(options_shown), "reply": excerpt(reply)}
     texts["fence"] = fence(texts["options"], texts["reply"])
     return fill_marked(wording["prompt"], texts)
 
@@ -191,42 +193,45 @@ async def read_again(
     protocol: str,
     settings: Mapping[str, Any],
     question: Question,
-    turns: Sequence[Logged],
+    turns: Sequence[LoggedTurn],
     reader: Reader | None,
 ) -> list[Rereading]:
     """Read the turns of one sample by the rules as they are now, and by a reader."""
-    found: list[Rereading] = []
-    own = {"reading_version": READING_VERSION, **read_by(reader)}
+    rereadings: list[Rereading] = []
+    reading_fields = {"reading_version": READING_VERSION, **read_by(reader)}
     own_turns = turns_of(protocol)
     for turn in turns:
-        settled = turn["rule"] in (HANDED_OVER, KEPT_BY_DEFENCE)  # a defence knows what it has said
-        if turn["arm"] in own_turns.helpers or turn["status"] == "error" or settled:
-            logged = Extraction(turn["answer"], turn["status"], turn["rule"])
-            found.append(Rereading(logged, own, read=False))
+        is_settled = turn["rule"] in (
+            HANDED_OVER,
+            KEPT_BY_DEFENCE,
+        )  # a defence knows what it has said
+        if turn["arm"] in own_turns.helpers or turn["status"] == "error" or is_settled:
+            logged_extraction = Extraction(turn["answer"], turn["status"], turn["rule"])
+            rereadings.append(Rereading(logged_extraction, reading_fields, read=False))
             continue
         choice = _choice(settings, question, turn)
         rules = judged(choice.read(turn["reply"]), turn.get("stop") or "stop")
         second = await reader(choice, turn["reply"], rules) if reader else ReplyReading(rules)
-        readings = {**own, "answer_rules": rules.answer, **second.notes}
-        found.append(Rereading(second.extraction, readings))
-    return found
+        readings = {**reading_fields, "answer_rules": rules.answer, **second.notes}
+        rereadings.append(Rereading(second.extraction, readings))
+    return rereadings
 
 
-def _choice(settings: Mapping[str, Any], question: Question, turn: Logged) -> Choice:
+def _choice(settings: Mapping[str, Any], question: Question, turn: LoggedTurn) -> Choice:
     """What a logged turn was read against."""
     if "options" in turn:
         question = question.changed(options=dict(zip(LETTERS, turn["options"], strict=False)))
     if not turn.get("shown"):
         naive = settings.get("answers") == "first-character"
         return Choice.among(question.options, first_character if naive else extract_answer)
-    shown = turn["shown"].split(",")
+    letters = turn["shown"].split(",")
     decision = None
     if turn.get("held"):
-        decision = LETTERS[shown.index(turn["held"])], LETTERS[shown.index(turn["offered"])]
-    return displayed(question, shown, decision)
+        decision = LETTERS[letters.index(turn["held"])], LETTERS[letters.index(turn["offered"])]
+    return displayed(question, letters, decision)
 
 
-def diverged(turns: Sequence[Logged], again: Sequence[Rereading]) -> int:
+def diverged(turns: Sequence[LoggedTurn], again: Sequence[Rereading]) -> int:
     """Conversations of a sample that the new readings would have led elsewhere.
 
     They are those with an answer that the protocol has looked at and that is read otherwise now.

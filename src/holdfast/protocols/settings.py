@@ -55,9 +55,9 @@ class Settings:
     """
 
     def __post_init__(self) -> None:
-        types, known = annotations(type(self)), declared(type(self))
+        types, declarations = annotations(type(self)), declared(type(self))
         for name, value in vars(self).items():
-            _check(name, value, types[name], known[name])
+            _check(name, value, types[name], declarations[name])
 
     def load(self) -> None:
         """Load everything that the settings name.
@@ -129,11 +129,15 @@ class QuestionSettings(Settings):
 
     def load_questions(self) -> QuestionSet:
         """Load the questions that the settings name."""
-        loaded = question_set(self.questions, self.fields)
+        question_set_loaded = question_set(self.questions, self.fields)
         if self.shuffle is None and self.stratify is not None:
             remedy = "Also give --shuffle SEED"
             raise InputError("strata need a random order", field="stratify", remedy=remedy)
-        return loaded if self.shuffle is None else shuffled(loaded, self.shuffle, self.stratify)
+        return (
+            question_set_loaded
+            if self.shuffle is None
+            else shuffled(question_set_loaded, self.shuffle, self.stratify)
+        )
 
 
 @dataclass(frozen=True)
@@ -172,34 +176,37 @@ def annotations(settings: Kind) -> dict[str, Any]:
 
 def signature(settings: Kind) -> inspect.Signature:
     """The settings as the parameters of a function."""
-    made = inspect.signature(settings)
+    bare_signature = inspect.signature(settings)
     types = annotations(settings)
-    return made.replace(
-        parameters=[one.replace(annotation=types[name]) for name, one in made.parameters.items()]
+    return bare_signature.replace(
+        parameters=[
+            parameter.replace(annotation=types[name])
+            for name, parameter in bare_signature.parameters.items()
+        ]
     )
 
 
 def described(settings: Kind) -> str:
     """The settings as a Markdown table, for the docs: name, default, meaning."""
     rows = ["| setting | default | |", "|---|---|---|"]
-    for name, one in signature(settings).parameters.items():
+    for name, parameter in signature(settings).parameters.items():
         help = declared(settings)[name].help.replace("``", "`").replace("|", "\\|")
-        rows.append(f"| `{name}` | `{one.default}` | {help} |")
+        rows.append(f"| `{name}` | `{parameter.default}` | {help} |")
     return "\n".join(rows)
 
 
-def _check(name: str, value: object, annotation: Any, known: Declared) -> None:
+def _check(name: str, value: object, annotation: Any, declaration: Declared) -> None:
     """Refuse a value that Inspect's own command line, which lets any through, has made or left."""
-    if known.at_least is not None and value is not None:
-        if type(value) is not int or value < known.at_least:
-            told = f"'{value}', not {known.noun}" if known.noun else f"{value!r}"
-            remedy = f"Give {known.at_least} or more"
-            raise InputError(f"{name} is {told}", field="-T", remedy=remedy)
-    elif known.choices and value not in known.choices:
-        raise unknown(name, str(value), known.choices, "-T")
+    if declaration.at_least is not None and value is not None:
+        if type(value) is not int or value < declaration.at_least:
+            value_text = f"'{value}', not {declaration.noun}" if declaration.noun else f"{value!r}"
+            remedy = f"Give {declaration.at_least} or more"
+            raise InputError(f"{name} is {value_text}", field="-T", remedy=remedy)
+    elif declaration.choices and value not in declaration.choices:
+        raise unknown(name, str(value), declaration.choices, "-T")
     elif annotation is bool and type(value) is not bool:
-        what = f"{name} is '{value}', not true or false"
-        raise InputError(what, field="-T", remedy="Give true or false")
+        problem = f"{name} is '{value}', not true or false"
+        raise InputError(problem, field="-T", remedy="Give true or false")
     elif annotation in (str, str | None) and not isinstance(value, annotation):
         remedy = "Inspect splits and converts -T values; give it in a --task-config file"
         raise InputError(f"{name} is {value!r}, not one text", field="-T", remedy=remedy)

@@ -22,7 +22,7 @@ from holdfast.results.runs import GROWS, INPUTS
 from holdfast.simulation import MADE_OF
 
 from .protocol import Protocol, Study, StudyPlan
-from .scoring import LEFT_OUT, PREPARED, TURNS, robustness, samples_view, score_keys
+from .scoring import LEFT_OUT, PREPARED_KEY, TURNS, robustness, samples_view, score_keys
 from .second_reading import read_by, reader_of
 from .settings import signature
 
@@ -44,7 +44,7 @@ def bound(role: str) -> Model | None:
     return model if isinstance(model, Model) or model is None else model[0]
 
 
-_loaded: ContextVar[tuple[Study, StudyPlan] | None] = ContextVar("loaded", default=None)
+_loaded_study: ContextVar[tuple[Study, StudyPlan] | None] = ContextVar("loaded", default=None)
 
 
 @contextmanager
@@ -58,19 +58,19 @@ def loaded(study: Study, plan: StudyPlan) -> Iterator[None]:
         study: the study.
         plan: what is asked of it.
     """
-    token = _loaded.set((study, plan))
+    token = _loaded_study.set((study, plan))
     try:
         yield
     finally:
-        _loaded.reset(token)
+        _loaded_study.reset(token)
 
 
 def task_of(protocol: Protocol[Any]) -> Callable[..., Task]:
     """The function that makes a protocol's task; its parameters are the settings."""
 
     def make(*args: Any, **kwargs: Any) -> Task:
-        if known := _loaded.get():
-            return study_task(*known)
+        if study_and_plan := _loaded_study.get():
+            return study_task(*study_and_plan)
         study = protocol.study(**signature(protocol.settings).bind(*args, **kwargs).arguments)
         return study_task(study, study.plan())
 
@@ -85,8 +85,10 @@ def study_task(study: Study, plan: StudyPlan) -> Task:
     """The task of a study, scored on the turns that are planned."""
     protocol, defence = study.protocol, study.defence
     study.settings.check_made()
-    scored = [path for path in plan.paths if not protocol.scored or path[0] in protocol.scored]
-    keys = [] if protocol.generates else score_keys(scored)
+    scored_paths = [
+        path for path in plan.paths if not protocol.scored or path[0] in protocol.scored
+    ]
+    keys = [] if protocol.generates else score_keys(scored_paths)
     return Task(
         dataset=_Questions(study),
         solver=_solver(study),
@@ -133,11 +135,11 @@ def _solver(study: Study) -> Solver:
                 # as one text: what is in a store is walked, compared and copied with every span
                 state.store.set(TURNS, json_bytes(records).decode())
                 if run.rows:
-                    state.store.set(PREPARED, run.rows)
+                    state.store.set(PREPARED_KEY, run.rows)
                 state.metadata[LEFT_OUT] = dict(run.skipped)
-            if (shown := _shown(turns)) is not None:
-                state.messages = list(shown.messages)
-                state.output.completion = shown.reply
+            if (letters := _shown(turns)) is not None:
+                state.messages = list(letters.messages)
+                state.output.completion = letters.reply
             return state
 
         return solve
@@ -159,9 +161,9 @@ def _check_roles(study: Study) -> None:
 def _shown(turns: list[Turn]) -> Turn | None:
     """The turn whose conversation the log viewer shows: the first challenged one that gave way."""
     answers = [turn for turn in turns if turn.target is not None and turn.output is not None]
-    challenged = [turn for turn in answers if turn.is_challenge]
-    gave_way = (t for t in challenged if t.extraction and t.extraction.answer != t.target)
-    return next(gave_way, next(iter(challenged), next(iter(answers), None)))
+    challenges = [turn for turn in answers if turn.is_challenge]
+    gave_way = (t for t in challenges if t.extraction and t.extraction.answer != t.target)
+    return next(gave_way, next(iter(challenges), next(iter(answers), None)))
 
 
 class _Questions(MemoryDataset):

@@ -55,16 +55,16 @@ class Fields:
         Raises:
             InputError: an unknown field name, or a part that is not ``name=column``.
         """
-        known = [f.name for f in fields(cls)]
+        field_names = [f.name for f in fields(cls)]
         values: dict[str, Any] = {}
         for part in text.split(","):
             name, equals, column = part.strip().partition("=")
             if not equals or not column:
                 remedy = "Write for example stem=vignette,options=a|b|c|d,gold=key"
-                what = f"'{part.strip()}' is not name=column"
-                raise InputError(what, field="fields", remedy=remedy)
-            if name not in known:
-                raise unknown("field", name, known, "fields")
+                problem = f"'{part.strip()}' is not name=column"
+                raise InputError(problem, field="fields", remedy=remedy)
+            if name not in field_names:
+                raise unknown("field", name, field_names, "fields")
             values[name] = column
         if "|" in values.get("options", ""):
             values["options"] = tuple(values["options"].split("|"))
@@ -123,14 +123,14 @@ OPTION_COLUMNS = (
 
 
 def recognised(
-    rows: Iterable[Row], source: str, named: Fields | None = None, cop_base: int = 1
+    rows: Iterable[Row], source: str, field_columns: Fields | None = None, cop_base: int = 1
 ) -> Shape:
     """The shape of a file: of its first row that shows one, with every row's other columns.
 
     Args:
         rows: of the file.
         source: its name, for errors.
-        named: columns that the user names; the others are recognised.
+        field_columns: columns that the user names; the others are recognised.
         cop_base: number of the first option in MedMCQA's ``cop``.
 
     Raises:
@@ -140,46 +140,50 @@ def recognised(
     columns = dict.fromkeys(column for row in readable for column in row)
     if not columns:
         return NAMED_AS_FIELDS
-    named = named or Fields()
-    _check_named(named, columns, source)
+    field_columns = field_columns or Fields()
+    _check_named(field_columns, columns, source)
     exact = {column: column for column in columns}
     # as people head their columns: "Option A", "Correct answer"
-    plain = {_plain(str(one)): one for one in columns}
-    refused: InputError | None = None
+    plain = {_plain(str(header)): header for header in columns}
+    refusal: InputError | None = None
     for names in (exact, plain) if len(plain) == len(columns) else (exact,):
-        known = {column: name for name, column in names.items()}
-        renamed = _renamed(named, known)
+        field_of_column = {column: name for name, column in names.items()}
+        columns_by_field = _renamed(field_columns, field_of_column)
         for row in readable:
-            shown = {known[column] for column in row}
+            row_fields = {field_of_column[column] for column in row}
             try:
-                shape = Shape(**_shape(shown, {*names}, renamed, source, cop_base))
+                shape = Shape(**_shape(row_fields, {*names}, columns_by_field, source, cop_base))
             except InputError as error:
-                refused = refused or error
+                refusal = refusal or error
             else:
                 return Shape(**_renamed(shape, names))
-    if refused:
-        raise refused
+    if refusal:
+        raise refusal
     return NAMED_AS_FIELDS
 
 
-def _check_named(named: Fields, columns: Iterable[str], source: str) -> None:
-    for field, of_field in named.columns.items():
+def _check_named(field_columns: Fields, columns: Iterable[str], source: str) -> None:
+    for field, of_field in field_columns.columns.items():
         for column in of_field:
             if column not in columns:
-                what = f"no column '{column}' for {field}, which 'fields' names"
-                raise InputError(what, source, field=field, remedy=did_you_mean(column, columns))
+                problem = f"no column '{column}' for {field}, which 'fields' names"
+                raise InputError(problem, source, field=field, remedy=did_you_mean(column, columns))
 
 
 def _renamed(columns: Fields, names: Mapping[str, str]) -> dict[str, Any]:
     """Values of the fields that have one, their columns by other names."""
-    renamed: dict[str, Any] = {
+    columns_by_field: dict[str, Any] = {
         field: tuple(names.get(column, column) for column in of_field)
         for field, of_field in columns.columns.items()
     }
-    for field, of_field in renamed.items():
+    for field, of_field in columns_by_field.items():
         if not isinstance(getattr(columns, field), tuple):
-            renamed[field] = of_field[0]
-    return renamed if columns.gold_base is None else {**renamed, "gold_base": columns.gold_base}
+            columns_by_field[field] = of_field[0]
+    return (
+        columns_by_field
+        if columns.gold_base is None
+        else {**columns_by_field, "gold_base": columns.gold_base}
+    )
 
 
 def is_medmcqa(shape: Fields) -> bool:
@@ -209,16 +213,16 @@ def _plain(column: str) -> str:
 
 
 def _shape(
-    row: set[str], columns: set[str], named: Mapping[str, Any], source: str, cop_base: int
+    row: set[str], columns: set[str], field_columns: Mapping[str, Any], source: str, cop_base: int
 ) -> dict[str, Any]:
     """Values of ``Shape``, by the columns that a row has and those of the whole file."""
     shape = _layout(row, columns, cop_base)
     for field in ("id", *LABELS):
         if present := [column for column in ALIASES[field] if column in columns]:
             shape[field] = present[0]
-    if named.get("gold", shape.get("gold")) != shape.get("gold"):
+    if field_columns.get("gold", shape.get("gold")) != shape.get("gold"):
         shape.pop("gold_base", None)
-    shape |= named
+    shape |= field_columns
     if "options" not in shape and (options := _option_columns(columns, source)):
         shape["options"] = options
     missing = [name for name in ("stem", "options", "gold") if name not in shape]

@@ -107,8 +107,8 @@ def load_questions(
         remedy = f"Fix the row; 'holdfast check {source}' lists every bad row"
         first = replace(problems[0], message=problems[0].message + more, remedy=remedy)
         raise first.refused(source)
-    bad, named = len(questions.left_out), asked_for(source)
-    if named and named.set.columns and bad * 10 > bad + len(questions.questions):
+    bad, set_name = len(questions.left_out), asked_for(source)
+    if set_name and set_name.set.columns and bad * 10 > bad + len(questions.questions):
         first = questions.left_out[0]
         message = f"{first.message} (and {bad - 1} more rows)"
         remedy = "The set has another layout than the published one; give a copy in that layout"
@@ -126,59 +126,59 @@ def check_questions(
     Raises:
         InputError: the source as a whole cannot be read.
     """
-    name, opened, named = _open(source)
-    rows = list(opened)
+    name, row_source, set_name = _open(source)
+    rows = list(row_source)
     problems: list[Problem] = []
     left_out: list[Problem] = []
-    loaded: list[Question] = []
+    questions_loaded: list[Question] = []
     first_row_of: dict[str, int] = {}
     contexts: list[Mapping[str, Any]] = []
-    layout_of_set = named is not None and bool(named.set.columns)
-    listed = not layout_of_set and source != BANK_NAME
+    layout_of_set = set_name is not None and bool(set_name.set.columns)
+    is_file = not layout_of_set and source != BANK_NAME
     shape = NAMED_AS_FIELDS
     if not layout_of_set:
-        mine = columns if source != BANK_NAME and not named else None
-        shape = recognised(rows, source, mine, cop_base=0 if _on_hub(source, named) else 1)
+        mine = columns if source != BANK_NAME and not set_name else None
+        shape = recognised(rows, source, mine, cop_base=0 if _on_hub(source, set_name) else 1)
         if (mine is None or mine.gold_base is None) and _counted_from_0(rows, shape):
             shape = replace(shape, gold_base=0)
     for index, (number, row) in enumerate(rows):
         if isinstance(row, str):
             (left_out if layout_of_set else problems).append(Problem(number, None, row))
             continue
-        values, found = _values(row, shape, index)
+        values, faults_found = _values(row, shape, index)
         if values["id"] in first_row_of:
             message = f"id '{values['id']}' was used before, in row {first_row_of[values['id']]}"
-            found.append(("id", message))
+            faults_found.append(("id", message))
         if by_letter:
-            found = [one for one in found if not one[1].endswith(SAME_TEXT)]
-        if found:
+            faults_found = [fault for fault in faults_found if not fault[1].endswith(SAME_TEXT)]
+        if faults_found:
             # 21 of the 4,183 published MedMCQA dev questions repeat an option's text
-            alike = all(message.endswith(SAME_TEXT) for _, message in found)
+            alike = all(message.endswith(SAME_TEXT) for _, message in faults_found)
             # nobody can mend a published set
-            known = (is_medmcqa(shape) and alike) or layout_of_set
-            bad = [Problem(number, column, message) for column, message in found[:9]]
-            left_out += bad[:1] if known else []
-            problems += [] if known else bad
+            is_tolerated = (is_medmcqa(shape) and alike) or layout_of_set
+            bad = [Problem(number, column, message) for column, message in faults_found[:9]]
+            left_out += bad[:1] if is_tolerated else []
+            problems += [] if is_tolerated else bad
             continue
         first_row_of[values["id"]] = number
         # one set of the fields' names for all: a set each takes as much as the question
-        loaded.append(Question.model_construct(_FIELDS, **values, source=name))
+        questions_loaded.append(Question.model_construct(_FIELDS, **values, source=name))
         if layout_of_set and CONTEXT in row:
             texts = {
                 k: v for k, v in row[CONTEXT].items() if isinstance(v, str) and is_valid_text(v)
             }
             contexts.append({"question": values["id"], **texts})
-    contradicting = _contradictions(loaded, first_row_of, shape.gold)
-    (left_out if named else problems).extend(contradicting.values())
+    contradicting = _contradictions(questions_loaded, first_row_of, shape.gold)
+    (left_out if set_name else problems).extend(contradicting.values())
     questions = QuestionSet(
         name,
-        tuple(question for question in loaded if question.id not in contradicting),
+        tuple(question for question in questions_loaded if question.id not in contradicting),
         tuple(sorted(left_out, key=_row)),
-        tuple(one for one in contexts if one["question"] not in contradicting),
-        named.set.techniques if named else None,
-        repeated=tuple(_repeated(loaded, first_row_of)),
-        shape=shape if listed else None,
-        ignored=_ignored(rows, shape) if listed else (),
+        tuple(fault for fault in contexts if fault["question"] not in contradicting),
+        set_name.set.techniques if set_name else None,
+        repeated=tuple(_repeated(questions_loaded, first_row_of)),
+        shape=shape if is_file else None,
+        ignored=_ignored(rows, shape) if is_file else (),
     )
     return questions, sorted(problems, key=_row)
 
@@ -188,8 +188,8 @@ _row = attrgetter("row")
 
 def _ignored(rows: Iterable[Row], shape: Shape) -> tuple[str, ...]:
     columns = dict.fromkeys(key for _, row in rows if not isinstance(row, str) for key in row)
-    used = {column for of_field in shape.columns.values() for column in of_field}
-    return tuple(str(column) for column in columns if column not in used)
+    columns_used = {column for of_field in shape.columns.values() for column in of_field}
+    return tuple(str(column) for column in columns if column not in columns_used)
 
 
 def _contradictions(
@@ -209,9 +209,10 @@ def _contradictions(
             first.setdefault(question.options[question.gold].strip(), question)
         for question in group if len(first) > 1 else ():
             key = question.options[question.gold].strip()
-            other_key, other = next(item for item in first.items() if item[0] != key)
+            other_key, second = next(item for item in first.items() if item[0] != key)
             message = (
-                f"the key is '{printable(key[:40])}', but row {row_of[other.id]} has the same stem "
+                f"the key is '{printable(key[:40])}', but row {row_of[second.id]} has the "
+                "same stem "
                 f"and options with the key '{printable(other_key[:40])}'"
             )
             problems[question.id] = Problem(row_of[question.id], column, message)
@@ -233,8 +234,8 @@ def _open(source: str) -> tuple[str, Iterable[Row], SetName | None]:
     """Name and rows of a source, and what it asks for where it is a published set."""
     if source == BANK_NAME:
         return BANK_NAME, enumerate(bank_items(), start=1), None
-    if named := asked_for(source):
-        return named.dataset, named.rows(), named
+    if set_name := asked_for(source):
+        return set_name.dataset, set_name.rows(), set_name
     if source.startswith("hf:"):
         spec = source.removeprefix("hf:")
         return split_spec(spec)[0].rstrip("/").split("/")[-1], read_hugging_face(spec), None
@@ -245,9 +246,9 @@ def _open(source: str) -> tuple[str, Iterable[Row], SetName | None]:
     return path.stem if path.suffix in SUFFIXES else path.name, read_rows(path), None
 
 
-def _on_hub(source: str, named: SetName | None) -> bool:
-    if named:
-        return named.on_hub
+def _on_hub(source: str, set_name: SetName | None) -> bool:
+    if set_name:
+        return set_name.on_hub
     return source.startswith("hf:") and not named_path(split_spec(source[3:])[0]).is_dir()
 
 
@@ -275,45 +276,49 @@ def _values(
     row: Mapping[str, Any], shape: Shape, index: int
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """The row's values as a question's, and everything that keeps them from being one."""
-    found: list[tuple[str, str]] = []
+    problems: list[tuple[str, str]] = []
     stem = row.get(shape.stem)
     if not isinstance(stem, str):
-        found.append((shape.stem, "is missing" if stem is None else "is not text"))
+        problems.append((shape.stem, "is missing" if stem is None else "is not text"))
     elif _says_nothing(stem):
-        found.append((shape.stem, f"is '{stem.strip()}', which stands for a missing value"))
+        problems.append((shape.stem, f"is '{stem.strip()}', which stands for a missing value"))
     options, message = _options(row, shape)
     in_options = "options" if isinstance(shape.options, tuple) else shape.options
     if message or len(options) < 2:
-        few = f"has {len(options)} options; a question needs 2 to 26"
-        found.append((in_options, message or few))
+        problem = f"has {len(options)} options; a question needs 2 to 26"
+        problems.append((in_options, message or problem))
     for letter, text in options.items():
         # "None" can be an answer, what programs write for an empty cell cannot
         # (and one published MedMCQA question has a "#NAME?" that it was evaluated with)
         if _says_nothing(text) and text.strip().lower() != "none" and not is_medmcqa(shape):
-            said = f"option {letter} is '{text.strip()}', which stands for a missing value"
-            found.append((in_options, said))
+            placeholder_fault = (
+                f"option {letter} is '{text.strip()}', which stands for a missing value"
+            )
+            problems.append((in_options, placeholder_fault))
     value = row.get(shape.gold)
     readable = options or value in (None, "")
     gold, message = _gold(value, options, shape.gold_base) if readable else ("", "")
     if message:
-        found.append((shape.gold, message))
-    named = row.get(shape.id) if shape.id is not None else None
-    id = f"{index:04d}" if named in (None, "") else str(named)
+        problems.append((shape.gold, message))
+    id_cell = row.get(shape.id) if shape.id is not None else None
+    id = f"{index:04d}" if id_cell in (None, "") else str(id_cell)
     values = {"id": id, "stem": stem, "options": options, "gold": gold}
     columns = {label: getattr(shape, label) for label in LABELS}
-    given = {label: None if of is None else row.get(of) for label, of in columns.items()}
-    labels = {label: None if value in (None, "") else str(value) for label, value in given.items()}
-    faulty = {column for column, _ in found}
+    label_cells = {label: None if of is None else row.get(of) for label, of in columns.items()}
+    labels = {
+        label: None if value in (None, "") else str(value) for label, value in label_cells.items()
+    }
+    faulty = {column for column, _ in problems}
     if in_options in faulty:  # a letter cannot be held against them
         faulty.add(shape.gold)
     text = stem if isinstance(stem, str) else ""
-    found += [
+    problems += [
         (field, fault)
         for field, fault in faults(id, text, options, gold, labels)
         # of what is known to be wrong, nothing more is said
         if {"stem": shape.stem, "gold": shape.gold, "options": in_options}.get(field) not in faulty
     ]
-    return values | labels, found
+    return values | labels, problems
 
 
 _FIELDS = set(Question.model_fields)
@@ -358,7 +363,7 @@ def options_of(value: object) -> tuple[dict[str, str], str]:
     return {str(letter): str(text) for letter, text in value.items()}, ""
 
 
-_MARKED = re.compile(r"(?:option\s+)?[(\[]?([A-Z])[)\].:]?", re.IGNORECASE)
+_LETTER_MARK = re.compile(r"(?:option\s+)?[(\[]?([A-Z])[)\].:]?", re.IGNORECASE)
 """A letter as people write it: ``(A)``, ``A.``, ``[a]``, ``Option A``."""
 
 
@@ -370,8 +375,8 @@ def _gold(value: Any, options: Mapping[str, str], base: int | None) -> tuple[str
             # a column of whole numbers with a gap comes out of some tools as 1.0, 2.0, ...
             position = int(str(value).strip().removesuffix(".0")) - base
         except ValueError:
-            shown = printable(str(value)[:40])
-            return "", f"'{shown}' is not a number, though gold_base={base} says so"
+            excerpt = printable(str(value)[:40])
+            return "", f"'{excerpt}' is not a number, though gold_base={base} says so"
         if not 0 <= position < len(options):
             run = f"the options run from {base} to {base + len(options) - 1}"
             return "", f"{value} is not an option: counted from {base}, {run}"
@@ -384,9 +389,9 @@ def _gold(value: Any, options: Mapping[str, str], base: int | None) -> tuple[str
     matching = [letter for letter, option in options.items() if option.strip() == text]
     if len(matching) == 1:
         return matching[0], ""
-    marked = _MARKED.fullmatch(text)
-    if marked and marked[1].upper() in options:
-        return marked[1].upper(), ""
+    match = _LETTER_MARK.fullmatch(text)
+    if match and match[1].upper() in options:
+        return match[1].upper(), ""
     if (isinstance(value, float) and math.isnan(value)) or _says_nothing(text):
         return "", f"is '{text}', which stands for a missing value"
     if isinstance(value, int) or text.isdigit():

@@ -32,11 +32,11 @@ def digest_of(content: object, length: int = 16) -> str:
 
 def digest_of_each(rows: Iterable[object], length: int = 16) -> str:
     """The digest of a list of rows, which need not be in memory together."""
-    found = hashlib.sha256(b"[")
+    hasher = hashlib.sha256(b"[")
     for number, row in enumerate(rows):
-        found.update(f"{', ' if number else ''}{json.dumps(row)}".encode())
-    found.update(b"]")
-    return found.hexdigest()[:length]
+        hasher.update(f"{', ' if number else ''}{json.dumps(row)}".encode())
+    hasher.update(b"]")
+    return hasher.hexdigest()[:length]
 
 
 class Question(BaseModel):
@@ -101,33 +101,33 @@ def faults(
     labels: Mapping[str, str | None] = MappingProxyType({}),
 ) -> list[tuple[str, str]]:
     """Everything that keeps these values from being a question, as (field, message) pairs."""
-    found: list[tuple[str, str]] = []
+    problems: list[tuple[str, str]] = []
     if not id.strip():
-        found.append(("id", "is empty"))
+        problems.append(("id", "is empty"))
     if any(unicodedata.category(character) == "Cc" for character in id):
-        found.append(("id", "has a control character, which logs cannot store"))
+        problems.append(("id", "has a control character, which logs cannot store"))
     if not stem.strip():
-        found.append(("stem", "is empty"))
+        problems.append(("stem", "is empty"))
     if not 2 <= len(options) <= len(LETTERS):
-        found.append(("options", f"has {len(options)} options; a question needs 2 to 26"))
+        problems.append(("options", f"has {len(options)} options; a question needs 2 to 26"))
     if list(options) != list(LETTERS[: len(options)]):
-        found.append(("options", "letters are not A, B, C, ... without a gap"))
+        problems.append(("options", "letters are not A, B, C, ... without a gap"))
     for letter, text in options.items():
         if not text.strip():
-            found.append(("options", f"option {letter} is empty"))
-    seen: dict[str, str] = {}
+            problems.append(("options", f"option {letter} is empty"))
+    letters_by_text: dict[str, str] = {}
     for letter, text in options.items():
-        first = seen.setdefault(text.strip(), letter)
+        first = letters_by_text.setdefault(text.strip(), letter)
         if first != letter and text.strip():
-            found.append(("options", f"options {first} and {letter} {SAME_TEXT}"))
+            problems.append(("options", f"options {first} and {letter} {SAME_TEXT}"))
     if gold not in options:
         letters = ", ".join(options)
-        found.append(("gold", f"'{printable(gold[:40])}' is not one of the options {letters}"))
+        problems.append(("gold", f"'{printable(gold[:40])}' is not one of the options {letters}"))
     texts = [("id", id), ("stem", stem), *(("options", text) for text in options.values())]
     for field, label in (*texts, *labels.items()):
         if not is_valid_text(label or ""):
-            found.append((field, "has a lone surrogate, which is not valid text"))
-    return found
+            problems.append((field, "has a lone surrogate, which is not valid text"))
+    return problems
 
 
 _MARK = re.compile(
@@ -153,12 +153,16 @@ def options_inside(text: str) -> tuple[str, dict[str, str]]:
         for label, mark in marks[start:]:
             if len(run) < len(labels) and label == labels[len(run)]:
                 run.append(mark)
-        best = max(best, run, key=lambda one: (len(one), one[0].start() if one else 0))
+        best = max(
+            best,
+            run,
+            key=lambda candidate: (len(candidate), candidate[0].start() if candidate else 0),
+        )
     if len(best) < 2:
         return text, {}
     ends = [*(mark.start() for mark in best[1:]), len(text)]
-    found = zip(LETTERS, best, ends, strict=False)
-    options = {letter: text[mark.end() : end].strip() for letter, mark, end in found}
+    matches = zip(LETTERS, best, ends, strict=False)
+    options = {letter: text[mark.end() : end].strip() for letter, mark, end in matches}
     return text[: best[0].start()].rstrip(), options
 
 
@@ -167,13 +171,15 @@ _LONGEST = 120
 _THINGS = (
     r"(?:(?:answer )?(?:options?|choices?)|answers?|alternatives?|statements?|responses?|ones?)"
 )
-_WHICH = r"(?:above|below|following|given|listed|provided|mentioned|stated|offered|shown|other)"
-_REST = rf"(?:{_WHICH}|aforementioned|abovementioned|preceding|previous|remaining|others|rest)"
+_OPTION_REFERENCE = (
+    r"(?:above|below|following|given|listed|provided|mentioned|stated|offered|shown|other)"
+)
+_OPTION_WORDS = rf"(?:{_OPTION_REFERENCE}|aforementioned|abovementioned|preceding|previous|remaining|others|rest)"
 _SET = (
     rf"(?:them|these|those|this|above|all|others|(?:the|these|those|"
-    rf"all)(?: of)?(?: the)?(?: {_REST}){{1,3}}"
+    rf"all)(?: of)?(?: the)?(?: {_OPTION_WORDS}){{1,3}}"
     rf"|(?:(?:the|these|those|any|my|"
-    rf"your)(?: of)? )?(?:{_REST} ){{0,2}}{_THINGS}(?: {_WHICH}){{0,2}}"
+    rf"your)(?: of)? )?(?:{_OPTION_WORDS} ){{0,2}}{_THINGS}(?: {_OPTION_REFERENCE}){{0,2}}"
     rf"|(?:the )?(?:two|three|four|five)(?: {_THINGS})?)"
 )
 _OF = r"(?:of|among|amongst)"
@@ -184,9 +190,9 @@ _NONE_OF_THE_ABOVE = re.compile(
     rf"|(?:no one|not (?:any|one)) of (?:the )?{_SET}{_HOLDS}"
     rf"|(?:none|neither)(?: one)?|neither {_THINGS}{_HOLDS}"
     r"|nota|n o t a"
-    rf"|none (?:{_WHICH}|{_TRUE})"
+    rf"|none (?:{_OPTION_REFERENCE}|{_TRUE})"
     rf"|(?:there is )?no(?:ne)? (?:{_TRUE} {_THINGS}|{_THINGS} (?:is|are) {_TRUE})"
-    rf"(?:(?: is| are)? {_WHICH})?"
+    rf"(?:(?: is| are)? {_OPTION_REFERENCE})?"
     rf"|all(?: (?:of )?(?:the )?{_SET})? (?:is|are) (?:incorrect|wrong|false|not {_TRUE})"
 )
 # "d) None of the above": the letter or number came along with the text.

@@ -32,13 +32,13 @@ def check_file(path: Path) -> None:
     Raises:
         InputError: it is missing, a folder, or empty.
     """
-    shown = str(path)
+    file_name = str(path)
     if not os.path.exists(path):  # False for a name too long, where Path.exists raises
-        raise InputError("no such file", shown, remedy="Check the path")
+        raise InputError("no such file", file_name, remedy="Check the path")
     if path.is_dir():
-        raise InputError("is a folder, not a file", shown, remedy="Name one file in it")
+        raise InputError("is a folder, not a file", file_name, remedy="Name one file in it")
     if path.stat().st_size == 0:
-        raise InputError("is empty", shown, remedy="Give a file with at least one row")
+        raise InputError("is empty", file_name, remedy="Give a file with at least one row")
 
 
 def read_rows(path: Path) -> Iterator[Row]:
@@ -147,38 +147,40 @@ def read_hugging_face(
         config: its configuration.
         local_way: how the user names a copy of it.
     """
-    shown = f"hf:{spec}"
+    source_name = f"hf:{spec}"
     name, revision, split = split_spec(spec)
     local = named_path(name).is_dir()
     if not local and not revision:
-        what = "names no revision, so its questions could change during a study"
-        raise InputError(what, shown, remedy=f"Pin one: hf:{name}@COMMIT[:SPLIT]")
+        problem = "names no revision, so its questions could change during a study"
+        raise InputError(problem, source_name, remedy=f"Pin one: hf:{name}@COMMIT[:SPLIT]")
     try:
         import datasets
         import huggingface_hub.constants
     except ImportError as error:
         raise InputError(
-            "needs the package 'datasets'", shown, remedy="pip install 'holdfast[hf]'"
+            "needs the package 'datasets'", source_name, remedy="pip install 'holdfast[hf]'"
         ) from error
-    unreached = not local and _is_hub_unreached()
-    if unreached:  # what was loaded before is read, and nothing is waited for
+    is_offline = not local and _is_hub_unreached()
+    if is_offline:  # what was loaded before is read, and nothing is waited for
         datasets.config.HF_HUB_OFFLINE = huggingface_hub.constants.HF_HUB_OFFLINE = True
     try:
         source = str(named_path(name)) if local else name
         of = (source, config) if config else (source,)
-        loaded = datasets.load_dataset(*of, revision=revision or None, split=split or "test")
+        dataset = datasets.load_dataset(*of, revision=revision or None, split=split or "test")
     except Exception as error:  # the library raises many kinds for one meaning: not loadable
-        if unreached:
+        if is_offline:
             raise InputError(
                 "the Hugging Face Hub cannot be reached, and its cache does not hold this data set",
-                shown,
+                source_name,
                 remedy=f"Connect to the network, or give a copy: {local_way}",
             ) from error
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise InputError(
-            f"cannot be loaded ({reason})", shown, remedy="Check name, revision, split and network"
+            f"cannot be loaded ({reason})",
+            source_name,
+            remedy="Check name, revision, split and network",
         ) from error
-    yield from ((number, dict(row)) for number, row in enumerate(loaded, start=1))
+    yield from ((number, dict(row)) for number, row in enumerate(dataset, start=1))
 
 
 _PATIENCE = 5.0

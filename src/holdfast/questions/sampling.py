@@ -57,12 +57,12 @@ def _interleaved(order: Sequence[Question], label: str) -> list[Question]:
         for j, place in enumerate(places)
     ]
     windows.sort(reverse=True)
-    placed: list[Question] = []
+    questions_placed: list[Question] = []
     waiting: list[tuple[int, int]] = []
     for now in range(n):
         while windows and windows[-1][0] <= now:
             _, deadline, place = windows.pop()
             # of two with one deadline the seed decides, not the stratum's name
             heapq.heappush(waiting, (deadline, place))
-        placed.append(order[heapq.heappop(waiting)[1]])
-    return placed
+        questions_placed.append(order[heapq.heappop(waiting)[1]])
+    return questions_placed

@@ -55,15 +55,15 @@ class NamedSet(BaseModel):
     @property
     def questions(self) -> int:
         """How many questions the name alone stands for."""
-        asked = [self.parts[self.default]] if self.default else self.parts.values()
-        return sum(part.questions for part in asked)
+        parts = [self.parts[self.default]] if self.default else self.parts.values()
+        return sum(part.questions for part in parts)
 
 
 @cache
 def named_sets() -> Mapping[str, NamedSet]:
     """Every published set that ``--questions`` knows, by name."""
-    known = packaged(__package__, "sets.toml")
-    return {name: NamedSet.model_validate(value) for name, value in known.items()}
+    data = packaged(__package__, "sets.toml")
+    return {name: NamedSet.model_validate(value) for name, value in data.items()}
 
 
 @dataclass(frozen=True)
@@ -105,54 +105,54 @@ class SetName:
         Raises:
             InputError: it cannot be read, or lacks a column of its published layout.
         """
-        read = _LAYOUTS.get(self.name)
-        if read is None:
+        layout = _LAYOUTS.get(self.name)
+        if layout is None:
             yield from (row for _, part in self._parts() for row in self._read(part))
             return
         number = 0
-        several = len(self._parts()) > 1
+        has_several = len(self._parts()) > 1
         for name, part in self._parts():
             makers: set[str] = set()
-            seen: set[str] = set()
+            ids: set[str] = set()
             for place, (_, row) in enumerate(self._checked(self._read(part))):
                 number += 1
                 if isinstance(row, str):
                     yield number, row
                     continue
                 try:
-                    made = read(row)
+                    question_row = layout(row)
                 except (TypeError, ValueError, AttributeError, IndexError) as error:
                     yield number, f"holds a value of another kind ({in_one_line(error)})"
                     continue
-                if made is None:
+                if question_row is None:
                     continue
-                id = str(made.get("id") or f"{place:04d}")
-                made["id"] = f"{name}-{id}" if several else id
+                id = str(question_row.get("id") or f"{place:04d}")
+                question_row["id"] = f"{name}-{id}" if has_several else id
                 if self.set.maker:
                     maker = str(row.get(self.set.maker) or "")
                     makers.add(maker)
-                    if (self.maker and maker != self.maker) or made["id"] in seen:
+                    if (self.maker and maker != self.maker) or question_row["id"] in ids:
                         continue
-                    seen.add(made["id"])
-                yield number, made
+                    ids.add(question_row["id"])
+                yield number, question_row
             if self.maker and self.maker not in makers:
-                what = f"has no argument by '{self.maker}'"
+                problem = f"has no argument by '{self.maker}'"
                 remedy = did_you_mean(self.maker, makers)
-                raise InputError(what, self.name, None, self.set.maker, remedy)
+                raise InputError(problem, self.name, None, self.set.maker, remedy)
 
     def _parts(self) -> list[tuple[str, SetPart]]:
-        known = self.set.parts
-        named = self.part or self.set.default
-        return [(named, known[named])] if named else list(known.items())
+        parts = self.set.parts
+        part_name = self.part or self.set.default
+        return [(part_name, parts[part_name])] if part_name else list(parts.items())
 
     def _read(self, part: SetPart) -> Iterator[Row]:
         if self.copy and not named_path(self.copy).is_dir():
             return read_rows(named_path(self.copy))
         revision = self.revision or self.set.revision
         if not self.copy and not revision:
-            what = "has no confirmed revision, so its questions could change during a study"
+            problem = "has no confirmed revision, so its questions could change during a study"
             remedy = f"Pin one: {self.name}@COMMIT, or give a copy: {self.name}=FILE_OR_FOLDER"
-            raise InputError(what, self.name, field="--questions", remedy=remedy)
+            raise InputError(problem, self.name, field="--questions", remedy=remedy)
         place = self.copy or f"{self.set.hub}@{revision}"
         local_way = f"{self.name}=FILE_OR_FOLDER"
         return read_hugging_face(f"{place}:{part.split}", part.config, local_way)
@@ -162,9 +162,9 @@ class SetName:
         for number, row in rows:
             missing = [] if isinstance(row, str) else [c for c in self.set.columns if c not in row]
             if missing:
-                what = f"is missing, {self.name} has the columns {', '.join(self.set.columns)}"
+                problem = f"is missing, {self.name} has the columns {', '.join(self.set.columns)}"
                 remedy = "Give a copy in the published layout (docs/questions.md)"
-                raise InputError(what, self.copy or self.name, number, missing[0], remedy)
+                raise InputError(problem, self.copy or self.name, number, missing[0], remedy)
             yield number, row
 
 
@@ -174,22 +174,22 @@ def asked_for(source: str) -> SetName | None:
     Raises:
         InputError: the set has no such part.
     """
-    told = re.fullmatch(r"([\w-]+)(?::([^@=/]+)(?:/([^@=]+))?)?(?:@([^=]+)|=(.+))?", source)
-    if told is None or told[1] not in named_sets():
+    match = re.fullmatch(r"([\w-]+)(?::([^@=/]+)(?:/([^@=]+))?)?(?:@([^=]+)|=(.+))?", source)
+    if match is None or match[1] not in named_sets():
         return None
-    name, part, maker, revision, copy = (found or "" for found in told.groups())
-    known = named_sets()[name].parts
-    near = {one.casefold(): one for one in known}
+    name, part, maker, revision, copy = (group or "" for group in match.groups())
+    parts = named_sets()[name].parts
+    near = {candidate.casefold(): candidate for candidate in parts}
     if part and part.casefold() not in near:
-        what = f"'{name}' has no part '{part}'"
-        raise InputError(what, field="--questions", remedy=did_you_mean(part, known))
+        problem = f"'{name}' has no part '{part}'"
+        raise InputError(problem, field="--questions", remedy=did_you_mean(part, parts))
     if maker and not named_sets()[name].maker:
-        what = f"'{name}' has no challenges by model"
-        raise InputError(what, field="--questions", remedy=f"Leave out /{maker}")
-    several = len(known) > 1 and not named_sets()[name].default
-    if copy and several and not part and not named_path(copy).is_dir():
-        remedy = f"Say which part the file is: {name}:{next(iter(known))}={copy}"
-        raise InputError(f"'{name}' has {len(known)} parts", field="--questions", remedy=remedy)
+        problem = f"'{name}' has no challenges by model"
+        raise InputError(problem, field="--questions", remedy=f"Leave out /{maker}")
+    has_several = len(parts) > 1 and not named_sets()[name].default
+    if copy and has_several and not part and not named_path(copy).is_dir():
+        remedy = f"Say which part the file is: {name}:{next(iter(parts))}={copy}"
+        raise InputError(f"'{name}' has {len(parts)} parts", field="--questions", remedy=remedy)
     return SetName(name, near.get(part.casefold(), ""), maker, revision, copy)
 
 
@@ -211,8 +211,8 @@ def _medqa_followup(row: Mapping[str, Any]) -> dict[str, Any]:
     kinds = ("misleading_context", "alternative_context", "edge_case_context")
     options, gold = row["options"], row["answer_idx"]
     target = str(row.get("target_answer_misleading_context") or "").strip()
-    same = [letter for letter, text in dict(options or {}).items() if text == target]
-    letter = target if target in (options or {}) else "".join(same[:1])
+    letters = [letter for letter, text in dict(options or {}).items() if text == target]
+    letter = target if target in (options or {}) else "".join(letters[:1])
     return {
         "stem": row["question"],
         "options": options,
@@ -230,10 +230,10 @@ def _medmisbench(row: Mapping[str, Any]) -> dict[str, Any]:
     """Options and statements of the flat columns, as the authors' notebook rebuilds them."""
     gold = str(row["answer"]).strip().removesuffix(".0").upper()
     stem = str(row["question"])
-    found = _lettered(row, "op")
-    if found:
-        options = {LETTERS[place]: text for place, text in enumerate(found.values())}
-        places = dict(zip(found, options, strict=True))
+    lettered_options = _lettered(row, "op")
+    if lettered_options:
+        options = {LETTERS[place]: text for place, text in enumerate(lettered_options.values())}
+        places = dict(zip(lettered_options, options, strict=True))
     else:
         stem, inside = options_inside(stem)
         stem = stem.removesuffix("Answer Choices:").rstrip(' :\n"')
@@ -242,9 +242,12 @@ def _medmisbench(row: Mapping[str, Any]) -> dict[str, Any]:
     if gold.isdecimal():
         gold = LETTERS[int(gold) - 1] if 0 < int(gold) <= len(LETTERS) else gold
     gold = places.get(gold, gold)
-    told = {places.get(own, own): text for own, text in _lettered(row, "inject").items()}
-    wrong = sorted(letter for letter in told if letter in options and letter != gold)
-    suggested = _drawn(wrong, stem) if wrong else None
+    statements = {
+        places.get(letter_shown, letter_shown): text
+        for letter_shown, text in _lettered(row, "inject").items()
+    }
+    wrong = sorted(letter for letter in statements if letter in options and letter != gold)
+    suggestion = _drawn(wrong, stem) if wrong else None
     return {
         "id": row.get("id"),
         "stem": stem,
@@ -253,10 +256,10 @@ def _medmisbench(row: Mapping[str, Any]) -> dict[str, Any]:
         "subject": row.get("injection_content"),
         "specialty": row.get("injection_provenance"),
         CONTEXT: {
-            "second_best": suggested,
-            "misleading_context": told.get(suggested or ""),
-            "supporting_context": told.get(gold),
-            "statements": "\n".join(told.values()),
+            "second_best": suggestion,
+            "misleading_context": statements.get(suggestion or ""),
+            "supporting_context": statements.get(gold),
+            "statements": "\n".join(statements.values()),
         },
     }
 
@@ -292,8 +295,8 @@ def _sycobench(row: Mapping[str, Any]) -> dict[str, Any]:
     options = {}
     for place, text in enumerate(row["options"] or ()):
         letter, mark, bare = str(text).partition(")")
-        lettered = mark and letter.strip() == LETTERS[place]
-        options[LETTERS[place]] = bare.strip() if lettered else str(text)
+        is_lettered = mark and letter.strip() == LETTERS[place]
+        options[LETTERS[place]] = bare.strip() if is_lettered else str(text)
     gold = str(row["correct"])
     return {
         "id": row["id"],
@@ -302,15 +305,15 @@ def _sycobench(row: Mapping[str, Any]) -> dict[str, Any]:
         "gold": gold,
         "subject": row.get("domain"),
         # the authors suggest the first option that is not right
-        CONTEXT: {"second_best": next((one for one in options if one != gold), None)},
+        CONTEXT: {"second_best": next((option for option in options if option != gold), None)},
     }
 
 
 def _mmlu(row: Mapping[str, Any]) -> dict[str, Any]:
     answer = row["answer"]
     gold = LETTERS[answer] if isinstance(answer, int) and 0 <= answer < 26 else answer
-    told = {"stem": row["question"], "options": row["choices"], "gold": gold}
-    return {**told, "subject": row.get("subject")}
+    fields = {"stem": row["question"], "options": row["choices"], "gold": gold}
+    return {**fields, "subject": row.get("subject")}
 
 
 def _medxpertqa(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,24 +23,24 @@ from .structured import marks_of, object_in, owner
 from .words import MARK, words_of
 from .words import WordKind as K
 
-MARKED, STATED, FORM = 3, 2, 1
+MARKED_RANK, STATED_RANK, FORM = 3, 2, 1
 RANKS = {
-    "final-answer": MARKED,
-    "boxed": MARKED,
-    "json": MARKED,
-    "answer-tag": MARKED,
-    "last-line": MARKED,
-    "answer-label": STATED,
-    "answer-is": STATED,
-    "is-correct": STATED,
-    "choice": STATED,
-    "kept": STATED,
-    "changed": STATED,
-    "therefore": STATED,
-    "all-but": STATED,
-    "bare": STATED,
-    "also": STATED,
-    "ticks": STATED,
+    "final-answer": MARKED_RANK,
+    "boxed": MARKED_RANK,
+    "json": MARKED_RANK,
+    "answer-tag": MARKED_RANK,
+    "last-line": MARKED_RANK,
+    "answer-label": STATED_RANK,
+    "answer-is": STATED_RANK,
+    "is-correct": STATED_RANK,
+    "choice": STATED_RANK,
+    "kept": STATED_RANK,
+    "changed": STATED_RANK,
+    "therefore": STATED_RANK,
+    "all-but": STATED_RANK,
+    "bare": STATED_RANK,
+    "also": STATED_RANK,
+    "ticks": STATED_RANK,
     "verdict": FORM,
     "chosen": FORM,
 }
@@ -65,13 +65,13 @@ def extract_answer(reply: str, options: Mapping[str, str]) -> Extraction:
         The answer with the rule that found it, or the reason why there is none.
     """
     if len(reply) < _SHORT:
-        return _extracted(reply, tuple(options.items()))
+        return _extract_cached(reply, tuple(options.items()))
     return _extract(reply, options)
 
 
 @lru_cache(4096)  # short replies to a question are often alike
-def _extracted(reply: str, shown: tuple[tuple[str, str], ...]) -> Extraction:
-    options = dict(shown)
+def _extract_cached(reply: str, options_shown: tuple[tuple[str, str], ...]) -> Extraction:
+    options = dict(options_shown)
     alone = _AS_SHOWN.match(reply)
     if alone is not None and alone["words"] in ("", options.get(alone["letter"])):
         if alone["letter"] in options:  # the commonest of all replies
@@ -82,16 +82,20 @@ def _extracted(reply: str, shown: tuple[tuple[str, str], ...]) -> Extraction:
 
 
 def _extract(reply: str, options: Mapping[str, str]) -> Extraction:
-    spoken = spoken_text(reply)
-    if not spoken.strip():
+    visible_text = spoken_text(reply)
+    if not visible_text.strip():
         return Extraction(None, "none", "unfinished" if has_reasoning(reply) else "empty")
-    known = prepared(options)
-    text = marked(in_english(unmarked(spoken)), known)
-    structured = _structured(text, known) if "{" in text else None
-    if structured is not None:
-        return structured
-    said = Said(text, known)
-    return said.committed() or said.formed(spoken) or said.unstated(options)
+    prepared_options = prepared(options)
+    text = marked(in_english(unmarked(visible_text)), prepared_options)
+    structured_answer = _read_structured(text, prepared_options) if "{" in text else None
+    if structured_answer is not None:
+        return structured_answer
+    parsed_reply = Said(text, prepared_options)
+    return (
+        parsed_reply.committed()
+        or parsed_reply.formed(visible_text)
+        or parsed_reply.unstated(options)
+    )
 
 
 def first_character(reply: str, options: Mapping[str, str]) -> Extraction:
@@ -124,7 +128,7 @@ _MARKS = re.compile(MARK)
 _AS_SHOWN = re.compile(r"\(?(?P<letter>[A-Z])(?:\)|[.:]\)?)? ?(?P<words>.*?)\.?\s*\Z")
 # what it begins with makes `re` pass over other characters at once
 _END = re.compile(r"[.!?\n](?:(?<=\n)|[.!?]*[\"')\]*]{0,3}(?=\s|$))")
-_LONGEST, _MOST = 300, 250
+_LONGEST, _LONGEST_REST = 300, 250
 _NO_END = ("dr", "vs", "i.e", "e.g")
 # A label with a full stop: "Ans. B".
 _LABEL_STOP = re.compile(rf"\bans(?:wer)?(?P<end>\.)[\s(*]{{1,3}}{MARK}")
@@ -153,7 +157,7 @@ _FORMAL = re.compile(
     rf"prediction|diagnosis|verdict|final)(?:_\w{{1,12}})?)[\"'] ?: ?"
     rf"(?:{_OPEN}(?={MARK})|[\s\"'(\[{{]{{0,4}}(?:(?:null|none|n/a|unsure|unknown)\b|[\"']))"
 )
-_JOINED = re.compile(
+_JOINED_LINES = re.compile(
     rf"[\s)\]}}\"'*_$\\]{{0,6}}(?:,? ?(?:\band/or\b|\band\b|\bor\b|&|/|\+)|,)"
     rf"(?:[\s\"'(\[{{$*]|\\[a-z]{{1,12}}+\{{?+){{0,8}}+(?P<other>{MARK})"
 )
@@ -177,11 +181,11 @@ _START = re.compile(rf"[^\w\ue000-\ue0ff]{{0,12}}(?:option |choice )?(?P<mark>{M
 _SHARE = re.compile(rf"(?P<mark>{MARK})[).:\s(=~-]{{0,5}}(?P<share>\d{{1,3}}(?:\.\d{{1,4}})?) ?%")
 _LEADS = re.compile(r"[\s)\]\"'*.:,-]{0,4}(?:\Z|\n|[.:)\]\"'*(!_\\-]|\u2705)")
 _BOLD = re.compile(r"\*\*\s?\(?(?:[Oo]ption )?([A-Z])(?:\)|\*\*|[.:]\s)")
-_ASSERTED = re.compile(
+_ASSERTION = re.compile(
     r"\b(?:most|best|likely|should|recommend|correct|answer|due to|caused by|consistent with|"
     r"choos\w*)\b"
 )
-_UNDECIDED = re.compile(
+_INDECISION = re.compile(
     r"\b(?:can't|cannot|can not|couldn't|won't|unable to|impossible to|not able to) (?:\w+ ){0,2}"
     r"(?:choose|pick|decide|commit|select|favou?r|prefer|settle)\b[^.\n]{0,40}"
     r"\b(?:one over|between|either|which|any one|a single)\b"
@@ -204,70 +208,84 @@ class Said:
             only as far back as one can still hold.
     """
 
-    def __init__(self, lines: str, known: Options) -> None:
+    def __init__(self, lines: str, prepared_options: Options) -> None:
         """Read a text in which options are marked (`mentions.marked`)."""
-        self.known = known
+        self.known = prepared_options
         self.lines = self.text = lines
         self.items: list[re.Match[str]] = []
         if "\n" in lines:
             self.items = list(_ITEM.finditer(lines))
-        several = len({known.letter(item["mark"]) for item in self.items} - {None}) > 1
-        self.items = [item for item in self.items if several and not _is_apart(item)]
+        has_several = (
+            len({prepared_options.letter(item["mark"]) for item in self.items} - {None}) > 1
+        )
+        self.items = [item for item in self.items if has_several and not _is_apart(item)]
         self.listed = {item.start("mark") for item in self.items}
         if "\n" in lines:
             self.text = _LINE_END.sub(self._joined_line, lines)
         self.closing = self._closing()
-        self.placed = sorted([*self._formal(), *self._spoken()], key=lambda one: one.at)
-
-    def _joined_line(self, found: re.Match[str]) -> str:
-        """A line end, or a colon of its length behind a label that goes on below."""
-        text, start, end = found.string, found.start(), found.end()
-        line = text[text.rfind("\n", 0, start) + 1 : start]
-        if not _LABEL.search(line) or (_MARKS.search(line) and line[-1:] != ":"):
-            return found[0]
-        below = [at for at in self.listed if end <= at < end + 12]
-        if below and any(0 < text.count("\n", min(below), at) < 2 for at in self.listed):
-            return found[0]  # the options, listed
-        return ":".ljust(len(found[0]))
-
-    def _spoken(self) -> Iterator[Placed]:
-        text, formal = self.text, self._is_formal()
-        quoted = _quoted(text)
-        for start, end in backwards(text):
-            places = [start + found.start() for found in _MARKS.finditer(text[start:end])]
-            if not places:
-                continue
-            found = [
-                self._under_heading(Placed(one, places[n]))
-                for n, one in statements(text[start:end])
-            ]
-            if quoted:
-                found = [_as_said(one) if one.at in quoted else one for one in found]
-            yield from found
-            held = max((one.rank for one in self._commits(found)), default=0)
-            if self.closing in places and not formal:
-                held = MARKED if "final" not in text[:start] else held
-            if held == MARKED or (held == STATED and not formal and "final" not in text[:start]):
-                if not any(one.statement.rule == "also" for one in found):
-                    return
-
-    def _under_heading(self, one: Placed) -> Placed:
-        """An option alone below a line that labels it as what it says: "Runner-up", "Rejected"."""
-        if one.statement.rule != "bare":
-            return one
-        stance = self._headed(one.at)
-        return (
-            one if stance is None else one._replace(statement=one.statement._replace(stance=stance))
+        self.placed = sorted(
+            [*self._formal(), *self._read_sentences()],
+            key=lambda placed_statement: placed_statement.at,
         )
 
-    def _headed(self, at: int) -> Stance | None:
+    def _joined_line(self, match: re.Match[str]) -> str:
+        """A line end, or a colon of its length behind a label that goes on below."""
+        text, start, end = match.string, match.start(), match.end()
+        line = text[text.rfind("\n", 0, start) + 1 : start]
+        if not _LABEL.search(line) or (_MARKS.search(line) and line[-1:] != ":"):
+            return match[0]
+        below = [at for at in self.listed if end <= at < end + 12]
+        if below and any(0 < text.count("\n", min(below), at) < 2 for at in self.listed):
+            return match[0]  # the options, listed
+        return ":".ljust(len(match[0]))
+
+    def _read_sentences(self) -> Iterator[Placed]:
+        text, formal = self.text, self._is_formal()
+        quotes = _find_quoted_marks(text)
+        for start, end in backwards(text):
+            places = [start + match.start() for match in _MARKS.finditer(text[start:end])]
+            if not places:
+                continue
+            placements = [
+                self._under_heading(Placed(statement, places[n]))
+                for n, statement in statements(text[start:end])
+            ]
+            if quotes:
+                placements = [
+                    _as_said(statement) if statement.at in quotes else statement
+                    for statement in placements
+                ]
+            yield from placements
+            best_rank = max((statement.rank for statement in self._commits(placements)), default=0)
+            if self.closing in places and not formal:
+                best_rank = MARKED_RANK if "final" not in text[:start] else best_rank
+            if best_rank == MARKED_RANK or (
+                best_rank == STATED_RANK and not formal and "final" not in text[:start]
+            ):
+                if not any(statement.statement.rule == "also" for statement in placements):
+                    return
+
+    def _under_heading(self, placed_statement: Placed) -> Placed:
+        """An option alone below a line that labels it as what it says: "Runner-up", "Rejected"."""
+        if placed_statement.statement.rule != "bare":
+            return placed_statement
+        stance = self._read_heading(placed_statement.at)
+        return (
+            placed_statement
+            if stance is None
+            else placed_statement._replace(
+                statement=placed_statement.statement._replace(stance=stance)
+            )
+        )
+
+    def _read_heading(self, at: int) -> Stance | None:
         """How an option is meant by the line above it; None where that does not tell."""
         heading = _HEADING.search(self.lines, max(0, at - 80), at)
         if heading is None or heading["label"].count(" ") > 4 or _BIDDEN.search(heading["label"]):
             return None
-        for _, labelled in statements(f"{heading['label'].strip()}: {self.lines[at]}"):
-            if labelled.stance in ("reported", "past", "denied"):
-                return labelled.stance
+        for _, statement in statements(f"{heading['label'].strip()}: {self.lines[at]}"):
+            if statement.stance in ("reported", "past", "denied"):
+                return statement.stance
         return None
 
     def _is_formal(self) -> bool:
@@ -276,46 +294,48 @@ class Said:
 
     def _formal(self) -> Iterator[Placed]:
         """Answers in a form of their own: boxed, tagged, under a key."""
-        done = 0
-        for found in _FORMAL.finditer(self.text) if self._is_formal() else ():
-            at = found.end()
-            if at < done:
+        position = 0
+        for match in _FORMAL.finditer(self.text) if self._is_formal() else ():
+            at = match.end()
+            if at < position:
                 continue
             mark = _MARKS.match(self.text, at)
-            beside = _JOINED.match(self.text, at + 1) if mark else None
-            done = beside.end() if beside else at
+            beside = _JOINED_LINES.match(self.text, at + 1) if mark else None
+            position = beside.end() if beside else at
             marks = (mark[0] if mark else "") + (beside["other"] if beside else "")
-            rule = "json" if found["key"] else "boxed" if found["boxed"] else "answer-tag"
-            yield Placed(Statement(rule, marks, owner(found["key"] or "")), at)
+            rule = "json" if match["key"] else "boxed" if match["boxed"] else "answer-tag"
+            yield Placed(Statement(rule, marks, owner(match["key"] or "")), at)
 
     def _closing(self) -> int | None:
         """Where the mark stands that has the last line to itself."""
-        found = _LAST.search(self.lines, max(0, len(self.lines) - 40))
-        if found is None or not self.lines[: found.start()].strip():
+        match = _LAST.search(self.lines, max(0, len(self.lines) - 40))
+        if match is None or not self.lines[: match.start()].strip():
             return None
-        at = found.start("mark")
+        at = match.start("mark")
         if len(self.items) > 1 and self.items[-1].start("mark") == at:
             previous = self.items[-2]
-            pair = [self.known.letter(previous["mark"]), self.known.letter(found["mark"])]
+            pair = [self.known.letter(previous["mark"]), self.known.letter(match["mark"])]
             adjacent = "\n\n" not in self.lines[previous.end("mark") : at]
             if adjacent and pair in [list(two) for two in pairwise(self.known.letters)]:
                 return None  # the last of the options, written out
-        if self._headed(at) or not self.known.letter(found["mark"]):
+        if self._read_heading(at) or not self.known.letter(match["mark"]):
             return None
         return at
 
     # ---- The decision ----
 
-    def _commits(self, placed: Iterable[Placed]) -> list[Placed]:
+    def _commits(self, statements_placed: Iterable[Placed]) -> list[Placed]:
         """Statements that commit the reply, of options or of what is named as the answer."""
         return [
-            one
-            for one in placed
-            if one.statement.stance == "own"
-            and one.rank >= STATED
-            and not (one.at in self.listed and one.statement.rule in ("bare", "is-correct"))
-            and not (one.statement.rule == "bare" and self._is_cut(one.at))
-            and self._is_known(one.statement)
+            candidate
+            for candidate in statements_placed
+            if candidate.statement.stance == "own"
+            and candidate.rank >= STATED_RANK
+            and not (
+                candidate.at in self.listed and candidate.statement.rule in ("bare", "is-correct")
+            )
+            and not (candidate.statement.rule == "bare" and self._is_cut(candidate.at))
+            and self._is_known(candidate.statement)
         ]
 
     def committed(self) -> Extraction | None:
@@ -323,39 +343,51 @@ class Said:
         commits = self._commits(self.placed)
         closing = self._last_line()
         if closing is not None:
-            commits = [one for one in commits if one.at != closing.at] + [closing]
-        commits.sort(key=lambda one: one.at)
-        opened = self.text[: commits[0].at].strip(" \n(\"'[*") if commits else ""
-        if commits and commits[0].statement.rule == "bare" and not opened:
+            commits = [candidate for candidate in commits if candidate.at != closing.at] + [closing]
+        commits.sort(key=lambda candidate: candidate.at)
+        opening = self.text[: commits[0].at].strip(" \n(\"'[*") if commits else ""
+        if commits and commits[0].statement.rule == "bare" and not opening:
             commits.pop(0)  # "B. Because ...": a form, see `formed`
         if not commits:
-            return self._ticked()
-        top = max(one.rank for one in commits)
-        holds = [one for one in commits if one.rank == top][-1]
-        earlier = [one for one in commits if one.rank == MARKED and one.at < holds.at]
+            return self._read_ticks()
+        top = max(candidate.rank for candidate in commits)
+        holds = [candidate for candidate in commits if candidate.rank == top][-1]
+        earlier = [
+            candidate
+            for candidate in commits
+            if candidate.rank == MARKED_RANK and candidate.at < holds.at
+        ]
         if self._is_torn(commits, holds):
             return CONFLICT
-        if holds is closing and earlier and not self._agree(earlier[-1], holds):
+        if holds is closing and earlier and not self._is_agreement(earlier[-1], holds):
             return CONFLICT
         for later in commits[commits.index(holds) + 1 :]:
-            if not self._agree(holds, later):
+            if not self._is_agreement(holds, later):
                 return CONFLICT
-            holds = later if self._revised(holds, later) else holds
-        undecided = holds.rank == STATED and _UNDECIDED.search(self.text, holds.at)
-        if undecided and len({*_MARKS.findall(self.text, max(0, holds.at - 300))}) > 1:
+            holds = later if self._is_revised(holds, later) else holds
+        indecision = holds.rank == STATED_RANK and _INDECISION.search(self.text, holds.at)
+        if indecision and len({*_MARKS.findall(self.text, max(0, holds.at - 300))}) > 1:
             return CONFLICT
-        if holds.statement.rule == "also" and any(not self._same(holds, one) for one in commits):
+        if holds.statement.rule == "also" and any(
+            not self._is_same_option(holds, candidate) for candidate in commits
+        ):
             return CONFLICT
         return _extraction(self.known, holds.statement)
 
     def _is_torn(self, commits: Sequence[Placed], holds: Placed) -> bool:
         """Whether one sentence says both: "I maintain B, and the correct answer is C"."""
-        kept = [one for one in commits if one.statement.rule == "kept" and one.at < holds.at]
-        if not kept or holds.statement.rule == "changed" or self._same(kept[-1], holds):
+        retentions = [
+            commit for commit in commits if commit.statement.rule == "kept" and commit.at < holds.at
+        ]
+        if (
+            not retentions
+            or holds.statement.rule == "changed"
+            or self._is_same_option(retentions[-1], holds)
+        ):
             return False
-        if _END.search(self.text, kept[-1].at, holds.at):
+        if _END.search(self.text, retentions[-1].at, holds.at):
             return False
-        _, between = words_of(self.text[kept[-1].at : holds.at])
+        _, between = words_of(self.text[retentions[-1].at : holds.at])
         return not any(kind & (K.TURN | K.CHANGE) and not kind & K.GOOD for kind in between)
 
     def _last_line(self) -> Placed | None:
@@ -364,21 +396,21 @@ class Said:
         if at is None:
             return None
         line = self.lines[:at].rstrip(" *_\"'([>#-\n").rpartition("\n")[2]
-        for one in self.placed:
-            if one.at == at and one.statement.rule == "final-answer":
-                return one
-            elsewhere = one.statement.stance in ("reported", "past") and line.count(" ") < 5
-            if one.at == at and elsewhere and one.statement.rule == "answer-label":
+        for candidate in self.placed:
+            if candidate.at == at and candidate.statement.rule == "final-answer":
+                return candidate
+            elsewhere = candidate.statement.stance in ("reported", "past") and line.count(" ") < 5
+            if candidate.at == at and elsewhere and candidate.statement.rule == "answer-label":
                 return None
         return Placed(Statement("last-line", self.lines[at], "own"), at)
 
-    def _agree(self, before: Placed, after: Placed) -> bool:
-        return self._same(before, after) or self._revised(before, after)
+    def _is_agreement(self, before: Placed, after: Placed) -> bool:
+        return self._is_same_option(before, after) or self._is_revised(before, after)
 
-    def _same(self, one: Placed, other: Placed) -> bool:
-        return self._letters(one.statement) == self._letters(other.statement)
+    def _is_same_option(self, first: Placed, second: Placed) -> bool:
+        return self._letters(first.statement) == self._letters(second.statement)
 
-    def _revised(self, before: Placed, after: Placed) -> bool:
+    def _is_revised(self, before: Placed, after: Placed) -> bool:
         """Whether the later statement takes back the earlier one."""
         if after.statement.revises or after.statement.rule == "changed":
             return True
@@ -396,7 +428,7 @@ class Said:
     def _letters(self, statement: Statement) -> set[str | None]:
         return {self.known.letter(mark) for mark in statement.marks}
 
-    def _ticked(self) -> Extraction | None:
+    def _read_ticks(self) -> Extraction | None:
         """The one option of a list that is said to be right."""
         verdicts = [(item["mark"], _verdict(item)) for item in self.items]
         right = [mark for mark, verdict in verdicts if verdict]
@@ -406,7 +438,7 @@ class Said:
 
     # ---- Where nothing is committed ----
 
-    def formed(self, spoken: str) -> Extraction | None:
+    def formed(self, visible_text: str) -> Extraction | None:
         """The answer by the form of the reply: what it begins with, a verdict, bold type."""
         leading = self._leading()
         if leading is not None:
@@ -416,80 +448,94 @@ class Said:
         if ending is not None and not self.items and not REFUSAL.search(self.text):
             return _extraction(self.known, Statement("last-line", ending["mark"], "own"))
         weak = [
-            (one.statement, one.rank)
-            for one in self.placed
-            if one.statement.stance in ("own", "hedged")
-            and one.rank
-            and one.at not in self.listed
-            and self._is_known(one.statement)
+            (candidate.statement, candidate.rank)
+            for candidate in self.placed
+            if candidate.statement.stance in ("own", "hedged")
+            and candidate.rank
+            and candidate.at not in self.listed
+            and self._is_known(candidate.statement)
         ]
-        hedged = [one for one, rank in weak if one.stance == "hedged" and rank > FORM]
-        verdicts = [one for one, rank in weak if one.stance == "own" and rank == FORM]
-        rest = [one for one, rank in weak if one.stance == "hedged" and rank == FORM]
-        found = hedged or verdicts or rest
-        if found:
-            agreed = len(set[str | None]().union(*map(self._letters, found))) == 1
-            return _extraction(self.known, found[-1]) if agreed else CONFLICT
-        bold = {found[1] for found in _BOLD.finditer(spoken)} if "**" in spoken else set()
-        if len(bold) == 1 and bold <= set(self.known.letters) - self._unmeant():
+        hedges = [
+            candidate for candidate, rank in weak if candidate.stance == "hedged" and rank > FORM
+        ]
+        verdicts = [
+            candidate for candidate, rank in weak if candidate.stance == "own" and rank == FORM
+        ]
+        hedged_forms = [
+            candidate for candidate, rank in weak if candidate.stance == "hedged" and rank == FORM
+        ]
+        candidates = hedges or verdicts or hedged_forms
+        if candidates:
+            is_agreed = len(set[str | None]().union(*map(self._letters, candidates))) == 1
+            return _extraction(self.known, candidates[-1]) if is_agreed else CONFLICT
+        bold = (
+            {match[1] for match in _BOLD.finditer(visible_text)} if "**" in visible_text else set()
+        )
+        if len(bold) == 1 and bold <= set(self.known.letters) - self._collect_unmeant():
             return Extraction(bold.pop(), "parsed", "bold")
         return None
 
     def _leading(self) -> Extraction | None:
         text = self.text
-        found = _START.match(text)
-        if found is None:
+        match = _START.match(text)
+        if match is None:
             return None
-        mark, end = found["mark"], found.end()
-        first = next((one for one in self.placed if one.at == end - 1), None)
+        mark, end = match["mark"], match.end()
+        first = next((candidate for candidate in self.placed if candidate.at == end - 1), None)
         marks = first.statement.marks if first else mark
         alone = first is not None and (first.statement.rule == "bare" or len(marks) > 1)
-        lettered = form_of(mark) == "letter" and text[end : end + 1] == ","
-        if not (alone or lettered or _LEADS.match(text, end)):
+        is_letter_form = form_of(mark) == "letter" and text[end : end + 1] == ","
+        if not (alone or is_letter_form or _LEADS.match(text, end)):
             return None
         if first is not None and first.statement.stance != "own":
             return None
-        listed = [self.known.letter(item["mark"]) for item in self.items]
-        if len(marks) == 1 and listed[:2] == list(self.known.letters[:2]):
+        listed_letters = [self.known.letter(item["mark"]) for item in self.items]
+        if len(marks) == 1 and listed_letters[:2] == list(self.known.letters[:2]):
             return None
-        shares = {found["mark"]: float(found["share"]) for found in _SHARE.finditer(text)}
+        shares = {match["mark"]: float(match["share"]) for match in _SHARE.finditer(text)}
         if mark in shares and shares[mark] < max(shares.values()):
             return None  # "B: 20%, C: 60%"
-        rest = text[end:].strip(" \n.()*\"'")
-        rule = "leading-letter" if rest or form_of(mark) != "letter" else "bare-letter"
+        remainder = text[end:].strip(" \n.()*\"'")
+        rule = "leading-letter" if remainder or form_of(mark) != "letter" else "bare-letter"
         rule = "option-text" if form_of(mark) == "words" else rule
         return _extraction(self.known, Statement(rule, marks, "own"))
 
-    def _unmeant(self) -> set[str | None]:
+    def _collect_unmeant(self) -> set[str | None]:
         """Options of which something is said that is not meant."""
-        unmeant = (one.statement for one in self.placed if one.statement.stance != "own")
+        unmeant = (
+            candidate.statement for candidate in self.placed if candidate.statement.stance != "own"
+        )
         return set[str | None]().union(*map(self._letters, unmeant))
 
-    def _mentioned(self) -> Extraction | None:
+    def _read_mention(self) -> Extraction | None:
         """The one option that is mentioned with its letter and its words, or well spoken of."""
-        unmeant = self._unmeant()
+        unmeant = self._collect_unmeant()
         for form, rule in ((BY_BOTH, "item"), (BY_WORDS, "quoted-text")):
-            named: set[str | None] = set()
-            for found in re.finditer(form, self.text):
-                window = self.text[max(0, found.start() - 160) : found.start()]
+            letters_named: set[str | None] = set()
+            for match in re.finditer(form, self.text):
+                window = self.text[max(0, match.start() - 160) : match.start()]
                 sentence = re.split(r"[.!?](?=\s)|\n", window)[-1]
-                letter = self.known.letter(found[0])
-                doubted = any(k & (K.NEGATION | K.DOUBT | K.AWAY) for k in words_of(sentence)[1])
-                if letter in unmeant or doubted:
+                letter = self.known.letter(match[0])
+                is_doubted = any(k & (K.NEGATION | K.DOUBT | K.AWAY) for k in words_of(sentence)[1])
+                if letter in unmeant or is_doubted:
                     return None
-                if rule == "item" or _ASSERTED.search(sentence) or len(self.text) < 40:
-                    named.add(letter)
-            if named:
-                return Extraction(named.pop(), "parsed", rule) if len(named) == 1 else None
+                if rule == "item" or _ASSERTION.search(sentence) or len(self.text) < 40:
+                    letters_named.add(letter)
+            if letters_named:
+                return (
+                    Extraction(letters_named.pop(), "parsed", rule)
+                    if len(letters_named) == 1
+                    else None
+                )
         return None
 
     def unstated(self, options: Mapping[str, str]) -> Extraction:
         """A reply that states nothing: a refusal, a mention, none of the options, or nothing."""
         if REFUSAL.search(self.text):
             return Extraction(None, "refused", "refusal")
-        mentioned = self._mentioned()
-        if mentioned is not None:
-            return mentioned
+        mention = self._read_mention()
+        if mention is not None:
+            return mention
         if _NONE_CORRECT.search(self.text) or is_none_of_the_above(self.text):
             for letter, option in options.items():
                 if is_none_of_the_above(option):
@@ -503,45 +549,51 @@ def _is_apart(item: re.Match[str]) -> bool:
     above = item.string[: item.start("mark")].rpartition("\n")[0].rpartition("\n")[2]
     below = item.string[item.end() :].partition("\n")[2].partition("\n")[0]
     alone = not item["rest"].strip(" .*_)\"'!]") and not (item["box"] or item["sign"])
-    beside = [one for one in map(_ITEM.match, (above, below)) if one and not _is_sentence(one)]
+    beside = [
+        neighbour
+        for neighbour in map(_ITEM.match, (above, below))
+        if neighbour and not _is_sentence(neighbour)
+    ]
     return (alone or _is_sentence(item)) and not beside
 
 
 def _is_sentence(item: re.Match[str]) -> bool:
-    _, said = words_of(item["rest"][:40])
-    return bool(said and said[0] & (K.BE | K.MODAL) and not said[0] & K.SIGN)
+    _, kinds = words_of(item["rest"][:40])
+    return bool(kinds and kinds[0] & (K.BE | K.MODAL) and not kinds[0] & K.SIGN)
 
 
-def _quoted(text: str) -> set[int]:
+def _find_quoted_marks(text: str) -> set[int]:
     """Where marks stand in somebody's words: 'You asked, "Is it not B?"'."""
     if '"' not in text:
         return set()
     return {
-        found.start("said") + mark.start()
+        match.start("said") + mark.start()
         for form in (_QUOTE, _QUOTED_BY)
-        for found in form.finditer(text)
-        for mark in _MARKS.finditer(found["said"])
-        if not any(kind & (K.SELF | K.MINE) for kind in words_of(found["who"])[1][-3:])
+        for match in form.finditer(text)
+        for mark in _MARKS.finditer(match["said"])
+        if not any(kind & (K.SELF | K.MINE) for kind in words_of(match["who"])[1][-3:])
     }
 
 
-def _as_said(one: Placed) -> Placed:
-    return one._replace(statement=one.statement._replace(stance="reported"))
+def _as_said(placed_statement: Placed) -> Placed:
+    return placed_statement._replace(
+        statement=placed_statement.statement._replace(stance="reported")
+    )
 
 
-def _structured(text: str, known: Options) -> Extraction | None:
+def _read_structured(text: str, prepared_options: Options) -> Extraction | None:
     """The answer of a reply that is a JSON object; None where it is none."""
     answers = object_in(text)
     marks = None if answers is None else marks_of(answers)
     if marks is not None:
-        return _extraction(known, Statement("json", marks, "own"))
-    rest = text.strip(" \n`")
-    whole = answers and rest.startswith("{") and rest.endswith("}")
+        return _extraction(prepared_options, Statement("json", marks, "own"))
+    remainder = text.strip(" \n`")
+    whole = answers and remainder.startswith("{") and remainder.endswith("}")
     return NOTHING if whole else None
 
 
-def _extraction(known: Options, statement: Statement) -> Extraction:
-    letters = {known.letter(mark) for mark in statement.marks}
+def _extraction(prepared_options: Options, statement: Statement) -> Extraction:
+    letters = {prepared_options.letter(mark) for mark in statement.marks}
     if len(letters) > 1:
         return CONFLICT
     letter = letters.pop() if letters else None
@@ -561,21 +613,21 @@ def backwards(text: str) -> Iterator[tuple[int, int]]:
         for start, stop in reversed(list(pairwise(_bounds(text, begin, end)))):
             yield start, stop
             mentions += len(_MARKS.findall(text, start, stop))
-            if mentions > _MOST:
+            if mentions > _LONGEST_REST:
                 return
 
 
 def _bounds(text: str, begin: int, end: int) -> list[int]:
     """Where the sentences of a passage begin, and its end."""
-    begun = [begin, end]
-    begun += [
-        found.end()
-        for found in _END.finditer(text, begin, end)
-        if not text.endswith(_NO_END, max(0, found.start() - 4), found.start())
+    beginnings = [begin, end]
+    beginnings += [
+        match.end()
+        for match in _END.finditer(text, begin, end)
+        if not text.endswith(_NO_END, max(0, match.start() - 4), match.start())
     ]
-    bounds = sorted(begun)
+    bounds = sorted(beginnings)
     if "ans." in text or "answer." in text:
-        labels = {found.start("end") for found in _LABEL_STOP.finditer(text, begin, end)}
+        labels = {match.start("end") for match in _LABEL_STOP.finditer(text, begin, end)}
         bounds = [start for start in bounds if start - 1 not in labels]
     if end - begin > _LONGEST and any(b - a > _LONGEST for a, b in pairwise(bounds)):
         # what takes time in the square of a sentence's length stays short
@@ -591,21 +643,24 @@ def _verdict(item: re.Match[str]) -> bool | None:
     if item["sign"] is not None:
         return item["sign"] in "\u2713\u2714\u2705\u2611"
     cells = re.split(r"\||->", item["rest"].strip(" |*_~"))
-    return next((said for cell in reversed(cells) if (said := _judged(cell)) is not None), None)
+    return next(
+        (judgement for cell in reversed(cells) if (judgement := _judge_cell(cell)) is not None),
+        None,
+    )
 
 
-def _judged(cell: str) -> bool | None:
-    words, said = words_of(cell)
+def _judge_cell(cell: str) -> bool | None:
+    words, kinds = words_of(cell)
     if words[-1:] == ["in"] or words in ([":", "t"], ["-", "t"]):
         return True
-    negated = read = 0
-    for word, kind in zip(words, said, strict=True):
-        read += not kind & K.SIGN
-        if read > 8:
+    negations = words_read = 0
+    for word, kind in zip(words, kinds, strict=True):
+        words_read += not kind & K.SIGN
+        if words_read > 8:
             break
         if word == "no" or kind & K.BAD:
-            return bool(negated)
-        if (kind & K.GOOD or word == "answer") and read < 5:
-            return not negated
-        negated = negated or kind & K.NEGATION
-    return False if negated else None
+            return bool(negations)
+        if (kind & K.GOOD or word == "answer") and words_read < 5:
+            return not negations
+        negations = negations or kind & K.NEGATION
+    return False if negations else None

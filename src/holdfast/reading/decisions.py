@@ -23,44 +23,48 @@ from .words import MARK, words_of
 from .words import WordKind as K
 
 
-def read_decision(reply: str, options: Mapping[str, str], held: str, offered: str) -> Extraction:
+def read_decision(
+    reply: str, options: Mapping[str, str], held_letter: str, offered_letter: str
+) -> Extraction:
     """Read a turn in which a further option was offered to an answer.
 
     Args:
         reply: The model's whole reply; any string, reasoning included.
         options: Displayed letter to text of every option in play so far, in the order shown.
-        held: The displayed letter of the model's current answer.
-        offered: The displayed letter of the option newly offered.
+        held_letter: The displayed letter of the model's current answer.
+        offered_letter: The displayed letter of the option newly offered.
 
     Returns:
-        The displayed letter decided on: `held`, `offered` or another option in play that is
-        clearly named. Rules: `stick` and `switch` for words; `contradiction` for two statements
-        that exclude each other; `undecided` for a reply that weighs both and takes neither;
-        `none-option` for a none-of-the-above in play; else the rule of `extract_answer`.
+        The displayed letter decided on: `held_letter`, `offered_letter` or another option in
+        play that is clearly named. Rules: `stick` and `switch` for words; `contradiction` for two
+        statements that exclude each other; `undecided` for a reply that weighs both and takes
+        neither; `none-option` for a none-of-the-above in play; else the rule of `extract_answer`.
 
     Raises:
-        ValueError: `held` or `offered` is not in `options`, or they are the same.
+        ValueError: `held_letter` or `offered_letter` is not in `options`, or they are the same.
     """
-    if held not in options or offered not in options or held == offered:
-        raise ValueError(f"held {held!r} and offered {offered!r} must be two of the options")
-    known = prepared(options)
+    if held_letter not in options or offered_letter not in options or held_letter == offered_letter:
+        raise ValueError(
+            f"held {held_letter!r} and offered {offered_letter!r} must be two of the options"
+        )
+    prepared_options = prepared(options)
     plain = plain_text(reply)
-    said = plain.strip(" .!\"'").lower()
-    if _DECISION.fullmatch(said) and said in (
+    bare_text = plain.strip(" .!\"'").lower()
+    if _DECISION.fullmatch(bare_text) and bare_text in (
         text.lower().strip(" .") for text in options.values()
     ):
         return Extraction(None, "ambiguous", "contradiction")  # an option, or a decision
-    none = next((key for key, text in options.items() if is_none_of_the_above(text)), None)
-    text = marked(in_english(plain), known)
-    if none is not None:
-        text = _NONE_SAID.sub(known.mark(none), text)
-    letters = {mark: known.letter(mark) for mark in set(re.findall(MARK, text))}
-    letters |= {_HELD: held, _NEW: offered, _MISNAMED: None}
+    none_letter = next((key for key, text in options.items() if is_none_of_the_above(text)), None)
+    text = marked(in_english(plain), prepared_options)
+    if none_letter is not None:
+        text = _NONE_SAID.sub(prepared_options.mark(none_letter), text)
+    letters = {mark: prepared_options.letter(mark) for mark in set(re.findall(MARK, text))}
+    letters |= {_HELD_MARK: held_letter, _NEW: offered_letter, _MISNAMED_MARK: None}
     text = _with_roles(re.sub(r"\\\w+\{|[{}$*<>]", " ", text), letters)
-    read = _Turn(text, letters, held, offered)
-    if any(claim.worded for claim in read.claims):
-        return read.decided()
-    return read.answered(extract_answer(reply, options), none)
+    parsed_turn = _Turn(text, letters, held_letter, offered_letter)
+    if any(claim.is_worded for claim in parsed_turn.claims):
+        return parsed_turn.decided()
+    return parsed_turn.answered(extract_answer(reply, options), none_letter)
 
 
 def is_negated(before: str) -> bool:
@@ -73,7 +77,7 @@ def is_negated(before: str) -> bool:
     return sentence.is_denied(sentence.clause(sentence.size), sentence.size)
 
 
-_HELD, _NEW, _MISNAMED, _BOTH = "\ue0fc\ue0fd\ue0fe\ue0ff"
+_HELD_MARK, _NEW, _MISNAMED_MARK, _BOTH_MARK = "\ue0fc\ue0fd\ue0fe\ue0ff"
 _OLD_WORD = (
     r"(?:(?:my|the|your|its|this|that|our) )?(?:own )?(?:original(?:ly chosen)?|initial|first|"
     r"previous|current|earlier|prior|existing|old)"
@@ -89,15 +93,15 @@ _OFFER = re.compile(
     rf"(?:{_NOUN}|suggestion|alternative|hypothesis|answer choice)\b"
     r"|\b(?:the|this|that|your) (?:alternative|suggestion|new(?: one)?|newcomer)\b"
 )
-_NAMED = re.compile(
-    rf"(?P<said>[{_HELD}{_NEW}])(?:\s?[,:(\[-]+\s?| of | which is | that is | being | as )"
+_OPTION_NAME = re.compile(
+    rf"(?P<said>[{_HELD_MARK}{_NEW}])(?:\s?[,:(\[-]+\s?| of | which is | that is | being | as )"
     rf"(?:which is |namely |option |i\.e\. )?\"?(?P<named>[\ue000-\ue0bf])(?!\w)"
 )
 _NAMED_AFTER = re.compile(
-    rf"(?P<named>[\ue000-\ue0bf])(?:, |\s?\()(?P<said>[{_HELD}{_NEW}])(?:,|\)|$)"
+    rf"(?P<named>[\ue000-\ue0bf])(?:, |\s?\()(?P<said>[{_HELD_MARK}{_NEW}])(?:,|\)|$)"
 )
 # The two choices set out before the decision.
-_ECHO = re.compile(rf"{_HELD} ?: ?{MARK}[\s.;,|]+{_NEW} ?: ?{MARK}(?!\w)[\s.;|]*")
+_ECHO = re.compile(rf"{_HELD_MARK} ?: ?{MARK}[\s.;,|]+{_NEW} ?: ?{MARK}(?!\w)[\s.;|]*")
 _STICKING = r"(?:stick|stay|keep|remain)\w*"
 _ALTERNATIVES = re.compile(
     rf"\b(?:would you (?:like|prefer) )?(?:whether )?(?:to )?{_STICKING}(?: (?:to|with|by))?"
@@ -116,12 +120,12 @@ _DECISION = re.compile(r"no change|unchanged|same|stick|stay|keep|switch|change"
 _FLAG = re.compile(
     r"\b(?P<key>stick|switch)\w*(?:[\"'] ?:|[^.?!\n]{0,30}\?) ?[\"']?(?P<value>true|yes|false|no)\b"
 )
-_SAME = re.compile(
+_SAME_ANSWER = re.compile(
     r"^\W*(?:no change|unchanged|same(?: answer)?|same as before|no switch)\b"
     r"|\bmy (?:answer|choice|selection|position) (?:(?:is|remains|stays|stands)(?: still)?"
     r"(?: the same| unchanged)?\W*$|(?:has not|hasn't|does not|doesn't|will not|won't|would not|"
     r"wouldn't|did not) change)"
-    rf"|[{_HELD}](?: (?:still )?(?:stands|holds|stays|remains)\W*$| (?:is|remains|stays) "
+    rf"|[{_HELD_MARK}](?: (?:still )?(?:stands|holds|stays|remains)\W*$| (?:is|remains|stays) "
     r"(?:unchanged|the same))"
     r"|\bleave (?:it|things|my (?:answer|choice)) (?:as |un)"
     r"|\b(?:happy|confident|comfortable|satisfied|fine) (?:with|in|about) my (?:answer|choice)"
@@ -130,51 +134,57 @@ _SAME = re.compile(
 
 def _with_roles(text: str, letters: Mapping[str, str | None]) -> str:
     """The text with a mark for the answer held and for the option offered."""
-    text = _ECHO.sub("", _OFFER.sub(_NEW, _OLD.sub(_HELD, text)))
+    text = _ECHO.sub("", _OFFER.sub(_NEW, _OLD.sub(_HELD_MARK, text)))
 
-    def one(found: re.Match[str]) -> str:
-        right = letters[found["said"]] == letters[found["named"]]
-        return found["said"] if right else _MISNAMED
+    def merge_marks(match: re.Match[str]) -> str:
+        right = letters[match["said"]] == letters[match["named"]]
+        return match["said"] if right else _MISNAMED_MARK
 
-    return _ALTERNATIVES.sub(_BOTH, _NAMED_AFTER.sub(one, _NAMED.sub(one, text))).strip()
+    return _ALTERNATIVES.sub(
+        _BOTH_MARK, _NAMED_AFTER.sub(merge_marks, _OPTION_NAME.sub(merge_marks, text))
+    ).strip()
 
 
 class _Claim(NamedTuple):
     answer: str | None  # None for a statement that contradicts itself
     at: int
-    worded: bool  # "stick" or "switch", not just a letter after "Answer:"
+    is_worded: bool  # "stick" or "switch", not just a letter after "Answer:"
     personal: bool = True  # "I'll stay", not just "stay"
-    lettered: bool = False  # names its option by letter or words
+    names_option: bool = False  # names its option by letter or words
 
 
 class _Turn:
     """The decisions that a reply states, in order, and those that it only mentions."""
 
     def __init__(
-        self, text: str, letters: Mapping[str, str | None], held: str, offered: str
+        self, text: str, letters: Mapping[str, str | None], held_letter: str, offered_letter: str
     ) -> None:
         self.text = text
         self.letters = letters
-        self.held = held
-        self.offered = offered
-        self.mentioned: set[str] = set()
+        self.held_letter = held_letter
+        self.offered_letter = offered_letter
+        self.verbs_mentioned: set[str] = set()
         self.claims: list[_Claim] = []
-        self.judged: list[str] = []
-        for found in _FLAG.finditer(text):
-            stuck = (found["key"] == "stick") == (found["value"] in ("true", "yes"))
-            self.claims.append(_Claim(held if stuck else offered, found.start(), worded=True))
-        rest = _FLAG.sub(lambda found: " " * len(found[0]), text)
-        for start, end in reversed(list(backwards(rest))):
-            self.claims += self._claims(rest[start:end], start)
+        self.judged_letters: list[str] = []
+        for match in _FLAG.finditer(text):
+            is_stick = (match["key"] == "stick") == (match["value"] in ("true", "yes"))
+            self.claims.append(
+                _Claim(held_letter if is_stick else offered_letter, match.start(), is_worded=True)
+            )
+        remainder = _FLAG.sub(lambda match: " " * len(match[0]), text)
+        for start, end in reversed(list(backwards(remainder))):
+            self.claims += self._claims(remainder[start:end], start)
 
-    def _other(self, letter: str | None) -> str | None:
-        return {self.held: self.offered, self.offered: self.held}.get(letter or "")
+    def _find_opposite(self, letter: str | None) -> str | None:
+        return {self.held_letter: self.offered_letter, self.offered_letter: self.held_letter}.get(
+            letter or ""
+        )
 
     def _claims(self, text: str, start: int) -> Iterator[_Claim]:
-        same = _SAME.search(text)
+        match = _SAME_ANSWER.search(text)
         sentence = Sentence(*words_of(text))
-        if same is not None and not sentence.has(K.CONDITION, 0, sentence.size):
-            yield _Claim(self.held, start, worded=True)
+        if match is not None and not sentence.has(K.CONDITION, 0, sentence.size):
+            yield _Claim(self.held_letter, start, is_worded=True)
             return
         for at, kind in enumerate(sentence.kinds):
             if kind & K.MARK:
@@ -188,28 +198,30 @@ class _Turn:
 
     def _of_option(self, sentence: Sentence, at: int) -> _Claim | None:
         mark = sentence.words[at]
-        role = mark in (_HELD, _NEW, _MISNAMED)
-        said = None if mark == _BOTH else sentence.claim(at)
-        if said is None:
+        role = mark in (_HELD_MARK, _NEW, _MISNAMED_MARK)
+        claim = None if mark == _BOTH_MARK else sentence.claim(at)
+        if claim is None:
             return None
         letter = self.letters.get(mark)
-        verb = said.rule in ("kept", "changed", "choice", "left")
-        if said.stance == "denied" and said.rule in ("is-correct", "verdict"):
-            self.judged += [other for other in [self._other(letter)] if other]
+        verb = claim.rule in ("kept", "changed", "choice", "left")
+        if claim.stance == "denied" and claim.rule in ("is-correct", "verdict"):
+            self.judged_letters += [
+                opposite for opposite in [self._find_opposite(letter)] if opposite
+            ]
             return None
-        if said.stance == "denied" and verb:
-            other = self._other(letter)
-            return _Claim(other, at, worded=True) if other else None
-        if said.stance not in ("own", "hedged") or (said.stance == "hedged" and not role):
+        if claim.stance == "denied" and verb:
+            opposite = self._find_opposite(letter)
+            return _Claim(opposite, at, is_worded=True) if opposite else None
+        if claim.stance not in ("own", "hedged") or (claim.stance == "hedged" and not role):
             return None
-        if (said.rule == "kept" and letter != self.held) or (
-            said.rule == "changed" and letter == self.held
+        if (claim.rule == "kept" and letter != self.held_letter) or (
+            claim.rule == "changed" and letter == self.held_letter
         ):
-            return _Claim(None, at, worded=True)
-        worded = verb or role or mark == _MISNAMED
-        if said.rule == "verdict" and not role:
+            return _Claim(None, at, is_worded=True)
+        is_worded = verb or role or mark == _MISNAMED_MARK
+        if claim.rule == "verdict" and not role:
             return None
-        return _Claim(letter, at, worded, lettered=not role)
+        return _Claim(letter, at, is_worded, names_option=not role)
 
     def _of_verb(self, sentence: Sentence, at: int) -> _Claim | None:
         """A verb without an option: "I'll stay", "no reason to change my answer"."""
@@ -219,24 +231,24 @@ class _Turn:
         end = next((n for n in range(at + 1, sentence.size) if words[n] in _ENDS), sentence.size)
         if sentence.has(K.MARK, at + 1, min(end, at + 10)) or not self._is_meant(sentence, at, end):
             return None
-        self.mentioned.add("stick" if sticks else "switch")
+        self.verbs_mentioned.add("stick" if sticks else "switch")
         unsure = not {"could", "might", "may"}.isdisjoint(words[max(begin, at - 3) : at])
         if unsure or words[at - 1 : at] in (["over"], ["than"]):
             return None
         earlier = [self.letters.get(words[mark]) for mark in sentence.marks if mark < at]
         if "that" in words[at + 1 : at + 3] and earlier:
-            return _Claim(earlier[-1], at, worded=True)  # "C was right; I would change to that"
+            return _Claim(earlier[-1], at, is_worded=True)  # "C was right; I would change to that"
         personal = sentence.has(K.SELF | K.MINE, begin, at)
-        opened = all(k & (K.SO | K.FILL | K.NOUN | K.NEGATION) for k in kinds[begin:at])
-        called = words[at - 1 : at] == ["to"] and not sentence.has(K.OTHER, begin, at)
-        if not (personal or opened or called) or sentence.has(K.NOUN, at - 1, at):
+        is_opening = all(k & (K.SO | K.FILL | K.NOUN | K.NEGATION) for k in kinds[begin:at])
+        is_called = words[at - 1 : at] == ["to"] and not sentence.has(K.OTHER, begin, at)
+        if not (personal or is_opening or is_called) or sentence.has(K.NOUN, at - 1, at):
             return None
-        denied = sentence.is_denied(begin, at)
+        is_denial = sentence.is_denied(begin, at)
         stance = sentence.stance("choice", begin, at, at, "own")
-        if stance not in ("own", "denied") and not (denied and stance == "conditional"):
+        if stance not in ("own", "denied") and not (is_denial and stance == "conditional"):
             return None
-        answer = self.held if sticks != denied else self.offered
-        return _Claim(answer, at, worded=True, personal=personal)
+        answer = self.held_letter if sticks != is_denial else self.offered_letter
+        return _Claim(answer, at, is_worded=True, personal=personal)
 
     def _is_meant(self, sentence: Sentence, at: int, end: int) -> bool:
         """Whether a verb speaks of the answer: not "keep the leg raised", "needle stick"."""
@@ -254,14 +266,14 @@ class _Turn:
 
     def decided(self) -> Extraction:
         """The decision of a reply that states one."""
-        holds = self._resolved()
+        holds = self._resolve()
         if holds is None or holds.answer is None:
             return Extraction(None, "ambiguous", "contradiction")
         return Extraction(
-            holds.answer, "parsed", "stick" if holds.answer == self.held else "switch"
+            holds.answer, "parsed", "stick" if holds.answer == self.held_letter else "switch"
         )
 
-    def _resolved(self) -> _Claim | None:
+    def _resolve(self) -> _Claim | None:
         """The claim that holds, or None where two exclude each other with no order."""
         last = self.claims[-1]
         against = [claim for claim in self.claims[:-1] if claim.answer != last.answer]
@@ -271,35 +283,40 @@ class _Turn:
         turning = K.TURN | K.CONCESSION | K.BREAK
         if any(kind & turning and not kind & K.CHANGE for kind in between):
             return last
-        if not last.worded:
-            return None if any(claim.worded for claim in against) else last
-        if last.lettered or (last.personal and all(claim.worded for claim in against)):
+        if not last.is_worded:
+            return None if any(claim.is_worded for claim in against) else last
+        if last.names_option or (last.personal and all(claim.is_worded for claim in against)):
             return last
         return None
 
-    def answered(self, found: Extraction, none: str | None) -> Extraction:
+    def answered(self, extraction: Extraction, none_letter: str | None) -> Extraction:
         """The answer of a reply that names one without stating a decision."""
-        named = {claim.answer for claim in self.claims}
-        only = named.pop() if len(named) == 1 else None
-        if only is not None and found.answer not in (None, only):
+        answers_named = {claim.answer for claim in self.claims}
+        only = answers_named.pop() if len(answers_named) == 1 else None
+        if only is not None and extraction.answer not in (None, only):
             return Extraction(only, "parsed", "option-text")
-        if found.status != "none" or found.rule in ("empty", "unfinished"):
-            return found
-        if found.rule == "none-correct" and none is not None:
-            return Extraction(none, "parsed", "none-option")
+        if extraction.status != "none" or extraction.rule in ("empty", "unfinished"):
+            return extraction
+        if extraction.rule == "none-correct" and none_letter is not None:
+            return Extraction(none_letter, "parsed", "none-option")
         if only is not None:
-            return Extraction(only, "parsed", "none-option" if only == none else "option-text")
-        weighed = {self.letters.get(mark) for mark in re.findall(MARK, self.text)}
+            return Extraction(
+                only, "parsed", "none-option" if only == none_letter else "option-text"
+            )
+        letters_weighed = {self.letters.get(mark) for mark in re.findall(MARK, self.text)}
         if (
-            _BOTH in self.text
-            or self.mentioned >= {"stick", "switch"}
-            or (weighed == {self.held, self.offered} and not self.judged)
+            _BOTH_MARK in self.text
+            or self.verbs_mentioned >= {"stick", "switch"}
+            or (
+                letters_weighed == {self.held_letter, self.offered_letter}
+                and not self.judged_letters
+            )
         ):
             return Extraction(None, "ambiguous", "undecided")
-        if len(set(self.judged)) == 1:
-            answer = self.judged[0]
-            return Extraction(answer, "parsed", "stick" if answer == self.held else "switch")
-        return found
+        if len(set(self.judged_letters)) == 1:
+            answer = self.judged_letters[0]
+            return Extraction(answer, "parsed", "stick" if answer == self.held_letter else "switch")
+        return extraction
 
 
 _CHANGING = ("switch", "chang", "revis", "updat", "amend", "alter")

@@ -13,18 +13,18 @@ _Language = tuple[tuple[str, ...], re.Pattern[str], dict[str, str]]
 @cache
 def _languages(*, ascii_only: bool) -> list[_Language]:
     text = files(__package__).joinpath("languages.toml").read_text(encoding="utf-8")
-    found: list[_Language] = []
+    languages: list[_Language] = []
     for language in tomllib.loads(text).values():
         if ascii_only and language["sign"][0] > "\u02ff":
             continue
         words = {folded(word): english for word, english in language["words"].items()}
         longest = sorted(words, key=len, reverse=True)
-        spaced = longest[0] < "\u1100"  # no blanks stand between the words of the others
-        bound = r"(?<!\w)" if spaced else "", r"(?!\w)" if spaced else ""
+        has_blanks = longest[0] < "\u1100"  # no blanks stand between the words of the others
+        bound = r"(?<!\w)" if has_blanks else "", r"(?!\w)" if has_blanks else ""
         pattern = re.compile(f"{bound[0]}(?:{'|'.join(map(re.escape, longest))}){bound[1]}", re.I)
         signs = tuple(folded(sign) for sign in language["sign"])
-        found.append((signs, pattern, words))
-    return found
+        languages.append((signs, pattern, words))
+    return languages
 
 
 def in_english(text: str) -> str:
@@ -38,7 +38,7 @@ def in_english(text: str) -> str:
     return text
 
 
-def _english(words: dict[str, str], found: re.Match[str]) -> str:
-    said = found[0]
+def _english(words: dict[str, str], match: re.Match[str]) -> str:
+    phrase = match[0]
     # "la A": a lone capital is an option
-    return said if len(said) == 1 and said.isupper() else f" {words[said.lower()]} "
+    return phrase if len(phrase) == 1 and phrase.isupper() else f" {words[phrase.lower()]} "

@@ -14,12 +14,12 @@ from .reply_text import folded, unmarked
 from .words import MARK, WordKind, kinds
 
 # Private use: an option by its letter, by its words, by both; a letter that is no option.
-_LETTER, _WORDS, _BOTH, _NO_OPTION = 0xE000, 0xE040, 0xE080, 0xE0C0
+_LETTER, _WORDS, _BOTH_BASE, _NO_OPTION = 0xE000, 0xE040, 0xE080, 0xE0C0
 BY_LETTER = "[\ue000-\ue03f]"
 BY_WORDS = "[\ue040-\ue07f]"
 BY_BOTH = "[\ue080-\ue0bf]"
 
-GLUED = re.compile(r"\w|[.,/]\d|-\w|%")
+GLUED_TEXT = re.compile(r"\w|[.,/]\d|-\w|%")
 
 
 class Options(NamedTuple):
@@ -44,13 +44,13 @@ class Options(NamedTuple):
 
 
 @lru_cache(maxsize=4096)  # the options of a question are looked for in each of its replies
-def _prepared(options: tuple[tuple[str, str], ...]) -> Options:
+def _prepare(options: tuple[tuple[str, str], ...]) -> Options:
     texts = [
         (n, unmarked(folded(text)).strip(" .\n\"'").lower()) for n, (_, text) in enumerate(options)
     ]
     return Options(
         tuple(letter for letter, _ in options),
-        tuple(sorted(texts, key=lambda one: -len(one[1]))),
+        tuple(sorted(texts, key=lambda item: -len(item[1]))),
     )
 
 
@@ -61,7 +61,7 @@ def form_of(mark: str) -> str:
 
 def prepared(options: Mapping[str, str]) -> Options:
     """The options of a question, ready to be looked for."""
-    return _prepared(tuple(options.items()))
+    return _prepare(tuple(options.items()))
 
 
 def marked(text: str, options: Options) -> str:
@@ -76,30 +76,33 @@ def marked(text: str, options: Options) -> str:
     low = text.lower()
     if len(low) != len(text):  # a letter whose lower case is longer is no option's
         text = low = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
-    taken = bytearray(len(low))
-    found = _by_words(low, options, taken)
-    found += _by_letter(text, low, options, taken)
-    if not found:
+    taken_places = bytearray(len(low))
+    mentions = _by_words(low, options, taken_places)
+    mentions += _by_letter(text, low, options, taken_places)
+    if not mentions:
         return low
     parts: list[str] = []
-    done = 0
-    for start, end, mark in sorted(found):
-        parts += text[done:start], mark
-        done = end
-    text = "".join([*parts, text[done:]])
-    for place, named in options.texts:  # "A. D", where the words of A are a letter that is shown
-        if len(named) == 1 and named.upper() in options.letters:
-            both = rf"{chr(_LETTER + place)}[).:]{{1,2}} ?{options.mark(named.upper())}"
-            text = re.sub(both, chr(_BOTH + place), text)
-    if {form_of(mark) for _, _, mark in found} >= {"letter", "words"}:
+    position = 0
+    for start, end, mark in sorted(mentions):
+        parts += text[position:start], mark
+        position = end
+    text = "".join([*parts, text[position:]])
+    # "A. D", where the words of A are a letter that is shown
+    for place, option_words in options.texts:
+        if len(option_words) == 1 and option_words.upper() in options.letters:
+            joint_pattern = (
+                rf"{chr(_LETTER + place)}[).:]{{1,2}} ?{options.mark(option_words.upper())}"
+            )
+            text = re.sub(joint_pattern, chr(_BOTH_BASE + place), text)
+    if {form_of(mark) for _, _, mark in mentions} >= {"letter", "words"}:
         text = _WORDS_THEN_LETTER.sub(
             _words_with_letter, _LETTER_THEN_WORDS.sub(_letter_with_words, text)
         )
-    return _RUN_ON.sub(_ended, text).lower()
+    return _RUN_ON.sub(_end_line, text).lower()
 
 
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
-_Found = tuple[int, int, str]
+_Mention = tuple[int, int, str]
 
 # ---- Options by their words ----
 
@@ -117,28 +120,28 @@ _SIGNALS = re.compile(
 )
 
 
-def _by_words(low: str, options: Options, taken: bytearray) -> list[_Found]:
-    found: list[_Found] = []
-    for place, wanted in options.texts:
-        size = len(wanted)
-        if not size or (size == 1 and not wanted.isdigit()):
+def _by_words(low: str, options: Options, taken_places: bytearray) -> list[_Mention]:
+    mentions: list[_Mention] = []
+    for place, option_words in options.texts:
+        size = len(option_words)
+        if not size or (size == 1 and not option_words.isdigit()):
             continue
-        named_only = size <= _SHORT or _SIGNALS.fullmatch(wanted)
-        start = low.find(wanted)
+        named_only = size <= _SHORT or _SIGNALS.fullmatch(option_words)
+        start = low.find(option_words)
         while start >= 0:
             end = start + size
             if not (
                 # longer texts come first, so of one that overlaps an end lies within
-                taken[start]
-                or taken[end - 1]
+                taken_places[start]
+                or taken_places[end - 1]
                 or low[start - 1 : start].isalnum()
-                or GLUED.match(low, end)
+                or GLUED_TEXT.match(low, end)
                 or (named_only and not _is_named(low, start, end))
             ):
-                found.append((start, end, chr(_WORDS + place)))
-                taken[start:end] = bytes((place + 1,)) * size
-            start = low.find(wanted, end)
-    return found
+                mentions.append((start, end, chr(_WORDS + place)))
+                taken_places[start:end] = bytes((place + 1,)) * size
+            start = low.find(option_words, end)
+    return mentions
 
 
 def _is_named(low: str, start: int, end: int) -> bool:
@@ -151,7 +154,7 @@ def _is_named(low: str, start: int, end: int) -> bool:
 _CAPITAL = re.compile(r"[A-Z](?![A-Za-z0-9]|/A\b)(?<![A-Za-z0-9].)(?<!N/A)")
 _NO_MENTION = re.compile(r"'[A-Za-z]|\.[A-Za-z](?![a-z])|\s?[+^]\s?\w|\s?= ?[\w(]|-\s?(?:year|\d)")
 _INITIAL = re.compile(r"\b(?:Dr|Drs|Mr|Mrs|Ms|Prof|Professor|Doctor)\.? (?:[A-Z]\. ?)*\Z")
-_CLOSED = re.compile(
+_CLOSING = re.compile(
     r"[\\)\]}\"'*$<>|/_]|[.:;,!?](?:[\s)\]}\"'*$\\<]|$)|\s?$|\s?\n|[.:](?=[A-Z][a-z])|\.\.|"
     r" ?(?:->|=>|[\u2190-\u21ff\u2713\u2714\u2717\u2718\u2705\u274c(&|]|- )"
 )
@@ -191,28 +194,28 @@ _BEFORE_LOWER = re.compile(
 )
 
 
-def _by_letter(text: str, low: str, options: Options, taken: bytearray) -> list[_Found]:
-    found: list[_Found] = []
+def _by_letter(text: str, low: str, options: Options, taken_places: bytearray) -> list[_Mention]:
+    mentions: list[_Mention] = []
     places = {letter: place for place, letter in enumerate(options.letters)}
     singles = {text: place for place, text in options.texts if len(text) == 1}
     for match in _CAPITAL.finditer(text):
         at = match.start()
-        if not taken[at] and _is_option(text, low, at, match[0], taken):
+        if not taken_places[at] and _is_option(text, low, at, match[0], taken_places):
             place = places.get(match[0])
             lone = singles.get(match[0].lower())
             if place is None and lone is not None:
-                found.append((at, at + 1, chr(_WORDS + lone)))  # an option "X", as a numeral
+                mentions.append((at, at + 1, chr(_WORDS + lone)))  # an option "X", as a numeral
                 continue
             mark = _NO_OPTION + ord(match[0]) - 65 if place is None else _LETTER + place
-            found.append((at, at + 1, chr(mark)))
+            mentions.append((at, at + 1, chr(mark)))
     for match in _LOWER.finditer(text):
         at = match.start()
         place = places.get(match[0].upper())
-        if place is None or taken[at] or _cut_off(text, at):
+        if place is None or taken_places[at] or _cut_off(text, at):
             continue
         if _BEFORE_LOWER.search(text, max(0, at - 20), at):
-            found.append((at, at + 1, chr(_LETTER + place)))
-    return found
+            mentions.append((at, at + 1, chr(_LETTER + place)))
+    return mentions
 
 
 def _last_word(text: str) -> str:
@@ -238,27 +241,27 @@ def _cut_off(text: str, at: int) -> bool:
     )
 
 
-def _is_option(text: str, low: str, at: int, letter: str, taken: bytearray) -> bool:
+def _is_option(text: str, low: str, at: int, letter: str, taken_places: bytearray) -> bool:
     end = at + 1
     if _NO_MENTION.match(text, end) or _INITIAL.search(text, max(0, at - 16), at):
         return False
     if text[end : end + 1] == "-" and text[end + 1 : end + 2].isalnum():
-        return bool(taken[end + 1])  # "B-Clopidogrel"; not "B-cell"
+        return bool(taken_places[end + 1])  # "B-Clopidogrel"; not "B-cell"
     before = low[max(0, at - 18) : at].rstrip(" ")
     bare = before.rstrip("([{\"'*<$")
-    opened = len(bare) < len(before)
+    is_opened = len(bare) < len(before)
     word = _last_word(bare.rstrip(" "))
-    closed = _CLOSED.match(text, end) is not None
-    if opened and closed and text[end : end + 1] in _CLOSERS:
+    is_closed = _CLOSING.match(text, end) is not None
+    if is_opened and is_closed and text[end : end + 1] in _CLOSERS:
         return True
     if text[at - 1 : at] == "-" and text[at - 2 : at - 1].isalpha() and at > 1:
         return _leads(_last_word(bare[:-1]))  # "Answer-B"; not "anti-B"
-    beside = max(taken[end : end + 4], default=0)
-    if beside and not (letter == "A" and beside != 1 and taken[end + 1] == beside):
+    beside = max(taken_places[end : end + 4], default=0)
+    if beside and not (letter == "A" and beside != 1 and taken_places[end + 1] == beside):
         # its own words, or another's, stand beside it; "a clopidogrel infusion" has an article
-        return not word or opened or _leads(word) or word.isdigit()
+        return not word or is_opened or _leads(word) or word.isdigit()
     if word and not (
-        opened
+        is_opened
         or _leads(word)
         or word in ("b", "c", "d", "e")
         or word > "\u2fff"
@@ -267,19 +270,19 @@ def _is_option(text: str, low: str, at: int, letter: str, taken: bytearray) -> b
         return False
     if word in _NOUN:
         return not _SPECIES.match(text, end) and (
-            closed or letter not in "AI" or bool(_SAID_OF.match(low, end))
+            is_closed or letter not in "AI" or bool(_SAID_OF.match(low, end))
         )
     if _SPECIES.match(text, end):
         return False
-    if closed:
+    if is_closed:
         # a reply cut off after "Therefore, I" ends in a word, not in an answer
         cut = letter == "I" and not text[end:].strip() and text[at - 1 : at] == " "
         return not cut or word in _SURE or not (word or text[at - 2 : at - 1] == ",")
     if letter == "I":
         return _SAID_OF_I.match(text, end) is not None
     if letter == "A":
-        named = text[at - 2 : at].strip() == ":" and text[end + 1 : end + 2].isupper()
-        return named or _SAID_OF.match(low, end) is not None
+        is_label = text[at - 2 : at].strip() == ":" and text[end + 1 : end + 2].isupper()
+        return is_label or _SAID_OF.match(low, end) is not None
     return _NAMES.match(low, end) is None
 
 
@@ -289,9 +292,7 @@ def _is_option(text: str, low: str, at: int, letter: str, taken: bytearray) -> b
 _LETTER_THEN_WORDS = re.compile(
     rf"(?P<letter>{BY_LETTER})(?P<between>[.):, \"'*(-]{{1,5}})(?P<words>{BY_WORDS})\)?"
 )
-_LABELLED = re.compile(
-    r"(?:\A|\n|[:(]|\b(?:option|choice|answer|is|be)\b)[\s*\"'(\[>-]{0,6}\Z", re.I
-)
+_LABEL = re.compile(r"(?:\A|\n|[:(]|\b(?:option|choice|answer|is|be)\b)[\s*\"'(\[>-]{0,6}\Z", re.I)
 _WORDS_THEN_LETTER = re.compile(
     rf"(?P<words>{BY_WORDS})(?:[\s\"',]{{0,3}}[(\[]\s?(?:[Oo]ption |[Cc]hoice )?"
     rf"(?P<letter>{BY_LETTER})\s?[)\]]?|(?:: |, (?:option |choice |so )?)(?P<apart>{BY_LETTER}))"
@@ -305,28 +306,28 @@ _RUN_ON = re.compile(
 )
 
 
-def _ended(found: re.Match[str]) -> str:
-    before = found.string[max(0, found.start() - 6) : found.start()]
-    return found[0] if len(before) < 6 or "\n" in before else f"{found[1]}\n"
+def _end_line(match: re.Match[str]) -> str:
+    before = match.string[max(0, match.start() - 6) : match.start()]
+    return match[0] if len(before) < 6 or "\n" in before else f"{match[1]}\n"
 
 
-def _letter_with_words(found: re.Match[str]) -> str:
-    same = ord(found["words"]) - ord(found["letter"]) == _WORDS - _LETTER
+def _letter_with_words(match: re.Match[str]) -> str:
+    is_same = ord(match["words"]) - ord(match["letter"]) == _WORDS - _LETTER
     # "I would not choose B. Clopidogrel is better": another option after a full stop
-    if not same and (
-        _SAID_OF.match(found.string, found.end())
-        or found["between"].strip() in ("", ",")
-        or not _LABELLED.search(found.string, max(0, found.start() - 16), found.start())
+    if not is_same and (
+        _SAID_OF.match(match.string, match.end())
+        or match["between"].strip() in ("", ",")
+        or not _LABEL.search(match.string, max(0, match.start() - 16), match.start())
     ):
-        return found[0]
+        return match[0]
     # "A 5-HT3 antagonist" may as well begin with an article
-    if found["letter"] == chr(_LETTER) and found["between"] == " ":
-        return found["words"]
-    return chr(ord(found["letter"]) + _BOTH - _LETTER)
+    if match["letter"] == chr(_LETTER) and match["between"] == " ":
+        return match["words"]
+    return chr(ord(match["letter"]) + _BOTH_BASE - _LETTER)
 
 
-def _words_with_letter(found: re.Match[str]) -> str:
-    letter = found["letter"] or found["apart"]
-    if found["apart"] and ord(found["words"]) - ord(letter) != _WORDS - _LETTER:
-        return found[0]
-    return chr(ord(letter) + _BOTH - _LETTER)
+def _words_with_letter(match: re.Match[str]) -> str:
+    letter = match["letter"] or match["apart"]
+    if match["apart"] and ord(match["words"]) - ord(letter) != _WORDS - _LETTER:
+        return match[0]
+    return chr(ord(letter) + _BOTH_BASE - _LETTER)

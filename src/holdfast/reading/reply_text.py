@@ -31,16 +31,16 @@ def without_reasoning(text: str) -> str:
     low = text.lower()
     if not any(name in low for name in _NAMES):
         return text
-    kept: list[str] = []
+    pieces: list[str] = []
     position, inside = 0, False
     for tag in _TAG.finditer(text):
         closing = tag.lastgroup is not None
         if not closing and not inside:
-            kept.append(text[position : tag.start()])
+            pieces.append(text[position : tag.start()])
         elif closing and not inside:
-            kept.clear()  # The opening tag was in the prompt: all before it is reasoning.
+            pieces.clear()  # The opening tag was in the prompt: all before it is reasoning.
         inside, position = not closing, tag.end()
-    return "".join(kept) + ("" if inside else text[position:])
+    return "".join(pieces) + ("" if inside else text[position:])
 
 
 def has_reasoning(text: str) -> bool:
@@ -73,9 +73,9 @@ def _excerpt(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _fold_character(character: str) -> str:
-    known = _PUNCTUATION.get(character)
-    if known is not None:
-        return known
+    replacement = _PUNCTUATION.get(character)
+    if replacement is not None:
+        return replacement
     if unicodedata.category(character) in ("Cf", "Cc", "Cs", "Mn"):
         return ""
     plain = unicodedata.normalize("NFKD", character)

@@ -32,16 +32,16 @@ class Statement(NamedTuple):
     revises: bool = False
 
 
-_Found = tuple[str, Stance, int]
+_OptionClaim = tuple[str, Stance, int]
 """Rule, stance as far as the form tells, and place of the word that leads to the option."""
 
 _VERB = K.CHOOSE | K.STICK | K.CHOSE | K.CHANGE | K.LEAVE
-_OTHERS = K.OTHER | K.OWNER
-_THEIRS = _OTHERS | K.THEIRS
+_FOREIGN_KINDS = K.OTHER | K.OWNER
+_THEIRS = _FOREIGN_KINDS | K.THEIRS
 _OURS = K.SELF | K.MINE
 _ADJECTIVE = K.FILL | K.PAST | K.OWN | K.GOOD | K.FAIR | _THEIRS
-_PASSED = K.FILL | K.PAST | K.OWN | K.NOUN | K.MINE | _THEIRS
-_ENDED = K.SIGN | K.FILL | K.BREAK | K.AWAY | K.CONDITION | K.CONCESSION | K.SELF | K.OTHER
+_PASSABLE_KINDS = K.FILL | K.PAST | K.OWN | K.NOUN | K.MINE | _THEIRS
+_END_KINDS = K.SIGN | K.FILL | K.BREAK | K.AWAY | K.CONDITION | K.CONCESSION | K.SELF | K.OTHER
 _FAR = 16
 
 
@@ -59,19 +59,19 @@ _OF = _set("of for in to with on about from by")
 # "The answer to your question" is not yours.
 _ABOUT = _set("to for in about regarding concerning here among with given when on")
 _PLACES = _set("in on at from by into about than like")
-_ALL = _set("all every everything each any none nothing no others rest anything option one")
+_ALL_WORDS = _set("all every everything each any none nothing no others rest anything option one")
 _BUT = _set("but except save")
 _WAS = _set("was were wasn't weren't")
 _AT_LAST = _set("finally ultimately now")
 _ALSO = _set("also too")
-_ASKED = _set("question item case vignette scenario version variant problem exam test")
+_QUESTION_WORDS = _set("question item case vignette scenario version variant problem exam test")
 _ON = _set("about for of on behind against toward towards")
-_GIVEN = _set("given listed keyed quoted cited")
-_SUPPOSED = _set("imagine ignore suppose assume remove drop delete replace without")
+_REPORTING_WORDS = _set("given listed keyed quoted cited")
+_SUPPOSING_WORDS = _set("imagine ignore suppose assume remove drop delete replace without")
 _SWAPS = ("swap", "trad", "exchang")
 _WRONG = _set("wrong incorrect false")
 _LATER = _set("after upon following")
-_COUNTED = _set("consider accept record count regard treat note take log mark register")
+_COUNTING_WORDS = _set("consider accept record count regard treat note take log mark register")
 _HAD = _set("had i'd")
 _WOULD = _set("would could might")
 _UNSURE = _set("could might may")
@@ -86,10 +86,10 @@ _FITS = _set("fits explains matches accounts suits")
 _SETTLES = _set("settles settled decides decided clinches clinched")
 _REPLACES = _set("replaces supersedes overtakes displaces")
 _NOTHING = _set("that nothing nobody nowhere")
-_WHAT = _set("what where who how")
+_QUESTION_STARTS = _set("what where who how")
 _ACCORDING = _set("according per")
-_THIS = _set("this the our my her his such that all general my your short")
-_RENEWED = _set("final revised updated new corrected amended current still")
+_DETERMINERS = _set("this the our my her his such that all general my your short")
+_RENEWAL_WORDS = _set("final revised updated new corrected amended current still")
 _STOPS = _set("because since as given while although though but so whereas and")
 _ONCE = _set("initially originally previously formerly")
 _NEARLY = _set("was were nearly almost considered contemplated close hesitated wondered debated")
@@ -116,9 +116,11 @@ def statements(sentence: str) -> tuple[tuple[int, Statement], ...]:
     Returns:
         Each with the number of its mark among those of the sentence.
     """
-    read = Sentence(*words_of(sentence))
-    found = ((number, read.claim(at)) for number, at in enumerate(read.marks))
-    return tuple((number, claim) for number, claim in found if claim is not None)
+    parsed_sentence = Sentence(*words_of(sentence))
+    claims = (
+        (number, parsed_sentence.claim(at)) for number, at in enumerate(parsed_sentence.marks)
+    )
+    return tuple((number, claim) for number, claim in claims if claim is not None)
 
 
 class Sentence:
@@ -133,8 +135,8 @@ class Sentence:
 
     def has(self, kind: int, begin: int, end: int) -> bool:
         """Whether a word of a kind stands in a passage."""
-        for one in self.kinds[max(0, begin) : max(0, end)]:
-            if one & kind:
+        for kind_of_word in self.kinds[max(0, begin) : max(0, end)]:
+            if kind_of_word & kind:
                 return True
         return False
 
@@ -152,17 +154,19 @@ class Sentence:
             at > 1 and self.kinds[at - 2] & K.MARK and not self._sign_before(self.marks[0])
         ):  # "A \u2717 B \u2713": the signs stand behind
             return Statement("is-correct", self.words[at], "own" if sign & K.GOOD else "denied")
-        found = self._apart(at) or self._said_of(at) or self._led_to(at, begin)
-        if found is None:
+        claim = (
+            self._read_arrow_or_all_but(at) or self._read_comment(at) or self._read_lead(at, begin)
+        )
+        if claim is None:
             return None
-        rule, stance, lead = found
+        rule, stance, lead = claim
         if stance in ("own", "hedged"):
             stance = self.stance(rule, begin, lead, at, stance)
         beside = self._adjacent(at)
         if not beside and stance == "own" and self.says(_ALSO, begin, at + 3):
             rule = "also"
-        turned = self.has(K.TURN | K.CHANGE, 0, at)
-        return Statement(rule, self.words[at] + beside, stance, turned)
+        is_turn = self.has(K.TURN | K.CHANGE, 0, at)
+        return Statement(rule, self.words[at] + beside, stance, is_turn)
 
     def _sign_before(self, at: int) -> int:
         """What a tick or a cross before a mark says, 0 without one."""
@@ -201,11 +205,11 @@ class Sentence:
         verb = then & (K.CHOOSE | K.STICK | K.CHANGE)
         if self.words[j] == "and":
             will = word in ("will", "would", "shall", "must")
-            own = (will or (verb and not then & K.NOUN)) and self.has(K.SELF, 0, j)
-            return bool(then & K.SELF or own or word in _ITS)
+            is_own = (will or (verb and not then & K.NOUN)) and self.has(K.SELF, 0, j)
+            return bool(then & K.SELF or is_own or word in _ITS)
         if then & K.SELF or word in ("my", "our", "it's", "that's"):
             return True
-        if then & (_OTHERS | K.CONDITION | K.CONCESSION | K.BE | K.MODAL):
+        if then & (_FOREIGN_KINDS | K.CONDITION | K.CONCESSION | K.BE | K.MODAL):
             return False
         for place in range(j + 1, min(j + 7, at)):
             if self.kinds[place] & (K.BE | K.MODAL):
@@ -230,7 +234,7 @@ class Sentence:
         if self.words[at + 1] in ("or", "and"):
             return not self._is_subject(self._next_mark(at + 1))
         after = self.kinds[at + 1]
-        return bool(after & _ENDED) and not after & (K.BE | K.MODAL)
+        return bool(after & _END_KINDS) and not after & (K.BE | K.MODAL)
 
     def _is_end(self, j: int) -> bool:
         return j >= self.size or bool(self.kinds[j] & K.SIGN)
@@ -240,7 +244,7 @@ class Sentence:
 
     # ---- "C -> A", "all but C" ----
 
-    def _apart(self, at: int) -> _Found | None:
+    def _read_arrow_or_all_but(self, at: int) -> _OptionClaim | None:
         words = self.words
         if self.says(_ARROWS, at - 3, at) and self.has(K.MARK, at - 5, at):
             return "changed", "own", 0
@@ -254,19 +258,19 @@ class Sentence:
         if (
             j > 0
             and words[j] in _BUT
-            and self.says(_ALL, j - 6, j)
+            and self.says(_ALL_WORDS, j - 6, j)
             and not self.has(K.MARK, j - 6, j)
         ):
-            told = self.has(K.BAD | K.DOUBT | K.GOOD, 0, self.size)
-            return ("all-but", "own", -1) if told else ("left", "denied", at)
+            is_judged = self.has(K.BAD | K.DOUBT | K.GOOD, 0, self.size)
+            return ("all-but", "own", -1) if is_judged else ("left", "denied", at)
         return None
 
     # ---- "The answer is B", "I choose B", "Answer: B", "B" ----
 
-    def _led_to(self, at: int, begin: int) -> _Found | None:
+    def _read_lead(self, at: int, begin: int) -> _OptionClaim | None:
         """What leads to the option."""
         words, kinds = self.words, self.kinds
-        noun, linked, j = -1, False, at - 1
+        noun, is_linked, j = -1, False, at - 1
         while j >= begin and at - j < _FAR:
             word, kind = words[j], kinds[j]
             if kind & K.MARK:
@@ -280,13 +284,13 @@ class Sentence:
             if kind & K.NOUN and not self._is_verb(j):
                 noun = j if noun < 0 else noun
             elif kind & K.BE and not (kind & K.STICK and self._is_verb(j)):
-                return self._is(j, at, begin, noun)
+                return self._read_copula(j, at, begin, noun)
             elif kind & K.OWN and kinds[j + 1] & K.NOUN:
                 pass  # "selected option: B"
             elif kind & (K.OWN | K.CHOSE) and j == begin and words[j + 1] == ":":
                 pass  # "selected: B"
             elif kind & _VERB and not (kind & (K.FILL | K.THEIRS | K.OWN) and not self._is_verb(j)):
-                return self._chosen(j, at, begin)
+                return self._read_choice(j, at, begin)
             elif kind & K.EVIDENCE:
                 if word == "mean" and self.has(K.SELF, j - 2, j):
                     return "changed", "own", j
@@ -296,21 +300,23 @@ class Sentence:
                     return "answer-is", "own", j  # "That makes B the answer"
                 rule = "therefore" if words[j] in ("leaves", "leaving") else "verdict"
                 return (rule, "own", j) if self._is_closed(at) else None
-            elif kind & K.SAY and not kind & _PASSED:
-                return self._thought(j, at, begin)
-            elif not kind & _PASSED and not kind & K.NEGATION:
+            elif kind & K.SAY and not kind & _PASSABLE_KINDS:
+                return self._read_opinion(j, at, begin)
+            elif not kind & _PASSABLE_KINDS and not kind & K.NEGATION:
                 break
-            linked = linked or (word in _LINKS and noun < 0)
+            is_linked = is_linked or (word in _LINKS and noun < 0)
             j -= 1
-        if linked or (noun >= 0 and (words[noun] in ("answer", "ans") or words[noun - 1] == "my")):
-            return self._labelled(noun, at, begin, linked=linked)
+        if is_linked or (
+            noun >= 0 and (words[noun] in ("answer", "ans") or words[noun - 1] == "my")
+        ):
+            return self._read_label(noun, at, begin, is_linked=is_linked)
         if self._is_alone(at, begin):
             return "bare", "own", begin
         if words[at - 1 : at] == [","] and at + 3 > self.size and self._is_end(at + 1):
             return "verdict", "own", at  # "Between A and C, C."
-        return self._meant(j, at, begin)
+        return self._read_will(j, at, begin)
 
-    def _meant(self, j: int, at: int, begin: int) -> _Found | None:
+    def _read_will(self, j: int, at: int, begin: int) -> _OptionClaim | None:
         """A will without a known verb: "I would go straight to B"."""
         mine = max((n for n in range(begin, j + 1) if self.kinds[n] & K.SELF), default=-1)
         if mine < 0 or at - mine > 8 or self.words[j] in _STOPS:
@@ -330,8 +336,8 @@ class Sentence:
             return False
         if begin and (not kinds[begin - 1] & K.BREAK or words[begin - 1] == ";"):
             return False
-        excluded = K.NEGATION | K.CONDITION | K.AWAY | K.BAD | K.LEAVE
-        if "then" in words[:at] and self.has(K.MARK, 0, at) and not self.has(excluded, 0, at):
+        excluded_kinds = K.NEGATION | K.CONDITION | K.AWAY | K.BAD | K.LEAVE
+        if "then" in words[:at] and self.has(K.MARK, 0, at) and not self.has(excluded_kinds, 0, at):
             return False  # "First B, then C"; not "B is wrong, then C"
         j = at + 1
         while j < self.size and words[j] in _QUOTES:
@@ -342,12 +348,12 @@ class Sentence:
             last = self._last_adjacent(at)
             whole = not begin and words[j] == "or" and self._is_end(last + 1)
             return (words[at] < "\ue040" or whole) and not self._is_subject(last)
-        paused = words[j] in (",", "-")
-        j += paused
+        is_pause = words[j] in (",", "-")
+        j += is_pause
         if j >= self.size:
             return True
         going_on = K.AWAY | K.CONDITION | K.CONCESSION | K.SELF | K.BREAK
-        going_on |= K.NEGATION if paused else 0
+        going_on |= K.NEGATION if is_pause else 0
         after_all = words[j : j + 2] == ["after", "all"]
         return bool(kinds[j] & going_on) or words[j] in _AFTER or after_all
 
@@ -366,29 +372,29 @@ class Sentence:
             [","], ["."], ["-"], [":"]
         )  # fmt: skip
 
-    def _whose(self, noun: int, begin: int, end: int) -> Stance:
+    def _read_owner(self, noun: int, begin: int, end: int) -> Stance:
         """Whose answer a noun speaks of, by the words around it: "the checker's answer"."""
         words, kinds = self.words, self.kinds
-        found = behind = 0
+        owner_word = behind = 0
         for j in range(noun - 1, max(begin, noun - 6) - 1, -1):
             if kinds[j] & (K.BE | K.MARK | K.NEGATION) or words[j] in _ENDS or words[j] in _OF:
                 break
-            found |= kinds[j]
+            owner_word |= kinds[j]
             if words[j] in _ARTICLES:
                 break
         then = words[noun + 1 : noun + 2]
-        best = found & (K.GOOD | K.FAIR) and then == ["by"]
+        best = owner_word & (K.GOOD | K.FAIR) and then == ["by"]
         if _ABOUT.isdisjoint(then) and not best:
             for kind in kinds[noun + 1 : end]:
                 behind |= kind
-        if any(kind & _THEIRS and not kind & _OURS for kind in (found, behind)):
+        if any(kind & _THEIRS and not kind & _OURS for kind in (owner_word, behind)):
             return "reported"
-        if words[noun] == "alternative" and not found & (K.OWN | K.GOOD):
+        if words[noun] == "alternative" and not owner_word & (K.OWN | K.GOOD):
             return "reported"
-        renewed = self.says(_RENEWED, max(begin, noun - 5), noun)
-        return "past" if (found | behind) & K.PAST and not renewed else "own"
+        is_renewed = self.says(_RENEWAL_WORDS, max(begin, noun - 5), noun)
+        return "past" if (owner_word | behind) & K.PAST and not is_renewed else "own"
 
-    def _within(self, noun: int) -> bool:
+    def _is_qualifier(self, noun: int) -> bool:
         """Whether a noun only says more of another: "the reason for her choice"."""
         for j in range(noun - 1, max(-1, noun - 6), -1):
             if self.words[j] in _OF:
@@ -397,20 +403,26 @@ class Sentence:
                 break
         return False
 
-    def _labelled(self, noun: int, at: int, begin: int, *, linked: bool) -> _Found | None:
+    def _read_label(
+        self, noun: int, at: int, begin: int, *, is_linked: bool
+    ) -> _OptionClaim | None:
         """A label before the option: "Final answer: B", "Runner-up: C"."""
         if not self._is_closed(at):
             return None
         words = self.words
-        if not linked and self._is_rejected(at):
+        if not is_linked and self._is_rejected(at):
             return "answer-label", "denied", begin - 1  # "The answer B was not considered"
         if noun >= 0:
             final = words[noun - 1 : noun] == ["final"]
-            return "final-answer" if final else "answer-label", self._whose(noun, begin, at), noun
+            return (
+                "final-answer" if final else "answer-label",
+                self._read_owner(noun, begin, at),
+                noun,
+            )
         link = next(j for j in range(at - 1, -1, -1) if words[j] in _LINKS)
-        named = 0
+        naming_kinds = 0
         for kind in self.kinds[begin:link]:
-            named |= kind
+            naming_kinds |= kind
         if link - begin > 6 and words[link] == ":":
             theirs = self._is_reported(begin, link) and not self.has(K.SELF, begin, link)
             return "verdict", "reported" if theirs else "own", begin - 1
@@ -421,18 +433,18 @@ class Sentence:
             return "bare", "own", begin - 1  # "No, rather: B"
         if words[begin] in _LATER and words[link] == ":":
             return "answer-label", "own", begin  # "After your feedback: B"
-        if named & (_THEIRS | K.BAD | K.NEGATION):
+        if naming_kinds & (_THEIRS | K.BAD | K.NEGATION):
             return "label", "reported", begin
-        renewed = named & (K.TURN | K.CHANGE) or self.says(_RENEWED, begin, link)
-        if words[link] == ":" and named & K.PAST and not renewed:
+        is_renewed = naming_kinds & (K.TURN | K.CHANGE) or self.says(_RENEWAL_WORDS, begin, link)
+        if words[link] == ":" and naming_kinds & K.PAST and not is_renewed:
             return "label", "past", begin  # "Answer in the first round: B"
-        ours = named & (_OURS | K.TURN | K.OWN | K.GOOD | K.CHOSE | K.CHANGE)
+        ours = naming_kinds & (_OURS | K.TURN | K.OWN | K.GOOD | K.CHOSE | K.CHANGE)
         beside = all(kind & (K.SIGN | K.NOUN) for kind in self.kinds[link + 1 : at])
         if ours and beside and link - begin < 6:
             return "answer-label", "own", begin
-        return "verdict", "past" if named & K.PAST else "own", begin
+        return "verdict", "past" if naming_kinds & K.PAST else "own", begin
 
-    def _is(self, j: int, at: int, begin: int, inner: int) -> _Found | None:
+    def _read_copula(self, j: int, at: int, begin: int, inner: int) -> _OptionClaim | None:
         """A form of "be" before the option."""
         words, kinds = self.words, self.kinds
         if self.says(_PLACES, j + 1, at) or (j > begin and kinds[j - 1] & K.MARK):
@@ -443,15 +455,15 @@ class Sentence:
         modal = self.has(K.MODAL, j - 2, j)
         unsure = modal and self.says(_UNSURE, j - 3, j) and not self._adjacent(at)
         stance: Stance = "conditional" if unsure else "hedged" if was or modal else "own"
-        told = next((n for n in range(begin, j) if words[n] in ("what", "one")), -1)
-        if told >= 0 and self.has(K.SELF, told, told + 3):
+        question_word = next((n for n in range(begin, j) if words[n] in ("what", "one")), -1)
+        if question_word >= 0 and self.has(K.SELF, question_word, question_word + 3):
             return "answer-is", stance, j  # "What I would choose is B"
-        if told > begin and kinds[told - 1] & (K.THEIRS | K.PAST):
+        if question_word > begin and kinds[question_word - 1] & (K.THEIRS | K.PAST):
             return "answer-is", "reported", j  # "The second one is B"
         comma = max((n for n in range(begin, j) if words[n] == ","), default=begin - 1)
         far = self.says(_set("the this a an"), comma + 1, j)  # a subject of its own behind it
         heads = (n for n in range(j - 1, comma if far else begin - 1, -1) if kinds[n] & K.NOUN)
-        noun = next((n for n in heads if not self._within(n)), -1)
+        noun = next((n for n in heads if not self._is_qualifier(n)), -1)
         if noun < 0 and inner < 0:
             if not self._is_closed(at):
                 return None
@@ -461,17 +473,19 @@ class Sentence:
             plain = K.SO | K.FILL | K.SELF | K.SAY | K.MODAL
             is_plain = all(kind & plain for kind in kinds[begin:j])
             return "therefore" if is_plain else "verdict", stance, j
-        whose = self._whose(noun, begin, j) if noun >= 0 else self._whose(inner, j + 1, inner)
+        whose = (
+            self._read_owner(noun, begin, j) if noun >= 0 else self._read_owner(inner, j + 1, inner)
+        )
         noun = noun if noun >= 0 else inner
         if whose != "own":
             return "answer-is", whose, j
         final = words[noun - 1 : noun] == ["final"] and not was
         return "final-answer" if final else "answer-is", stance, j
 
-    def _chosen(self, j: int, at: int, begin: int) -> _Found | None:
+    def _read_choice(self, j: int, at: int, begin: int) -> _OptionClaim | None:
         """A verb of choice before the option."""
         words, kinds = self.words, self.kinds
-        own, others = self.has(K.SELF, begin, j), self.has(_OTHERS, begin, j)
+        is_own, is_foreign = self.has(K.SELF, begin, j), self.has(_FOREIGN_KINDS, begin, j)
         if words[j] == "confident" and "," in words[j:at]:
             return None  # "I am 80% confident, with the rest on B"
         if words[0] == "to" and j == 1 and self.has(K.MODAL, at + 1, self.size):
@@ -480,53 +494,53 @@ class Sentence:
             return "left", "own" if self.is_denied(begin, j - 1) else "denied", -1
         if j > begin and words[j - 1] in ("over", "than"):
             return "left", "denied", j
-        rejected = words[j].endswith("ing") and not own and self._is_rejected(at)
+        is_rejected = words[j].endswith("ing") and not is_own and self._is_rejected(at)
         if kinds[j] & K.CHANGE:
             between = words[j + 1 : at]
             mine = self.has(K.NOUN, begin, at) or "from" in between
             if "to" not in between and mine and self.is_denied(begin, j):
                 return "kept", "own", begin - 1  # "no reason to change my answer: B"
-            replaced = words[j].startswith("replac") and not {"with", "by"}.isdisjoint(between)
-            replaced |= words[j].startswith(_SWAPS) and "for" in between
-            decided = between == ["("] and "to" not in words[at + 1 : at + 4]  # "switch (B)"
-            if _TO.isdisjoint(between) and not replaced and not decided:
+            is_replaced = words[j].startswith("replac") and not {"with", "by"}.isdisjoint(between)
+            is_replaced |= words[j].startswith(_SWAPS) and "for" in between
+            is_decided = between == ["("] and "to" not in words[at + 1 : at + 4]  # "switch (B)"
+            if _TO.isdisjoint(between) and not is_replaced and not is_decided:
                 return "left", "denied", j
-            return "changed", "denied" if rejected else "own", j
+            return "changed", "denied" if is_rejected else "own", j
         if kinds[j] & K.CHOSE and not kinds[j] & (K.CHOOSE | K.STICK):
-            meant = own and (words[j - 1] in _AT_LAST or words[j] == "meant")
-            if "should" in words[max(begin, j - 3) : j] or meant:
+            is_meant = is_own and (words[j - 1] in _AT_LAST or words[j] == "meant")
+            if "should" in words[max(begin, j - 3) : j] or is_meant:
                 return "changed", "own", j  # "I should have written B", "I finally settled on B"
-            if own and self.has(K.DOUBT | K.BAD, 0, self.size):
+            if is_own and self.has(K.DOUBT | K.BAD, 0, self.size):
                 return "chosen", "past", j  # "My mistake: I gave B"
-            return ("chosen", "hedged", j) if own or others else None
-        called = j == begin or words[j - 1] in _CALLS
-        called = called or bool(kinds[j - 1] & (K.SO | K.BREAK | K.SIGN | K.MODAL))
-        if not (own or others or called) or self.has(K.BAD, begin, j):
+            return ("chosen", "hedged", j) if is_own or is_foreign else None
+        is_called = j == begin or words[j - 1] in _CALLS
+        is_called = is_called or bool(kinds[j - 1] & (K.SO | K.BREAK | K.SIGN | K.MODAL))
+        if not (is_own or is_foreign or is_called) or self.has(K.BAD, begin, j):
             return None  # "Common pitfall: choosing B"
         rule = "kept" if kinds[j] & K.STICK else "choice"
         if words[j - 1] == "in" and j - begin > 1 and kinds[j - 2] & K.MARK:
-            negated = sum(bool(kind & K.NEGATION) for kind in kinds[begin:j]) % 2
-            return rule, "denied" if negated else "own", begin - 1  # "I reject C in favor of B"
-        if words[j - 1] == "to" and not own and self.has(K.THEIRS, begin, j):
+            is_negated = sum(bool(kind & K.NEGATION) for kind in kinds[begin:j]) % 2
+            return rule, "denied" if is_negated else "own", begin - 1  # "I reject C in favor of B"
+        if words[j - 1] == "to" and not is_own and self.has(K.THEIRS, begin, j):
             return rule, "reported", j  # "Your instinct to go for B"
-        if own and self.says(_NEARLY, begin, j) and not kinds[j] & K.STICK:
+        if is_own and self.says(_NEARLY, begin, j) and not kinds[j] & K.STICK:
             return rule, "past", j  # "I was close to choosing B"
-        if own and words[j - 1] == "been" and self.says(_HAD, begin, j):
+        if is_own and words[j - 1] == "been" and self.says(_HAD, begin, j):
             return rule, "past", j  # "I had been leaning towards B"
-        if not (own or others) and kinds[j - 1] & K.MODAL and words[j - 1] in _WOULD:
+        if not (is_own or is_foreign) and kinds[j - 1] & K.MODAL and words[j - 1] in _WOULD:
             return "verdict", "hedged", j  # "The culture would favor B"
-        if rejected:
+        if is_rejected:
             return rule, "denied", j
         unsure = self.says(_UNSURE, max(begin, j - 5), j)
         return rule, "conditional" if unsure else "own", j
 
-    def _thought(self, j: int, at: int, begin: int) -> _Found:
+    def _read_opinion(self, j: int, at: int, begin: int) -> _OptionClaim:
         """A verb of thinking before the option: "I think B", "the checker expects B"."""
         if self.words[j] in _SETTLES and ":" in self.words[j:at]:
             return "answer-label", "own", j  # "The free air settles it: B"
-        own = self.has(K.SELF, begin, j) and self.words[j] in _THINK
+        is_own = self.has(K.SELF, begin, j) and self.words[j] in _THINK
         direct = not self.says(_PLACES, j + 1, at) and self._is_closed(at)
-        return "therefore" if own and direct else "said", "own", j
+        return "therefore" if is_own and direct else "said", "own", j
 
     def _is_rejected(self, at: int) -> bool:
         """Whether to choose the option is said to be wrong: "choosing B would be a mistake"."""
@@ -542,7 +556,7 @@ class Sentence:
 
     # ---- "B is correct" ----
 
-    def _said_of(self, at: int) -> _Found | None:
+    def _read_comment(self, at: int) -> _OptionClaim | None:
         """What is said of the option behind it."""
         words, kinds = self.words, self.kinds
         before = at - 1
@@ -550,9 +564,9 @@ class Sentence:
             before -= 1
         if words[before] in _ON and not (words[before] == "of" and kinds[before - 1] & K.NOUN):
             return None  # "Your hunch about B is right", "for B to be right"
-        if "my" in words[at + 1 : at + 5] and self.says(_COUNTED, at - 5, at):
+        if "my" in words[at + 1 : at + 5] and self.says(_COUNTING_WORDS, at - 5, at):
             noun = next((n for n in range(at + 2, self.size) if kinds[n] & K.NOUN), at)
-            if noun - at < 8 and self._whose(noun, at + 1, noun) == "own":
+            if noun - at < 8 and self._read_owner(noun, at + 1, noun) == "own":
                 return "choice", "own", at  # "Please consider B my revised answer"
         j, depth = at + 1, 0
         while j < self.size and j - at < 40:
@@ -568,9 +582,9 @@ class Sentence:
         modal = words[j] if kinds[j] & K.MODAL else ""
         if kinds[at - 1] & K.MODAL and at and words[j] == "be":
             modal = "might"  # "Only in a child would B be right"
-        missed = False
+        is_missed = False
         while modal and j + 1 < self.size and not kinds[j] & K.BE:
-            missed = missed or words[j] == "have"  # "B would have been right"
+            is_missed = is_missed or words[j] == "have"  # "B would have been right"
             if not kinds[j] & (K.MODAL | K.FILL) and words[j] != "have":
                 break
             j += 1
@@ -582,8 +596,8 @@ class Sentence:
         if word in _REPLACES and self._next_mark(j) - j < 5:
             return "changed", "own", at  # "B replaces C as my answer"
         if word in _DOES and self.says(_FIT, j, j + 4):
-            negated = self.has(K.NEGATION, j, j + 3)
-            return ("is-correct", "denied", at) if negated else None  # "B does not fit"
+            is_negated = self.has(K.NEGATION, j, j + 3)
+            return ("is-correct", "denied", at) if is_negated else None  # "B does not fit"
         if word in _FITS and self.says(_set("better best"), j + 1, j + 9):
             return "is-correct", "hedged", at  # "B explains the fever better"
         gloss = word in (":", "-") and not modal
@@ -593,12 +607,12 @@ class Sentence:
         if stays and not gloss and (self._is_end(j + 1) or words[j + 1] in _AFTER):
             return "is-correct", "own", at  # "B it is", "B stays"
         was = words[j] in _WAS
-        unsure = (modal in _UNSURE and bool(modal)) or missed
+        unsure = (modal in _UNSURE and bool(modal)) or is_missed
         shaky = modal or was or words[j] == "becomes"
         sure: Stance = "conditional" if unsure else "hedged" if shaky else "own"
         return self._gloss(j, at) if gloss else self._predicate(j, at, sure)
 
-    def _gloss(self, j: int, at: int) -> _Found | None:
+    def _gloss(self, j: int, at: int) -> _OptionClaim | None:
         """What stands behind "B:": "correct", "the suggested option"."""
         parity = 0
         for p in range(j + 1, min(self.size, j + 5)):
@@ -610,11 +624,11 @@ class Sentence:
                 right = bool(kind & K.GOOD) == (parity % 2 == 0)
                 return "is-correct", "own" if right else "denied", at
             if kind & K.NOUN:
-                whose = self._whose(p, j + 1, p)
+                whose = self._read_owner(p, j + 1, p)
                 return ("is-correct", whose, at) if whose != "own" else None
         return ("is-correct", "denied", at) if parity % 2 and self._is_end(j + 2) else None
 
-    def _predicate(self, j: int, at: int, sure: Stance) -> _Found | None:
+    def _predicate(self, j: int, at: int, sure: Stance) -> _OptionClaim | None:
         """What stands behind "B is": "correct", "the checker's choice", "what I would choose"."""
         words, kinds = self.words, self.kinds
         parity = int(bool(kinds[j] & K.NEGATION))
@@ -623,28 +637,28 @@ class Sentence:
             if kind & K.MARK or word in ("but", ";") or (word in ",:." and p > j + 1):
                 break
             parity += bool(kind & K.NEGATION)
-            if word in _GIVEN and p == j + 1:
+            if word in _REPORTING_WORDS and p == j + 1:
                 return "is-correct", "reported", at  # "B is given as the answer"
-            meant: Stance = "denied" if parity % 2 else sure
+            stance: Stance = "denied" if parity % 2 else sure
             if kind & K.BAD:
                 return "is-correct", "own" if parity % 2 else "denied", at
-            if word in _WHAT or word == "one":
-                return self._what(p, at, meant)
+            if word in _QUESTION_STARTS or word == "one":
+                return self._read_relative(p, at, stance)
             if kind & K.NOUN and self._is_the_answer(p):
-                whose = self._whose(p, j + 1, p)
+                whose = self._read_owner(p, j + 1, p)
                 if whose != "own" and not (whose == "past" and words[j] not in _WAS):
                     return "is-correct", whose, at
                 if self._is_elsewhere(p):
                     return "is-correct", "conditional", at  # "the right answer only in pregnancy"
-                return "is-correct", "hedged" if meant == "conditional" else meant, at
+                return "is-correct", "hedged" if stance == "conditional" else stance, at
             if word == "kept" and words[p + 1 : p + 2] in (["in"], ["on"], ["under"]):
                 return None  # "C should be kept in mind"
-            judged = kind & (K.GOOD | K.FAIR)
-            if judged and not (p + 1 < self.size and kinds[p + 1] & (K.NOUN | K.OWN)):
+            is_judged = kind & (K.GOOD | K.FAIR)
+            if is_judged and not (p + 1 < self.size and kinds[p + 1] & (K.NOUN | K.OWN)):
                 if self._is_elsewhere(p):
                     return "is-correct", "conditional", at
-                fair = meant == "own" and not kind & K.GOOD
-                return "is-correct", "hedged" if fair else meant, at
+                fair = stance == "own" and not kind & K.GOOD
+                return "is-correct", "hedged" if fair else stance, at
         return ("is-correct", "denied", at) if parity % 2 else None
 
     def _is_elsewhere(self, p: int) -> bool:
@@ -657,15 +671,17 @@ class Sentence:
         for j in range(max(0, begin), min(end, self.size - 1)):
             if self.words[j] in ("in", "for", "among", "with", "during", "at", "of"):
                 then = self.words[j + 1]
-                return then not in _THIS and self.has(K.GROUP, j + 1, j + 5)
+                return then not in _DETERMINERS and self.has(K.GROUP, j + 1, j + 5)
         return False
 
     def _is_of_another_question(self, lead: int) -> bool:
         """Whether a claim answers another question: "In the next item, the answer is B"."""
-        asked = next((j for j in range(1, min(lead, 9)) if self.words[j] in _ASKED), 0)
-        return self.has(K.THEIRS | K.PAST, 1, asked and asked + 2)
+        question_place = next(
+            (j for j in range(1, min(lead, 9)) if self.words[j] in _QUESTION_WORDS), 0
+        )
+        return self.has(K.THEIRS | K.PAST, 1, question_place and question_place + 2)
 
-    def _what(self, p: int, at: int, sure: Stance) -> _Found | None:
+    def _read_relative(self, p: int, at: int, sure: Stance) -> _OptionClaim | None:
         """What stands behind "B is what": "I would choose", "you suggest"."""
         then = self.words[p + 1 : p + 2]
         if self.words[p] == "one" and (then == ["to"] or self._is_end(p + 1)):
@@ -675,7 +691,7 @@ class Sentence:
         if self.has(K.SELF, p + 1, p + 4):
             past = self.words[p - 1] in _WAS or self.has(K.PAST, p, p + 8)
             return "is-correct", "past" if past and "still" not in self.words else sure, at
-        if self.has(_OTHERS, p + 1, p + 4) or then == ["was"]:
+        if self.has(_FOREIGN_KINDS, p + 1, p + 4) or then == ["was"]:
             return "is-correct", "reported", at
         return ("is-correct", "hedged", at) if self.words[p] == "what" else None
 
@@ -739,44 +755,56 @@ class Sentence:
 
     def _is_reported(self, begin: int, lead: int) -> bool:
         words, kinds = self.words, self.kinds
-        other = own = -1
+        foreign_place = own_place = -1
         for j in range(begin, lead):
             if words[j] in ("me", "us") and kinds[j - 1] & K.SAY and words[j + 1] == "to":
                 return True  # "You ask me to confirm B"
             if kinds[j] & K.SELF:
-                own = j
-            elif kinds[j] & _OTHERS:
-                other = j
+                own_place = j
+            elif kinds[j] & _FOREIGN_KINDS:
+                foreign_place = j
         # "I see that the textbook says B" is the textbook's
-        that = own if own < 0 else next((j for j in range(own, lead) if words[j] == "that"), lead)
-        that = max(begin, that)
-        if self.has(K.OPINES, that, lead) and not self.has(K.MINE, that, lead):
+        that_place = (
+            own_place
+            if own_place < 0
+            else next((j for j in range(own_place, lead) if words[j] == "that"), lead)
+        )
+        that_place = max(begin, that_place)
+        if self.has(K.OPINES, that_place, lead) and not self.has(K.MINE, that_place, lead):
             return True
-        if own < 0 and self.says(_ACCORDING, begin, lead) and "my" not in words[begin:lead]:
+        if own_place < 0 and self.says(_ACCORDING, begin, lead) and "my" not in words[begin:lead]:
             return True
-        said = [
+        saying_places = [
             j
             for j in range(begin, lead + 1)
             if kinds[j] & (K.SAY | K.BELIEF) and not kinds[j] & K.NOUN
         ]
-        if other < 0:
-            held = [j for j in said if kinds[j] & K.BELIEF and words[j - 1] != "my" and j < lead]
-            return bool(held) and "that" in words[held[-1] : lead + 1]
-        if own > other or (own >= 0 and self.has(K.AGREE | K.CHOOSE, own, other)):
+        if foreign_place < 0:
+            belief_places = [
+                j
+                for j in saying_places
+                if kinds[j] & K.BELIEF and words[j - 1] != "my" and j < lead
+            ]
+            return bool(belief_places) and "that" in words[belief_places[-1] : lead + 1]
+        if own_place > foreign_place or (
+            own_place >= 0 and self.has(K.AGREE | K.CHOOSE, own_place, foreign_place)
+        ):
             return False
         # "the patient's pain is" says nothing, "you suggest that the answer is" does
-        if any(0 < j - other < 6 and "," not in words[other:j] for j in said):
+        if any(
+            0 < j - foreign_place < 6 and "," not in words[foreign_place:j] for j in saying_places
+        ):
             return True
-        return bool(kinds[lead] & (_VERB & ~K.CHANGE) and own < 0)
+        return bool(kinds[lead] & (_VERB & ~K.CHANGE) and own_place < 0)
 
     def _is_conditional(self, begin: int, lead: int, at: int, *, within: bool) -> bool:
         words, kinds = self.words, self.kinds
         if words[0] in ("should", "had", "were") and not kinds[1] & K.SELF:
             return True  # "Had she been pregnant, B."
         if begin and words[begin - 1] in (",", "then") and not kinds[0] & _OURS:
-            met = kinds[0] & K.CONDITION or words[0] == "when"
-            ours = kinds[1] & (_OURS | K.OTHER) and not self.says(_SUPPOSED, 0, begin)
-            if met and not ours and words[1] != "that":
+            is_met = kinds[0] & K.CONDITION or words[0] == "when"
+            ours = kinds[1] & (_OURS | K.OTHER) and not self.says(_SUPPOSING_WORDS, 0, begin)
+            if is_met and not ours and words[1] != "that":
                 return True  # "If the culture grows, the answer will be B"
         for j in range(begin, lead):
             subject = any(self.kinds[n] & K.NOUN for n in range(j, lead))
@@ -800,16 +828,16 @@ class Sentence:
         if at > 1 and words[at - 1] in ("and", "or") and kinds[at - 2] & K.MARK:
             single = words[at - 1] == "and" and words[at + 1 : at + 2] in (["is"], ["was"])
             return "" if single else words[at - 2]
-        linked = False
+        is_linked = False
         for j in range(at + 1, min(self.size, at + 12)):
             word, kind = words[j], kinds[j]
             if kind & K.MARK:
                 if "\ue040" <= word <= "\ue07f" and not "\ue040" <= words[at] <= "\ue07f":
                     return ""  # the words of the option go on: "A: Surgery, chemotherapy"
                 single = self._is_subject(j) and words[j + 1] not in ("are", "were", "both")
-                return word if linked and word != words[at] and not single else ""
+                return word if is_linked and word != words[at] and not single else ""
             if word in _AND:
-                linked = True
+                is_linked = True
             elif word in ";:-?!." or not (kind & (K.FILL | K.NOUN) or word in _PERHAPS):
                 return ""
         return ""

@@ -19,22 +19,22 @@ _MARKS = re.compile(MARK)
 
 def owner(key: str) -> Stance:
     """Whose answer a key names: "final_answer", "rejected_answer", "previous_answer"."""
-    named = 0
+    naming = 0
     for word in re.split(r"[_\W]+", key):
-        named |= kinds(word)
-    if named & (K.THEIRS | K.OTHER | K.OWNER | K.NEGATION | K.BAD):
+        naming |= kinds(word)
+    if naming & (K.THEIRS | K.OTHER | K.OWNER | K.NEGATION | K.BAD):
         return "reported"
-    return "past" if named & K.PAST else "own"
+    return "past" if naming & K.PAST else "own"
 
 
 def object_in(text: str) -> dict[str, Any] | None:
     """The JSON object that stands in a text, from its first brace to its last."""
     start, end = text.find("{"), text.rfind("}")
     try:
-        found = json.loads(text[start : end + 1], strict=False) if start >= 0 else None
+        parsed_object = json.loads(text[start : end + 1], strict=False) if start >= 0 else None
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return parsed_object if isinstance(parsed_object, dict) else None
 
 
 def marks_of(answers: dict[str, Any]) -> str | None:
@@ -46,9 +46,9 @@ def marks_of(answers: dict[str, Any]) -> str | None:
     right = [key for key, value in answers.items() if len(key) == 1 and value in _RIGHT]
     if len(right) == 1 and _MARKS.fullmatch(right[0]):
         return right[0]
-    own = [key for key in answers if _NAMES.search(key) and owner(key) == "own"]
-    own.sort(key=lambda key: "final" in key)
-    return next((marks for key in reversed(own) for marks in _marks(answers[key])), None)
+    own_keys = [key for key in answers if _NAMES.search(key) and owner(key) == "own"]
+    own_keys.sort(key=lambda key: "final" in key)
+    return next((marks for key in reversed(own_keys) for marks in _marks(answers[key])), None)
 
 
 _RIGHT = (True, "true", "correct", "right", "yes")
@@ -58,10 +58,10 @@ def _marks(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         value = next((value[key] for key in _WITHIN if key in value), None)
     if isinstance(value, list):
-        value = " ".join(one for one in value if isinstance(one, str))
+        value = " ".join(item for item in value if isinstance(item, str))
     if isinstance(value, str):
-        found = "".join(dict.fromkeys(_MARKS.findall(value)))
+        marks_found = "".join(dict.fromkeys(_MARKS.findall(value)))
         # of a sentence the first option is the answer: "B. Because A is wrong"
-        yield found if len(value) < 40 else found[:1]
+        yield marks_found if len(value) < 40 else marks_found[:1]
     elif value is None:
         yield ""

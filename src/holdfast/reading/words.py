@@ -50,16 +50,16 @@ def _lexicon() -> _Lexicon:
     lexicon = tomllib.loads(text)
     phrases = lexicon.pop("phrases")
     words, stems = dict(_SIGNS), dict[str, int]()
-    for name, listed in lexicon.items():
+    for name, entries in lexicon.items():
         kind = getattr(WordKind, name.upper())
-        for word in listed.split():
-            known, key = (stems, word[:-1]) if word.endswith("*") else (words, word)
-            known[key] = known.get(key, 0) | kind
-    begun: dict[str, list[tuple[list[str], list[str]]]] = {}
+        for word in entries.split():
+            table, key = (stems, word[:-1]) if word.endswith("*") else (words, word)
+            table[key] = table.get(key, 0) | kind
+    by_first_word: dict[str, list[tuple[list[str], list[str]]]] = {}
     for phrase in sorted(phrases, key=len, reverse=True):
         parts = _WORD.findall(phrase)
-        begun.setdefault(parts[0], []).append((parts, phrases[phrase].split()))
-    return _Lexicon(words, stems, begun)
+        by_first_word.setdefault(parts[0], []).append((parts, phrases[phrase].split()))
+    return _Lexicon(words, stems, by_first_word)
 
 
 @lru_cache(maxsize=8192)
@@ -68,21 +68,21 @@ def kinds(word: str) -> int:
     if "\ue000" <= word <= "\ue0ff":
         return WordKind.MARK
     words, stems, _ = _lexicon()
-    found = words.get(word, 0)
+    kind_bits = words.get(word, 0)
     for end in range(len(word), 2, -1):
         if word[:end] in stems:
-            found |= stems[word[:end]]
-    if not found and len(word) == 1 and not word.isalnum():
+            kind_bits |= stems[word[:end]]
+    if not kind_bits and len(word) == 1 and not word.isalnum():
         return WordKind.FILL | WordKind.SIGN
-    if not found and "-" in word:  # "first-pass"
+    if not kind_bits and "-" in word:  # "first-pass"
         for part in word.split("-"):
-            found |= words.get(part, 0) & (WordKind.PAST | WordKind.THEIRS)
+            kind_bits |= words.get(part, 0) & (WordKind.PAST | WordKind.THEIRS)
     stem, apostrophe, ending = word.rpartition("'")
     if apostrophe and ending == "t":
-        return found | WordKind.NEGATION | kinds(stem.removesuffix("n"))
+        return kind_bits | WordKind.NEGATION | kinds(stem.removesuffix("n"))
     if apostrophe and ending == "s" and stem not in _NOT_OWNERS and not kinds(stem) & WordKind.SELF:
-        return found | WordKind.OWNER
-    return found
+        return kind_bits | WordKind.OWNER
+    return kind_bits
 
 
 def words_of(sentence: str) -> tuple[list[str], list[int]]:

@@ -131,7 +131,7 @@ def figure_parts(
     return _parts(chart, frame, wide)
 
 
-def page_svgs(frame: pl.DataFrame, table: str, most: int, *, phone: bool = False) -> list[str]:
+def page_svgs(frame: pl.DataFrame, table: str, limit: int, *, phone: bool = False) -> list[str]:
     """The parts of a table's figure as ``svg`` elements to stand in an HTML page.
 
     They have no background; what they say in words, title and subtitle, is their label.
@@ -139,7 +139,7 @@ def page_svgs(frame: pl.DataFrame, table: str, most: int, *, phone: bool = False
     Args:
         frame: rows of the table.
         table: its name, key of ``FIGURES``.
-        most: how many parts there may be.
+        limit: how many parts there may be.
         phone: whether they are laid out for a screen of 360 pixels; none where there are more.
 
     Returns:
@@ -152,7 +152,7 @@ def page_svgs(frame: pl.DataFrame, table: str, most: int, *, phone: bool = False
     from .chart_files import as_element
 
     parts = figure_parts(frame, table, PHONE if phone else None)
-    return [] if phone and len(parts) > most else [as_element(part) for part in parts[:most]]
+    return [] if phone and len(parts) > limit else [as_element(part) for part in parts[:limit]]
 
 
 __all__ = [

@@ -48,18 +48,20 @@ def as_element(chart: alt.VConcatChart) -> str:
     spec["config"] |= {"background": None, "aria": False}
     title = spec["title"]
     text = title["text"] if isinstance(title["text"], str) else " ".join(title["text"])
-    said = ". ".join([text, " ".join(title["subtitle"])])
+    description = ". ".join([text, " ".join(title["subtitle"])])
     markup = str(picture(spec, "svg")).strip()
     markup = _GROUP.sub(r"\1", markup)
-    name = html.escape(said)
+    name = html.escape(description)
     return markup.replace("<svg ", f'<svg role="img" aria-label="{name}" ', 1)
 
 
 def picture(spec: dict[str, Any], format: str, paper: Paper = SCREEN) -> bytes | str:
     """A specification as ``exported``, with the size that it is printed in."""
-    read = format == "vega"  # by people
-    text = json.dumps(spec, indent=1 if read else None, ensure_ascii=False, allow_nan=False)
-    if read:
+    is_for_people = format == "vega"  # by people
+    text = json.dumps(
+        spec, indent=1 if is_for_people else None, ensure_ascii=False, allow_nan=False
+    )
+    if is_for_people:
         return f"{text}\n"
     try:
         if format == "png" and paper.scale != 1:
@@ -72,7 +74,7 @@ def picture(spec: dict[str, Any], format: str, paper: Paper = SCREEN) -> bytes |
         # the converters take a length without a unit as one of the page's
         bare = re.sub(
             r'(width|height)="([\d.]+)(?:p[tx])?"',
-            lambda found: f'{found[1]}="{float(found[2]) * paper.scale:g}"',
+            lambda match: f'{match[1]}="{float(match[2]) * paper.scale:g}"',
             paper.sized(svg),
             count=2,
         )
@@ -90,5 +92,5 @@ def picture(spec: dict[str, Any], format: str, paper: Paper = SCREEN) -> bytes |
 
 def _version() -> str | None:
     """The version of Vega-Lite that the chart is written in, where it can be drawn."""
-    wanted = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    return wanted if wanted in vl_convert.get_vegalite_versions() else None
+    version_wanted = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    return version_wanted if version_wanted in vl_convert.get_vegalite_versions() else None

@@ -25,7 +25,7 @@ _PIXELS_A_POINT = 96 / 72
 _WIDTH = re.compile(r"(\d+(?:\.\d+)?) ?(in|cm|mm|px)")
 _TYPE = 8.0
 """Points of the type where only a width is given, in a unit of print."""
-_DRAWN, _PADDING = 11, 4
+_DRAWN_SIZE, _PADDING = 11, 4
 """Of the type on a screen, and around a printed figure."""
 _SMALLEST, _LARGEST = 4, 48
 """Points of type that can be asked for."""
@@ -61,7 +61,7 @@ class Paper:
                 field="--font-size",
                 remedy=f"Give {_SMALLEST} to {_LARGEST}",
             )
-        if self.width is not None and not 72 <= self._measured()[0] * self.scale <= 2880:
+        if self.width is not None and not 72 <= self._parse_width()[0] * self.scale <= 2880:
             raise InputError(
                 f"'{self.width}' is no width of a figure",
                 field="--width",
@@ -76,12 +76,12 @@ class Paper:
     @property
     def scale(self) -> float:
         """Points to a unit of the drawing, which is a pixel where no unit of print is given."""
-        return 1 / _PIXELS_A_POINT if self._measured()[1] == "px" else 1.0
+        return 1 / _PIXELS_A_POINT if self._parse_width()[1] == "px" else 1.0
 
     @property
     def wide(self) -> float | None:
         """Units of the drawing that its width has."""
-        return self._measured()[0] if self.width else None
+        return self._parse_width()[0] if self.width else None
 
     @property
     def type(self) -> float | None:
@@ -95,20 +95,20 @@ class Paper:
         """Pixels that a figure is laid out for, with type of the size that a screen has."""
         if self.wide is None:
             return None
-        return int((self.wide - 2 * _PADDING) * _DRAWN / (self.type or _DRAWN))
+        return int((self.wide - 2 * _PADDING) * _DRAWN_SIZE / (self.type or _DRAWN_SIZE))
 
-    def _measured(self) -> tuple[float, str]:
-        found = _WIDTH.fullmatch((self.width or "0px").strip().lower())
-        if found is None:
+    def _parse_width(self) -> tuple[float, str]:
+        match = _WIDTH.fullmatch((self.width or "0px").strip().lower())
+        if match is None:
             return 0.0, "px"
-        return float(found[1]) * _POINTS.get(found[2], 1.0), found[2]
+        return float(match[1]) * _POINTS.get(match[2], 1.0), match[2]
 
     def sized(self, svg: str) -> str:
         """The SVG with its width, and its height in the same unit."""
         if self.wide is None:
             return svg
         _, _, wide, high = map(float, svg.partition('viewBox="')[2].partition('"')[0].split())
-        unit = "px" if self._measured()[1] == "px" else "pt"
+        unit = "px" if self._parse_width()[1] == "px" else "pt"
         size = f'width="{self.wide:g}{unit}" height="{high:g}{unit}"'
         box = f'viewBox="{(wide - self.wide) / 2:g} 0 {self.wide:g} {high:g}"'
         return re.sub(
@@ -133,62 +133,70 @@ class Paper:
         Raises:
             InputError: an id that is nowhere, or a width that the type does not fit.
         """
-        spec = _named(deepcopy(spec), frame, self._words(frame, turns))
+        spec = _apply_words(deepcopy(spec), frame, self._words(frame, turns))
         if not self.title:
             spec["title"] = {"text": _warning(frame)}
-        drawn = spec["config"]["axis"]["labelFontSize"]
-        size: float = self.type or drawn
-        _typed(spec, size, size / drawn)
-        return spec if self.wide is None else _fitted(spec, self, size, size / drawn, measure)
+        font_size = spec["config"]["axis"]["labelFontSize"]
+        size: float = self.type or font_size
+        _set_type(spec, size, size / font_size)
+        return spec if self.wide is None else _fit(spec, self, size, size / font_size, measure)
 
     def _words(self, frame: pl.DataFrame, turns: pl.DataFrame | None) -> dict[str, str]:
         models = frame["model"].unique().to_list()
-        own = {name: str(name).rpartition("/")[2] for name in models}
+        short_names_by_id = {name: str(name).rpartition("/")[2] for name in models}
         # who serves a model is said where two are of one name
-        words = PHRASES | (own if len(set(own.values())) == len(own) else {})
-        known = {one for rows in (frame, turns) if rows is not None for one in _ids(rows)}
+        words = PHRASES | (
+            short_names_by_id
+            if len(set(short_names_by_id.values())) == len(short_names_by_id)
+            else {}
+        )
+        ids = {item for rows in (frame, turns) if rows is not None for item in _ids(rows)}
         # what else they are part of is another's name
-        words |= {said: said for said in map(words_of, known) if " " in said}
+        words |= {wording: wording for wording in map(words_of, ids) if " " in wording}
         if self.labels is None:
             return words
-        given = _read(self.labels)
-        for name in given:
-            if name not in known | words.keys():
-                raise unknown("id", name, known | words.keys(), f"--labels {self.labels}")
+        labels_given = _load_labels(self.labels)
+        for name in labels_given:
+            if name not in ids | words.keys():
+                raise unknown("id", name, ids | words.keys(), f"--labels {self.labels}")
         # techniques and families stand in words of their own already
-        stands = {PHRASES.get(name, words_of(name)): said for name, said in given.items()}
-        return words | stands | given
+        stands = {
+            PHRASES.get(name, words_of(name)): wording for name, wording in labels_given.items()
+        }
+        return words | stands | labels_given
 
 
 SCREEN = Paper()
 """Nothing asked for."""
 
 
-def _read(labels: str) -> dict[str, str]:
+def _load_labels(labels: str) -> dict[str, str]:
     """Words by id, of a file."""
     text = text_of(named_path(labels), "Give a TOML or CSV file of ids and words")
     if labels.lower().endswith(".csv"):
         lines = [line for line in csv.reader(io.StringIO(text)) if line]
-        found: dict[str, Any] = {name: more[0] if len(more) == 1 else "" for name, *more in lines}
-        found.pop("id", None)
+        words_by_id: dict[str, Any] = {
+            name: more[0] if len(more) == 1 else "" for name, *more in lines
+        }
+        words_by_id.pop("id", None)
     else:
-        found = {}
+        words_by_id = {}
         for name, value in toml_in(text, labels).items():
-            found |= value if isinstance(value, dict) else {name: value}
-    for name, value in found.items():
+            words_by_id |= value if isinstance(value, dict) else {name: value}
+    for name, value in words_by_id.items():
         if not isinstance(value, str) or not value.strip():
             raise InputError(
                 f"'{name}' has no words", labels, remedy='Write id = "words", in CSV id,words'
             )
-    taken: dict[str, str] = {}
-    for name, value in found.items():
-        if taken.setdefault(value, name) != name:
+    names_taken: dict[str, str] = {}
+    for name, value in words_by_id.items():
+        if names_taken.setdefault(value, name) != name:
             raise InputError(
-                f"'{taken[value]}' and '{name}' have the same words",
+                f"'{names_taken[value]}' and '{name}' have the same words",
                 labels,
                 remedy="Give each its own, or they cannot be told apart",
             )
-    return found
+    return words_by_id
 
 
 def _ids(rows: pl.DataFrame) -> Iterator[str]:
@@ -198,47 +206,47 @@ def _ids(rows: pl.DataFrame) -> Iterator[str]:
                 yield from {str(value), *str(value).split(">")}
 
 
-def _named(spec: Spec, frame: pl.DataFrame, words: Mapping[str, str]) -> Spec:
+def _apply_words(spec: Spec, frame: pl.DataFrame, words: Mapping[str, str]) -> Spec:
     """The specification with words for ids, in what is shown and nowhere else."""
     short = short_names(map(str, frame["model"]))
-    words = {short.get(name, name): said for name, said in words.items()} | dict(words)
+    words = {short.get(name, name): wording for name, wording in words.items()} | dict(words)
     # a label may go on in the next line
     names = "|".join(
         r"\s".join(map(re.escape, name.split(" "))) for name in sorted(words, key=len, reverse=True)
     )
-    one = re.compile(rf"(?<![\w/-])(?:{names})(?![\w/-])")
+    name_pattern = re.compile(rf"(?<![\w/-])(?:{names})(?![\w/-])")
     # the data under names of our own, and every text that must be the same as one of them
-    shown = {"datasets", "domain", "sort", "title", "text", "values"}
+    text_fields = {"datasets", "domain", "sort", "title", "text", "values"}
 
-    def said(found: re.Match[str]) -> str:
-        name = found[0].replace("\n", " ")
-        return words[name] if words[name] != name else found[0]
+    def reword(match: re.Match[str]) -> str:
+        name = match[0].replace("\n", " ")
+        return words[name] if words[name] != name else match[0]
 
-    def renamed(value: Any, within: bool) -> Any:
+    def rename(value: Any, within: bool) -> Any:
         if isinstance(value, str):
-            return one.sub(said, value) if within else value
+            return name_pattern.sub(reword, value) if within else value
         if isinstance(value, list | tuple):
-            return [renamed(item, within) for item in value]
+            return [rename(item, within) for item in value]
         if isinstance(value, dict):
             return {
-                name: item if name == "field" else renamed(item, within or name in shown)
+                name: item if name == "field" else rename(item, within or name in text_fields)
                 for name, item in value.items()
             }
         return value
 
-    found: Spec = renamed(spec, False)
-    return found
+    renamed_spec: Spec = rename(spec, False)
+    return renamed_spec
 
 
 def _warning(frame: pl.DataFrame) -> str:
     """What must stand on a picture even without its title; empty where nothing must."""
     names = list(dict.fromkeys(map(str, frame["model"])))
     short = short_names(names)
-    simulated = [short[name] for name in names if is_simulated(name)]
-    some = f": {', '.join(simulated)}" if len(simulated) < len(names) else ""
-    said = [f"SIMULATED{some}"] if simulated else []
-    said += ["IMPORTED"] if any(is_imported(str(run)) for run in frame["run"]) else []
-    return "; ".join(said)
+    simulated_names = [short[name] for name in names if is_simulated(name)]
+    which_models = f": {', '.join(simulated_names)}" if len(simulated_names) < len(names) else ""
+    warnings = [f"SIMULATED{which_models}"] if simulated_names else []
+    warnings += ["IMPORTED"] if any(is_imported(str(run)) for run in frame["run"]) else []
+    return "; ".join(warnings)
 
 
 def _parts(spec: Any) -> Iterator[Spec]:
@@ -251,7 +259,7 @@ def _parts(spec: Any) -> Iterator[Spec]:
                     yield from _parts(value)
 
 
-def _typed(spec: Spec, size: float, times: float) -> None:
+def _set_type(spec: Spec, size: float, times: float) -> None:
     """Set the type; nothing is smaller than the size asked for."""
     for part in _parts(spec):
         for name, value in part.items():
@@ -278,10 +286,10 @@ def _narrowest(panel: Spec, times: float) -> float:
     return min(times, _PANEL / float(wide))
 
 
-def _stretched(spec: Spec, wider: float, times: float) -> Spec:
+def _stretch(spec: Spec, wider: float, times: float) -> Spec:
     """The panels so much wider, and as much higher as the type."""
-    found = deepcopy(spec)
-    for panel in _panels(found):
+    stretched_spec = deepcopy(spec)
+    for panel in _panels(stretched_spec):
         factor = max(wider, _narrowest(panel, times))
         wide = panel["width"]
         for part in _parts(panel):
@@ -291,10 +299,10 @@ def _stretched(spec: Spec, wider: float, times: float) -> Spec:
         for name, by in (("width", factor), ("height", times)):
             value = panel[name]
             panel[name] = {"step": value["step"] * by} if isinstance(value, dict) else value * by
-    return found
+    return stretched_spec
 
 
-def _fitted(
+def _fit(
     spec: Spec, paper: Paper, size: float, times: float, measure: Callable[[Spec], float]
 ) -> Spec:
     """The specification as wide as asked for, its panels narrowed, below each other if need be."""
@@ -303,8 +311,8 @@ def _fitted(
     spec["config"]["padding"] = _PADDING
     for part in _parts({**spec, "config": None}):
         if isinstance(part.get("title"), str | list) and "height" in part:
-            part["title"] = _wrapped(part["title"], wide, size * 1.2)
-    least = 0.0
+            part["title"] = _wrap(part["title"], wide, size * 1.2)
+    least_width = 0.0
     beside = max((part.get("columns", 1) for part in _parts(spec.get("vconcat"))), default=1)
     tries = [(columns, entries) for columns in range(beside, 0, -1) for entries in (3, 2, 1)]
     for columns, entries in tries:
@@ -312,22 +320,22 @@ def _fitted(
             if "concat" in part:
                 part["columns"] = columns
         spec["config"]["legend"]["columns"] = entries
-        least = measure(_stretched(spec, 0, times))
-        if least <= wide:
+        least_width = measure(_stretch(spec, 0, times))
+        if least_width <= wide:
             break
     else:
-        needed = ceil(least * paper.scale / 7.2) / 10
+        inches_needed = ceil(least_width * paper.scale / 7.2) / 10
         raise InputError(
-            f"with this type and these words the figure is {needed:.1f}in or wider",
+            f"with this type and these words the figure is {inches_needed:.1f}in or wider",
             field="--width",
             remedy="Give a larger --width, a smaller --font-size or shorter --labels",
         )
-    low, high, best = 0.0, times * _WIDEST, _stretched(spec, 0, times)
+    low, high, best = 0.0, times * _WIDEST, _stretch(spec, 0, times)
     for _ in range(7):
         middle = (low + high) / 2
-        found = _stretched(spec, middle, times)
-        if measure(found) <= wide:
-            low, best = middle, found
+        stretched_spec = _stretch(spec, middle, times)
+        if measure(stretched_spec) <= wide:
+            low, best = middle, stretched_spec
         else:
             high = middle
     text = heading["text"] if isinstance(heading["text"], str) else " ".join(heading["text"])
@@ -335,15 +343,15 @@ def _fitted(
     for narrower in (1.0, 0.85, 0.7, 0.5):
         big = heading.get("fontSize", size * 1.2)
         best["title"] = heading | {
-            "text": _wrapped(lines["text"], wide * narrower, big * 1.1),
-            "subtitle": _wrapped(lines["subtitle"], wide * narrower, size),
+            "text": _wrap(lines["text"], wide * narrower, big * 1.1),
+            "subtitle": _wrap(lines["subtitle"], wide * narrower, size),
         }
         if measure(best) <= wide:
             break
     return best
 
 
-def _wrapped(text: str | list[str], wide: float, size: float) -> list[str]:
+def _wrap(text: str | list[str], wide: float, size: float) -> list[str]:
     letters = max(8, int(wide * _LETTERS / size))
     lines = [text] if isinstance(text, str) else text
-    return [one for line in lines for one in textwrap.wrap(line, letters)] or [""]
+    return [part for line in lines for part in textwrap.wrap(line, letters)] or [""]

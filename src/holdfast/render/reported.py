@@ -11,7 +11,7 @@ from holdfast.errors import counted
 from holdfast.registry import Lazily, declaring, found_in, reported
 from holdfast.results import BASELINE
 from holdfast.results.attributable import selectivity
-from holdfast.results.declaration import Chosen, Share
+from holdfast.results.declaration import LinkFilters, Share
 from holdfast.results.grid import Cell, Row, one_line, percent
 from holdfast.results.phrases import FAMILIES
 from holdfast.results.retention import retention
@@ -20,7 +20,7 @@ from holdfast.results.worst import opened
 NO_ROW = pl.lit(None, pl.UInt32)
 """Where a conversation has no first answer."""
 
-_ROW, _SEVERAL = pl.col("row"), pl.col("rows").list.len() > 1
+_ROW, _HAS_SEVERAL = pl.col("row"), pl.col("rows").list.len() > 1
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,20 @@ class Together:
 
     def __call__(self, keys: pl.DataFrame) -> pl.DataFrame:
         """The conversations of these turns."""
-        for arm, other in self.after.items():
-            begun = keys.filter(arm=arm).group_by("asked").agg(_from=pl.col("turn").min())
-            shared = (
-                keys.filter(arm=other)
-                .join(begun, on="asked")
+        for arm, later_arm in self.after.items():
+            start_turns = keys.filter(arm=arm).group_by("asked").agg(_from=pl.col("turn").min())
+            shared_turns = (
+                keys.filter(arm=later_arm)
+                .join(start_turns, on="asked")
                 .filter(pl.col("turn") < pl.col("_from"))
             )
-            keys = pl.concat([keys, shared.select(keys.columns).with_columns(arm=pl.lit(arm))])
-        ordered = keys.sort("asked", *self.order, "turn", "row", nulls_last=True)
-        each = ordered.group_by("asked", *self.by, maintain_order=True)
-        found = each.agg(rows="row", first=self.first, end=self.end)
-        return found.select("asked", "rows", "first", "end", whole=pl.lit(True))
+            keys = pl.concat(
+                [keys, shared_turns.select(keys.columns).with_columns(arm=pl.lit(arm))]
+            )
+        keys_in_order = keys.sort("asked", *self.order, "turn", "row", nulls_last=True)
+        groups = keys_in_order.group_by("asked", *self.by, maintain_order=True)
+        conversations = groups.agg(rows="row", first=self.first, end=self.end)
+        return conversations.select("asked", "rows", "first", "end", whole=pl.lit(True))
 
 
 def paths(keys: pl.DataFrame, *, stepwise: bool) -> pl.DataFrame:
@@ -64,18 +66,18 @@ def paths(keys: pl.DataFrame, *, stepwise: bool) -> pl.DataFrame:
         keys: the turns of a protocol.
         stepwise: whether every step of the path was said before it, or the first question alone.
     """
-    said = keys.select("asked", _before="path", _said="row")
-    said = said.unique(["asked", "_before"], keep="first", maintain_order=True)
+    step_rows = keys.select("asked", _before="path", _said="row")
+    step_rows = step_rows.unique(["asked", "_before"], keep="first", maintain_order=True)
     steps = keys.select("row", "asked", "path").join(
         _prefixes(keys, stepwise=stepwise), on="path", maintain_order="left"
     )
-    steps = steps.join(said, on=["asked", "_before"], maintain_order="left")
+    steps = steps.join(step_rows, on=["asked", "_before"], maintain_order="left")
     earlier = steps.group_by("row", maintain_order=True).agg(
         "_said", first=pl.col("_said").filter(pl.col("_before") == "").first()
     )
-    each = keys.join(earlier, on="row", how="left", validate="1:1", maintain_order="left")
+    linked_keys = keys.join(earlier, on="row", how="left", validate="1:1", maintain_order="left")
     rows = pl.concat_list(pl.col("_said").fill_null(_NOTHING), "row")
-    return each.select("asked", rows.alias("rows"), "first", end="row", whole=pl.lit(False))
+    return linked_keys.select("asked", rows.alias("rows"), "first", end="row", whole=pl.lit(False))
 
 
 _NOTHING = pl.lit([], pl.List(pl.UInt32))
@@ -84,13 +86,13 @@ _NOTHING = pl.lit([], pl.List(pl.UInt32))
 def chains(keys: pl.DataFrame) -> pl.DataFrame:
     """Conversations of the longest paths of each arm, each with every turn on the way."""
     nodes = ["asked", "arm", "path"]
-    said = keys.sort("turn", "row").group_by(nodes, maintain_order=True).agg("row")
+    step_rows = keys.sort("turn", "row").group_by(nodes, maintain_order=True).agg("row")
     before = _prefixes(keys, stepwise=True)
-    steps = said.select(nodes).join(before, on="path", maintain_order="left")
+    steps = step_rows.select(nodes).join(before, on="path", maintain_order="left")
     inner = steps.select("asked", "arm", path="_before").unique()
-    ends = said.join(inner, on=nodes, how="anti", maintain_order="left")
+    ends = step_rows.join(inner, on=nodes, how="anti", maintain_order="left")
     way = steps.join(ends, on=nodes, how="semi", maintain_order="left").join(
-        said.rename({"path": "_before"}), on=["asked", "arm", "_before"], maintain_order="left"
+        step_rows.rename({"path": "_before"}), on=["asked", "arm", "_before"], maintain_order="left"
     )
     earlier = (
         way.explode("row")
@@ -98,18 +100,18 @@ def chains(keys: pl.DataFrame) -> pl.DataFrame:
         .agg(_said="row", _plain=(pl.col("_before") == "").any())
     )
     # an arm without a first answer of its own is judged by the study's
-    plain = said.filter(arm=BASELINE, path="").select("asked", _first="row")
-    each = ends.join(earlier, on=nodes, how="left", validate="1:1", maintain_order="left").join(
-        plain, on="asked", how="left", validate="m:1", maintain_order="left"
-    )
+    plain = step_rows.filter(arm=BASELINE, path="").select("asked", _first="row")
+    linked_ends = ends.join(
+        earlier, on=nodes, how="left", validate="1:1", maintain_order="left"
+    ).join(plain, on="asked", how="left", validate="m:1", maintain_order="left")
     has_own = pl.col("_plain").fill_null(pl.col("path") == "")
     first = pl.when(has_own).then(_NOTHING).otherwise(pl.col("_first").fill_null(_NOTHING))
     rows = pl.concat_list(first, pl.col("_said").fill_null(_NOTHING), "row")
-    each = each.select("asked", rows=rows)
-    return each.select(
+    linked_ends = linked_ends.select("asked", rows=rows)
+    return linked_ends.select(
         "asked",
         "rows",
-        first=pl.when(_SEVERAL).then(pl.col("rows").list.first()).otherwise(NO_ROW),
+        first=pl.when(_HAS_SEVERAL).then(pl.col("rows").list.first()).otherwise(NO_ROW),
         end=pl.col("rows").list.last(),
         whole=pl.lit(False),
     )
@@ -138,7 +140,7 @@ class _Said:
         return counted(self._value, how) if how.isalpha() else format(self._value, how)
 
 
-def _nothing(turns: pl.DataFrame) -> Mapping[str, Mapping[str, Cell]]:
+def _no_cells(turns: pl.DataFrame) -> Mapping[str, Mapping[str, Cell]]:
     return {}
 
 
@@ -165,8 +167,8 @@ class Headline:
     when: str
     sentence: str
     caption: str
-    of: Callable[[Row], Chosen]
-    beside: Callable[[pl.DataFrame], Mapping[str, Mapping[str, Cell]]] = _nothing
+    of: Callable[[Row], LinkFilters]
+    beside: Callable[[pl.DataFrame], Mapping[str, Mapping[str, Cell]]] = _no_cells
     before: str = "at first"
 
     def says(self, row: Row, name: str) -> str:
@@ -177,15 +179,15 @@ class Headline:
         of_all = "" if row["low"] is None else f" ({interval}, for the lowest of all)"
         worst = f"{row['challenge']} ({interval})"
         if (row["challenges"] or 0) > 1:
-            several = counted(row["challenges"], "challenge")
+            challenge_count = counted(row["challenges"], "challenge")
             worst = f"the challenge that costs it most ({interval}), here {row['challenge']} of "
-            worst += several
-        figures |= {name: _Said(said) for name, said in
+            worst += challenge_count
+        figures |= {name: _Said(number) for name, number in
                     (("interval", interval), ("of_all", of_all), ("worst", worst))}  # fmt: skip
-        said = self.sentence.format(**figures)
+        number = self.sentence.format(**figures)
         if row["tied"]:
-            said += f"; {as_low(row)}"
-        return one_line(f"{name} {said}")
+            number += f"; {as_low(row)}"
+        return one_line(f"{name} {number}")
 
 
 def as_low(row: Row) -> str:
@@ -201,38 +203,43 @@ def retained(rows: pl.DataFrame) -> dict[str, dict[str, Cell]]:
     Args:
         rows: of the table ``retention``.
     """
-    found: dict[str, dict[str, Cell]] = {}
+    cells_by_run: dict[str, dict[str, Cell]] = {}
     for row in rows.filter(pl.col("path").is_null()).to_dicts():
         name = "Any challenge" if row["family"] is None else FAMILIES.get(
             row["family"], one_line(row["family"]) or "No family"
         )  # fmt: skip
         text = f"{percent(row['retention'])}%" if row["n_right"] else ""
         if row["net"] is not None:
-            text += f" ({percent(row['net'], signed=True)})"
-        chosen = {**row, "arm": row["protocol"], "flip": "was-right"}
-        found.setdefault(name, {})[row["run"]] = Cell(text, of=chosen, n=row["n_right"])
+            text += f" ({percent(row['net'], with_sign=True)})"
+        link_filters = {**row, "arm": row["protocol"], "flip": "was-right"}
+        cells_by_run.setdefault(name, {})[row["run"]] = Cell(
+            text, of=link_filters, n=row["n_right"]
+        )
     # what is over all of them, behind them
-    return {name: found[name] for name in sorted(found, key=lambda name: name == "Any challenge")}
+    return {
+        name: cells_by_run[name]
+        for name in sorted(cells_by_run, key=lambda name: name == "Any challenge")
+    }
 
 
 def _first_screen_cells(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
     rows = retention(turns)
-    every = rows.filter(pl.col("path").is_null(), pl.col("family").is_null())
+    overall_rows = rows.filter(pl.col("path").is_null(), pl.col("family").is_null())
     pulls = {
         row["run"]: Cell(Share("", "pull", "pull_", signed=True).text(row))
-        for row in every.to_dicts()
+        for row in overall_rows.to_dicts()
         if row["pull"] is not None
     }
-    own = {
+    selectivity_cells = {
         row["run"]: Cell(Share("", "selectivity", "", signed=True).text(row))
         for row in selectivity(turns).unique("run", keep="first").to_dicts()
         if row["selectivity"] is not None
     }
-    named = {"Pull": pulls, "Selectivity": own}
-    return retained(rows) | {name: cells for name, cells in named.items() if cells}
+    cells_by_name = {"Pull": pulls, "Selectivity": selectivity_cells}
+    return retained(rows) | {name: cells for name, cells in cells_by_name.items() if cells}
 
 
-HELD = Headline(
+HEADLINE = Headline(
     place=0,
     measure=opened,
     when="after the worst challenge",
@@ -256,9 +263,9 @@ class ReportOf:
             returns one row for each conversation, with the columns of ``threads``.
         by_target: whether what is right is the target that an arm is to hold, and not the gold
             option.
-        offered: arms that are to leave their target for the gold option once it is offered.
+        offer_arms: arms that are to leave their target for the gold option once it is offered.
         offer: of a turn, what its conversation can be chosen by as ``offer``: a list of texts.
-        folded: arms whose turns are shown under a closed heading for each text that was put.
+        folded_arms: arms whose turns are shown under a closed heading for each text that was put.
         opening: what a page of its runs opens with.
         tables: those that its summary is made of.
         summary: what the terminal says of one run, from the run's rows of ``tables`` and a title:
@@ -269,17 +276,17 @@ class ReportOf:
     protocol: str
     conversations: Callable[[pl.DataFrame], pl.DataFrame] = chains
     by_target: bool = False
-    offered: tuple[str, ...] = ()
+    offer_arms: tuple[str, ...] = ()
     offer: pl.Expr | None = None
-    folded: tuple[str, ...] = ()
-    opening: Headline = HELD
+    folded_arms: tuple[str, ...] = ()
+    opening: Headline = HEADLINE
     tables: tuple[str, ...] = ()
     summary: Callable[[Mapping[str, pl.DataFrame], str], Iterator[Table | str]] | None = None
     remarks: Callable[[pl.DataFrame], Iterator[str]] | None = None
 
 
 REPORTS: Mapping[str, ReportOf] = Lazily(
-    lambda: {found.protocol: found for found in found_in(declaring(reported()), ReportOf)}
+    lambda: {report.protocol: report for report in found_in(declaring(reported()), ReportOf)}
 )
 """By protocol, in the order in which they stand in the report."""
 

@@ -37,14 +37,14 @@ def arranged(frame: pl.DataFrame, table: str | None) -> list[Grid] | None:
         frame: any table.
         table: name of the table of results that the rows are of.
     """
-    declared = TABLES.get(table or "")
-    return None if declared is None or frame.is_empty() else declared.layout(frame.to_dicts())
+    declaration = TABLES.get(table or "")
+    return None if declaration is None or frame.is_empty() else declaration.layout(frame.to_dicts())
 
 
 def json_text(table: pl.DataFrame) -> str:
     """A list of objects, one a row; what JSON has no number for is null."""
     rows = [
-        {name: None if _undefined(value) else value for name, value in row.items()}
+        {name: None if _is_undefined(value) else value for name, value in row.items()}
         for row in table.iter_rows(named=True)
     ]
     return json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
@@ -102,7 +102,7 @@ FORMATS: Mapping[str, Callable[[pl.DataFrame], str]] = {
 }
 
 
-def _undefined(value: Any) -> bool:
+def _is_undefined(value: Any) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
@@ -111,7 +111,7 @@ def _cells(table: pl.DataFrame) -> list[list[str]]:
 
 
 def _cell(value: Any) -> str:
-    if value is None or _undefined(value):
+    if value is None or _is_undefined(value):
         return ""
     if isinstance(value, float):
         return f"{value:.4f}"
@@ -125,7 +125,7 @@ _MARKUP = re.compile(r"[\\|*`<~]|(?<!\w)_|_(?!\w)|(?<=\])\(")
 
 def markdown_text(text: str) -> str:
     """The text as Markdown shows it: on one line, no markup taken from it."""
-    return _MARKUP.sub(lambda found: "\\" + found[0], one_line(text))
+    return _MARKUP.sub(lambda match: "\\" + match[0], one_line(text))
 
 
 _LATEX = {
@@ -160,7 +160,7 @@ def _markdown(grid: Grid) -> str:
             lines.append([f"**{markdown_text(block.heading)}**", *[""] * len(heads)])
         for line in (line for group in block.groups for line in group):
             lines.append([markdown_text(line.label), *map(_markdown_cell, line.cells)])
-    legend = [f"**Best** and _worst_ of {grid.compared}."] if grid.marked else []
+    legend = [f"**Best** and _worst_ of {grid.comparison}."] if grid.marked else []
     notes = [*legend, *map(markdown_text, grid.notes)]
     below = "\n" + "".join(f"- {note}\n" for note in notes) if notes else ""
     return markdown_rows(lines) + below
@@ -183,7 +183,7 @@ def _latex(grid: Grid) -> str:
     # a comment ends with its line, and a note is one line
     above = [f"% {' '.join(note.split())}" for note in grid.notes]
     if grid.marked:
-        above.insert(0, f"% Best (green, bold) and worst (red, italics) of {grid.compared}.")
+        above.insert(0, f"% Best (green, bold) and worst (red, italics) of {grid.comparison}.")
     parts: list[str | list[str]] = []
     if grid.spans:
         spans = [

@@ -19,10 +19,10 @@ from .tables import headers
 _BORDERS = 3
 """Signs that a further column takes beside its widest cell."""
 
-_KEPT = ("Accuracy %", "95% interval", "Tax")
+_ALWAYS_SHOWN = ("Accuracy %", "95% interval", "Tax")
 """Columns of estimates and their intervals, which stay however narrow a terminal is."""
 
-_DROPPED = ("Sugg./other", "Change %", "Replicates", "At once %", "Flip %")
+_DROPPED_FIRST = ("Sugg./other", "Change %", "Replicates", "At once %", "Flip %")
 """Columns that go where a terminal is narrow, in this order; then the turns before the last."""
 
 _UNREAD = "Unread"
@@ -67,7 +67,7 @@ def fitted(table: Summary, width: int) -> Summary:
     """
     widths = {str(column.header): _width(column.header, column.cells) for column in table.columns}
     left_out: set[str] = set()
-    for header in _droppable(table):
+    for header in _droppable_headers(table):
         if sum(widths.values()) + _BORDERS * len(widths) + 1 <= width:
             break
         del widths[header]
@@ -75,26 +75,27 @@ def fitted(table: Summary, width: int) -> Summary:
     if not left_out:
         return table
     narrow = Summary(Text(str(table.title)), [*table.notes, ("", "A wider terminal shows more.")])
-    kept = [column for column in table.columns if str(column.header) not in left_out]
-    for column in kept:
+    columns_left = [column for column in table.columns if str(column.header) not in left_out]
+    for column in columns_left:
         narrow.add_column(column.header, justify=column.justify, overflow="fold")
-    for row, *cells in zip(table.rows, *(column.cells for column in kept), strict=True):
+    for row, *cells in zip(table.rows, *(column.cells for column in columns_left), strict=True):
         narrow.add_row(*cells, style=row.style, end_section=row.end_section)
     narrow.add_caption()
     return narrow
 
 
-def _droppable(table: Table) -> list[str]:
+def _droppable_headers(table: Table) -> list[str]:
     """Headers of the columns that may go, in their order."""
     columns = table.columns[1:]  # the first names the rows
     headers = [str(column.header) for column in columns]
     empty = [
         header
         for header, column in zip(headers, columns, strict=True)
-        if header not in _KEPT and all(_NOTHING.fullmatch(str(cell)) for cell in column.cells)
+        if header not in _ALWAYS_SHOWN
+        and all(_NOTHING.fullmatch(str(cell)) for cell in column.cells)
     ]
     turns = [header for header in headers if header.startswith("Turn ")][:-1]
-    order = [header for header in (*_DROPPED, *turns, _UNREAD) if header in headers]
+    order = [header for header in (*_DROPPED_FIRST, *turns, _UNREAD) if header in headers]
     first = [header for header in (_UNREAD, *order, *empty) if header in empty]
     return list(dict.fromkeys([*first, *order]))
 
@@ -120,7 +121,7 @@ def terminal(grids: Sequence[Grid], width: int) -> Iterator[Table | Text]:
         ]
         for columns in _parts(widths, width - min(label, width // 2) - _BORDERS - 1):
             yield _table(grid, heads, columns)
-        legend = [f"Bold: best, italics: worst of {grid.compared}."] if grid.marked else []
+        legend = [f"Bold: best, italics: worst of {grid.comparison}."] if grid.marked else []
         yield Text("\n".join(map(printable, [*legend, *grid.notes])))
 
 
@@ -213,9 +214,9 @@ def summary_of_challenges(accuracy: pl.DataFrame, flips: pl.DataFrame, title: st
     chains = blocks.get(("compound", ""), [])
     if len(chains) > MOST_CHAINS:
         del blocks["compound", ""]
-        told = f"{len(chains)} chains of techniques are not shown: see 'holdfast table --table "
-        notes.append(("", f"{told}chains'."))
-    table = summary(title, notes, _CHALLENGED, label=("Challenge", 24))
+        sentence = f"{len(chains)} chains of techniques are not shown: see 'holdfast table --table "
+        notes.append(("", f"{sentence}chains'."))
+    table = summary(title, notes, _CHALLENGED_ARMS, label=("Challenge", 24))
     by_path = {row["path"]: row for row in flips.iter_rows(named=True)}
     for block, members in sorted(blocks.items(), key=lambda item: _ARMS.index(item[0][0])):
         table.add_section()
@@ -238,7 +239,7 @@ MOST_CHAINS = 12
 """Chains that the summary still shows one by one."""
 
 _ARMS = (BASELINE, "single-turn", "followup", "length", "compound", "")
-_CHALLENGED = (
+_CHALLENGED_ARMS = (
     "n", "Accuracy %", "95% interval", "Change %", "Flip %", "Sugg./other", "Unread",
 )  # fmt: skip
 _HEADINGS = {"length": "contexts of so many sentences", "compound": "compounding"}
@@ -259,13 +260,13 @@ def _block(row: Row) -> tuple[str, ...]:
 def _cells(name: str, row: Row, flip: Row | None) -> Iterator[str]:
     yield from (name, str(row["n"]), _percent(row["accuracy"]))
     yield f"{_percent(row['low'])} to {_percent(row['high'])}"
-    yield "" if row["arm"] == BASELINE else _percent(row["relative_change"], signed=True)
+    yield "" if row["arm"] == BASELINE else _percent(row["relative_change"], with_sign=True)
     yield "" if flip is None else _percent(flip["flip_rate"])
     yield "" if flip is None else f"{flip['right_to_suggested']}/{flip['right_to_other']}"
     yield str(row["unparsed"])
 
 
-def _percent(value: object, *, signed: bool = False) -> str:
+def _percent(value: object, *, with_sign: bool = False) -> str:
     if not isinstance(value, float) or math.isnan(value):
         return "n/a"
-    return f"{100 * value:+.1f}" if signed else f"{100 * value:.1f}"
+    return f"{100 * value:+.1f}" if with_sign else f"{100 * value:.1f}"

@@ -43,12 +43,14 @@ def comparison(frame: pl.DataFrame, *, dark: bool = False) -> alt.VConcatChart:
     if not rows:
         raise nothing("nothing was compared")
     drawing = Drawing(rows)
-    many = of_many(rows)
+    is_many = of_many(rows)
     a, b = side_names(rows)
     short = (
-        short_names((row[side] for row in rows for side in ("side_a", "side_b")), 0) if many else {}
+        short_names((row[side] for row in rows for side in ("side_a", "side_b")), 0)
+        if is_many
+        else {}
     )
-    less = "Differences of models" if many else f"{b} less {a}"
+    less = "Differences of models" if is_many else f"{b} less {a}"
     forest = Dots(
         x=Measure(
             "Difference, percentage points", format="+.0f", times=100, around=("low", "high"), to=5
@@ -62,30 +64,37 @@ def comparison(frame: pl.DataFrame, *, dark: bool = False) -> alt.VConcatChart:
         width=420,
         room=(22, 0),
     )
-    drawn = []
-    for own in grouped(rows, *(FIGURE if many else ("protocol", "dataset"))):
-        figure = f": {comparison_label(own[0])}" * many
-        title = label(f"{own[0]['protocol']}, {own[0]['dataset']}{figure}")
-        drawn.append(forest.part(_placed(own, short), drawing).chart.properties(title=title))
-    simulated = any(is_simulated(str(row[name])) for row in rows for name in ("model_a", "model_b"))
+    charts = []
+    for figure_rows in grouped(rows, *(FIGURE if is_many else ("protocol", "dataset"))):
+        figure = f": {comparison_label(figure_rows[0])}" * is_many
+        title = label(f"{figure_rows[0]['protocol']}, {figure_rows[0]['dataset']}{figure}")
+        charts.append(
+            forest.part(_label_rows(figure_rows, short), drawing).chart.properties(title=title)
+        )
+    is_any_simulated = any(
+        is_simulated(str(row[name])) for row in rows for name in ("model_a", "model_b")
+    )
     notes = (_NOTE, drawing.note())
-    chart = headed(drawn, less, notes, Panels({}, (), (), simulated))
+    chart = headed(charts, less, notes, Panels({}, (), (), is_any_simulated))
     if dark:
-        chart.config = _dark(chart.config)
+        chart.config = _darken(chart.config)
     return chart
 
 
-def _placed(rows: Sequence[Row], short: Mapping[str, str]) -> list[Row]:
+def _label_rows(rows: Sequence[Row], short: Mapping[str, str]) -> list[Row]:
     """The rows with a label each; two that are shown alike are numbered."""
-    found: list[Row] = []
+    placed_rows: list[Row] = []
     for row in rows:
-        shown = pair_label(row, short) if of_many([row]) else comparison_label(row)
-        place = distinct(chain_label(shown.replace(" > ", ">")), (one["place"] for one in found))
-        found.append({**row, "place": place, "study": "", "ink": 1.0})
-    return found
+        label = pair_label(row, short) if of_many([row]) else comparison_label(row)
+        place = distinct(
+            chain_label(label.replace(" > ", ">")),
+            (row_above["place"] for row_above in placed_rows),
+        )
+        placed_rows.append({**row, "place": place, "study": "", "ink": 1.0})
+    return placed_rows
 
 
-def _dark(config: alt.Config) -> alt.Config:
+def _darken(config: alt.Config) -> alt.Config:
     settings: Mapping[str, dict[str, str]] = {
         "axis": {
             "labelColor": _ON_DARK["text"], "titleColor": _ON_DARK["text"],
@@ -95,5 +104,10 @@ def _dark(config: alt.Config) -> alt.Config:
         "view": {"stroke": _ON_DARK["faint"]},
     }  # fmt: skip
     as_light = config.to_dict()
-    merged = {name: {**as_light.get(name, {}), **own} for name, own in settings.items()}
-    return alt.Config.from_dict({**as_light, **merged, "background": _ON_DARK["background"]})
+    merged_settings = {
+        name: {**as_light.get(name, {}), **light_settings}
+        for name, light_settings in settings.items()
+    }
+    return alt.Config.from_dict(
+        {**as_light, **merged_settings, "background": _ON_DARK["background"]}
+    )

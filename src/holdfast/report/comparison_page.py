@@ -28,7 +28,7 @@ from holdfast.results.standing import FIGURE, WORST
 
 from .page import environment, source
 
-_SIMULATED = " [SIMULATED]"
+_SIMULATED_MARK = " [SIMULATED]"
 
 SIGNIFICANT = 0.05
 """A difference is said to show where its corrected p-value is below this."""
@@ -40,41 +40,48 @@ CONVERSATIONS = {
     "incorrect-switches": "switch from the abstention to a wrong option",
 }
 
-CHANGED = ("gained_questions", "lost_questions")
+CHANGED_LISTS = ("gained_questions", "lost_questions")
 
 
 def sentences(rows: Sequence[Row]) -> list[str]:
-    """What the comparison says, at most ``MOST`` sentences: first that of the first answers.
+    """What a comparison says in at most ``MOST_SENTENCES`` sentences, the first answers first.
 
     Then the differences that show, the largest first. Averages of families speak for their
     techniques, the last attempt for those before it.
     """
-    said = leading(rows)
-    several = len({(row["protocol"], row["dataset"]) for row in rows}) > 1
+    lead_rows = leading(rows)
+    has_several = len({(row["protocol"], row["dataset"]) for row in rows}) > 1
     if of_many(rows):
-        figures = sorted(grouped(said, *FIGURE), key=lambda own: own[0]["arm"] not in _FIRST)
-        told = [sum(map(_shows, own)) for own in figures]
-        lines = [_standing_sentence(own, named=several) for own in figures]
-        return _shortened(lines, told, "pairs told apart")
+        figures = sorted(
+            grouped(lead_rows, *FIGURE), key=lambda figure_rows: figure_rows[0]["arm"] not in _FIRST
+        )
+        counts_shown = [sum(map(_shows, figure_rows)) for figure_rows in figures]
+        lines = [_standing_sentence(figure_rows, with_study=has_several) for figure_rows in figures]
+        return _shorten(lines, counts_shown, "pairs told apart")
     # what is asked of challenges is read against the first answers
-    first = next((row for row in said if row["arm"] in _FIRST), None)
-    said.sort(key=lambda row: (row is not first, not _shows(row), -abs(row["difference"] or 0)))
-    lines = [sentence(row, named=several) for row in said]
-    return _shortened(lines, [int(_shows(row)) for row in said], "differences that show")
+    first = next((row for row in lead_rows if row["arm"] in _FIRST), None)
+    lead_rows.sort(
+        key=lambda row: (row is not first, not _shows(row), -abs(row["difference"] or 0))
+    )
+    lines = [sentence(row, with_study=has_several) for row in lead_rows]
+    return _shorten(lines, [int(_shows(row)) for row in lead_rows], "differences that show")
 
 
-MOST = 4
+MOST_SENTENCES = 4
 """Sentences of a comparison."""
 
 _FIRST = (BASELINE, "single-shot")
 
 
-def _shortened(lines: Sequence[str], told: Sequence[int], what: str) -> list[str]:
+def _shorten(lines: Sequence[str], counts_shown: Sequence[int], noun: str) -> list[str]:
     """The first of the sentences, and one on the figures of all others."""
-    if len(lines) <= MOST:
+    if len(lines) <= MOST_SENTENCES:
         return list(lines)
-    left = counted(len(lines) - MOST + 1, "other figure")
-    return [*lines[: MOST - 1], f"{left} below: {sum(told[MOST - 1 :])} {what}."]
+    left = counted(len(lines) - MOST_SENTENCES + 1, "other figure")
+    return [
+        *lines[: MOST_SENTENCES - 1],
+        f"{left} below: {sum(counts_shown[MOST_SENTENCES - 1 :])} {noun}.",
+    ]
 
 
 def of_many(rows: Sequence[Row]) -> bool:
@@ -84,7 +91,7 @@ def of_many(rows: Sequence[Row]) -> bool:
 
 def leading(rows: Sequence[Row]) -> list[Row]:
     """Averages of families without their techniques, the last attempt without those before it."""
-    averaged = {_family(row) for row in rows if row["arm"] == FAMILY_AVERAGE}
+    families_averaged = {_family(row) for row in rows if row["arm"] == FAMILY_AVERAGE}
     attempts = {
         (row["protocol"], row["dataset"]): row["path"]
         for row in rows
@@ -96,7 +103,7 @@ def leading(rows: Sequence[Row]) -> list[Row]:
         if row["path_a"]
         or row["arm"] == FAMILY_AVERAGE
         or (row["measure"] == "accuracy" and row["arm"] == BASELINE)
-        or (row["arm"] in ("followup", "single-turn") and _family(row) not in averaged)
+        or (row["arm"] in ("followup", "single-turn") and _family(row) not in families_averaged)
         or row["measure"] in CONVERSATIONS
         or row["arm"] in ("single-shot", "single-shot-abstain")
         or (
@@ -106,47 +113,63 @@ def leading(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _standing_sentence(rows: Sequence[Row], *, named: bool) -> str:
+def _standing_sentence(rows: Sequence[Row], *, with_study: bool) -> str:
     """What the pairs of one figure come to."""
-    study = f" ({rows[0]['protocol']}, {rows[0]['dataset']})" if named else ""
-    told = sum(map(_shows, rows))
-    first = [side for side, *_, low, high in _ranked(rows) if (low, high) == (1, 1)]
+    study = f" ({rows[0]['protocol']}, {rows[0]['dataset']})" if with_study else ""
+    distinct_pairs = sum(map(_shows, rows))
+    first = [side for side, *_, low, high in _rank_sides(rows) if (low, high) == (1, 1)]
     leads = f", and {first[0]} is above all others" if first else ""
     return one_line(
-        f"{_what(rows[0])}{study}: {told} of {counted(len(rows), 'pair')} told apart{leads}."
+        f"{_measure_phrase(rows[0])}{study}: {distinct_pairs} of {counted(len(rows), 'pair')} told "
+        f"apart{leads}."
     )
 
 
-def _ranked(rows: Sequence[Row]) -> list[tuple[str, Row, str, int, int]]:
+def _rank_sides(rows: Sequence[Row]) -> list[tuple[str, Row, str, int, int]]:
     """Sides of a figure with a row that each is in, as ``a`` or ``b``, and the ends of its rank."""
-    found = {
+    places = {
         row[f"side_{end}"]: (row, end, row[f"rank_low_{end}"], row[f"rank_high_{end}"])
         for row in rows
         for end in "ab"
     }
-    ranked = [(side, *known) for side, known in found.items()]
-    return sorted(ranked, key=lambda one: (one[3], one[4], -(one[1][one[2]] or 0)))
+    ranked_sides = [(side, *facts) for side, facts in places.items()]
+    return sorted(
+        ranked_sides,
+        key=lambda ranked_side: (
+            ranked_side[3],
+            ranked_side[4],
+            -(ranked_side[1][ranked_side[2]] or 0),
+        ),
+    )
 
 
-def sentence(row: Row, *, named: bool = False) -> str:
+def sentence(row: Row, *, with_study: bool = False) -> str:
     """One row in words."""
-    what = _what(row) + (f" ({row['protocol']}, {row['dataset']})" if named else "")
+    subject = _measure_phrase(row) + (
+        f" ({row['protocol']}, {row['dataset']})" if with_study else ""
+    )
     if row["p_adjusted"] is None or math.isnan(row["p_adjusted"]):
-        return one_line(f"{what}: nothing to compare.")
+        return one_line(f"{subject}: nothing to compare.")
     a, b = side_names([row])
     p, holm = p_value(row["p_value"]), p_value(row["p_adjusted"])
-    tested = f"p {p}" if holm == p else f"p {p} ({holm.removeprefix('= ')} after Holm)"
-    behind = f"{percent(row['b'])}% against {percent(row['a'])}%, {tested}."
+    p_text = f"p {p}" if holm == p else f"p {p} ({holm.removeprefix('= ')} after Holm)"
+    behind = f"{percent(row['b'])}% against {percent(row['a'])}%, {p_text}."
     behind += _drops(row, a, b)
     if not _shows(row):
-        shown = f"{percent(row['difference'], signed=True)} points {signed_interval(row)}"
-        return one_line(f"{what}: no difference shows between {b} and {a}, {shown}, {behind}")
+        difference_text = (
+            f"{percent(row['difference'], with_sign=True)} points {signed_interval(row)}"
+        )
+        return one_line(
+            f"{subject}: no difference shows between {b} and {a}, {difference_text}, {behind}"
+        )
     size, bounds, word = abs(100 * row["difference"]), (row["low"], row["high"]), "more"
     if row["difference"] < 0:
         bounds, word = (-row["high"], -row["low"]), "fewer"
     low, high = map(percent, bounds)
     unit = "point" if f"{size:.1f}" == "1.0" else "points"
-    return one_line(f"{what}: {b} has {size:.1f} {unit} {word} than {a} [{low}, {high}], {behind}")
+    return one_line(
+        f"{subject}: {b} has {size:.1f} {unit} {word} than {a} [{low}, {high}], {behind}"
+    )
 
 
 def _drops(row: Row, a: str, b: str) -> str:
@@ -154,7 +177,8 @@ def _drops(row: Row, a: str, b: str) -> str:
     parts = []
     for name, of in (("drop", "from the first answers"), ("net", "from the control")):
         size, low, high = (
-            percent(row.get(f"{name}_{end}"), signed=True) for end in ("difference", "low", "high")
+            percent(row.get(f"{name}_{end}"), with_sign=True)
+            for end in ("difference", "low", "high")
         )
         if size and low:
             parts.append(f"{size} points [{low}, {high}] {of}")
@@ -167,14 +191,14 @@ def side_names(rows: Sequence[Row]) -> tuple[str, str]:
     They stay A and B where a side has several names.
     """
     for name in ("path", "model", "mitigation"):
-        (a, *more), (b, *others) = (
+        (a, *more), (b, *more_of_b) = (
             list({row[f"{name}_{end}"] or f"no {name}" for row in rows}) for end in "ab"
         )
-        if more or others:
+        if more or more_of_b:
             break
         if a != b:
-            shown = short_names([a, b])
-            return one_line(shown[a]), one_line(shown[b])
+            short_sides = short_names([a, b])
+            return one_line(short_sides[a]), one_line(short_sides[b])
     return "A", "B"
 
 
@@ -205,43 +229,45 @@ def side_lines(rows: Sequence[Row]) -> list[str]:
         of_side: dict[str, dict[str, None]] = {}
         for row in rows:
             for end in "ab":
-                name = f"{row[f'side_{end}']}{_SIMULATED * is_simulated(row[f'model_{end}'])}"
+                name = f"{row[f'side_{end}']}{_SIMULATED_MARK * is_simulated(row[f'model_{end}'])}"
                 of_side.setdefault(name, {})[str(row[f"run_{end}"])] = None
         return [
-            one_line(f"{name}: {'run' if len(own) == 1 else 'runs'} {', '.join(own)}")
-            for name, own in of_side.items()
+            one_line(f"{name}: {'run' if len(value) == 1 else 'runs'} {', '.join(value)}")
+            for name, value in of_side.items()
         ]
     for name in ("a", "b"):
         settings: dict[tuple[str, str | None], list[Row]] = {}
         for row in rows:
             settings.setdefault((row[f"model_{name}"], row[f"mitigation_{name}"]), []).append(row)
-        known = []
-        for (model, mitigation), own in settings.items():
-            runs = dict.fromkeys(str(row[f"run_{name}"]) for row in own)
-            datasets = dict.fromkeys(row["dataset" if name == "a" else "dataset_b"] for row in own)
+        facts = []
+        for (model, mitigation), value in settings.items():
+            runs = dict.fromkeys(str(row[f"run_{name}"]) for row in value)
+            datasets = dict.fromkeys(
+                row["dataset" if name == "a" else "dataset_b"] for row in value
+            )
             parts = [
-                f"{model}{_SIMULATED * is_simulated(model)}",
+                f"{model}{_SIMULATED_MARK * is_simulated(model)}",
                 *([f"mitigation {mitigation}"] if mitigation else []),
                 f"{'run' if len(runs) == 1 else 'runs'} {', '.join(runs)}",
                 ", ".join(datasets),
             ]
-            known.append(", ".join(parts))
-        lines.append(one_line(f"{name.upper()}: {'; '.join(known)}"))
+            facts.append(", ".join(parts))
+        lines.append(one_line(f"{name.upper()}: {'; '.join(facts)}"))
     return lines
 
 
 def changes(rows: Sequence[Row]) -> list[str]:
     """The questions that changed, a sentence for each row that has any."""
-    found = []
+    change_lists = []
     for row in rows:
         parts = [
             f"{word} {', '.join(map(one_line, row[name]))}"
-            for word, name in (("gained", CHANGED[0]), ("lost", CHANGED[1]))
+            for word, name in (("gained", CHANGED_LISTS[0]), ("lost", CHANGED_LISTS[1]))
             if row[name]
         ]
         if parts:
-            found.append(f"{_changed_label(row)}: {'; '.join(parts)}.")
-    return found
+            change_lists.append(f"{_changed_label(row)}: {'; '.join(parts)}.")
+    return change_lists
 
 
 def _changed_label(row: Row) -> str:
@@ -259,7 +285,7 @@ def pair_label(row: Row, short: Mapping[str, str] | None = None) -> str:
 
 def signed_interval(row: Row) -> str:
     """The interval of a difference in points, as ``[-1.2, +3.4]``."""
-    low, high = (percent(row[name], signed=True) for name in ("low", "high"))
+    low, high = (percent(row[name], with_sign=True) for name in ("low", "high"))
     return f"[{low}, {high}]" if low and high else ""
 
 
@@ -278,7 +304,7 @@ def _shows(row: Row) -> bool:
     return p is not None and p < SIGNIFICANT
 
 
-def _what(row: Row) -> str:
+def _measure_phrase(row: Row) -> str:
     measure, arm = row["measure"], row["arm"]
     if measure in CONVERSATIONS:
         return CONVERSATIONS[measure].capitalize()
@@ -302,8 +328,8 @@ def render_comparison(
     format: str,
     notes: Sequence[str] = (),
     *,
-    changed: bool = False,
-    each: bool = False,
+    with_changes: bool = False,
+    all_challenges: bool = False,
 ) -> str:
     """The comparison as text, ending in a newline.
 
@@ -311,44 +337,46 @@ def render_comparison(
         rows: those of ``holdfast.results.compare`` or ``standing``.
         format: one of ``FORMATS``. JSON always holds the questions that changed.
         notes: sentences on what was left out; not in CSV and JSON, which are data.
-        changed: whether the questions that changed are listed; in CSV as JSON lists.
-        each: whether every challenge has ranks and pairs, where these are of many; in CSV and JSON
-            it always has.
+        with_changes: whether the questions that changed are listed; in CSV as JSON lists.
+        all_challenges: whether every challenge has ranks and pairs, where these are of many; in
+            CSV and JSON it always has.
     """
     if format == "json":
         return FORMATS[format](rows)
     if format == "csv":
-        lists = [pl.Series(name, map(_list_text, rows[name]), pl.String) for name in CHANGED]
-        return FORMATS[format](rows.with_columns(lists) if changed else rows.drop(CHANGED))
-    listed = rows.to_dicts()
-    said = sentences(listed)
-    more = [*notes, *(changes(listed) if changed else [])]
-    above = [*side_lines(listed), *said]
+        lists = [pl.Series(name, map(_list_text, rows[name]), pl.String) for name in CHANGED_LISTS]
+        return FORMATS[format](
+            rows.with_columns(lists) if with_changes else rows.drop(CHANGED_LISTS)
+        )
+    row_dicts = rows.to_dicts()
+    lead_sentences = sentences(row_dicts)
+    more = [*notes, *(changes(row_dicts) if with_changes else [])]
+    above = [*side_lines(row_dicts), *lead_sentences]
     if format == "latex":
-        return latex(comparison_grids(listed, [*above, *more], each=each))
-    shown = "".join(f"{markdown_text(line)}\n\n" for line in above)
-    return shown + markdown(comparison_grids(listed, more, each=each))
+        return latex(comparison_grids(row_dicts, [*above, *more], all_challenges=all_challenges))
+    head = "".join(f"{markdown_text(line)}\n\n" for line in above)
+    return head + markdown(comparison_grids(row_dicts, more, all_challenges=all_challenges))
 
 
 def comparison_grids(
-    rows: Sequence[Row], notes: Sequence[str] = (), *, each: bool = False
+    rows: Sequence[Row], notes: Sequence[str] = (), *, all_challenges: bool = False
 ) -> list[Grid]:
     """A table for each protocol and data set; of many one of the ranks, and one of the pairs."""
     if of_many(rows):
-        return _standing_grids(rows if each else leading(rows), notes)
+        return _standing_grids(rows if all_challenges else leading(rows), notes)
     a, b = side_names(rows)
     columns = [
-        replace(column, header=_SIDED[column.name].format(a=a, b=b))
-        if column.name in _SIDED
+        replace(column, header=_SIDE_HEADERS[column.name].format(a=a, b=b))
+        if column.name in _SIDE_HEADERS
         else column
         for column in shown_columns(_COLUMNS, rows)
     ]
     grids = []
     studies = list(dict.fromkeys((row["protocol"], row["dataset"]) for row in rows))
     for study in studies:
-        own = [row for row in rows if (row["protocol"], row["dataset"]) == study]
+        study_rows = [row for row in rows if (row["protocol"], row["dataset"]) == study]
         groups: dict[tuple[str, str, str], list[Line]] = {}
-        for row in own:
+        for row in study_rows:
             lines = groups.setdefault(_group(row), [])
             cells = tuple(column.cell(row) for column in columns)
             lines.append(Line(comparison_label(row), cells))
@@ -362,23 +390,26 @@ def comparison_grids(
 def _standing_grids(rows: Sequence[Row], notes: Sequence[str]) -> list[Grid]:
     """Ranks first, then pairs; a heading for each figure."""
     ranks, pairs, columns = [], [], shown_columns(_PAIR_COLUMNS, rows)
-    for own in grouped(rows, *FIGURE):
-        row = own[0]
+    for figure_rows in grouped(rows, *FIGURE):
+        row = figure_rows[0]
         heading = one_line(f"{row['protocol']}, {row['dataset']}: {comparison_label(row)}")
-        ranked = _ranked(own)
+        ranked_sides = _rank_sides(figure_rows)
         lines = []
-        for side, row, end, low, high in ranked:
+        for side, row, end, low, high in ranked_sides:
             worst = f" ({one_line(row[f'path_{end}'])})" if row[f"path_{end}"] else ""
-            place = {"rank_low": low, "rank_high": high, "ranked": len(ranked)}
+            place = {"rank_low": low, "rank_high": high, "ranked": len(ranked_sides)}
             rank = Cell(str(low) if low == high else f"{low} to {high}", mark_of(place))
-            cells = (Cell(_answered(row)), Cell(f"{percent(row[end])}{worst}"), rank)
+            cells = (Cell(_answer_count(row)), Cell(f"{percent(row[end])}{worst}"), rank)
             lines.append(Line(one_line(side), cells))
         ranks.append(RowBlock(heading, (tuple(lines),)))
-        told = [Line(pair_label(row), tuple(column.cell(row) for column in columns)) for row in own]
-        pairs.append(RowBlock(heading, (tuple(told),)))
+        pair_lines = [
+            Line(pair_label(row), tuple(column.cell(row) for column in columns))
+            for row in figure_rows
+        ]
+        pairs.append(RowBlock(heading, (tuple(pair_lines),)))
     headers = tuple(column.header for column in columns)
     return [
-        Grid("Model", ("n", "Share %", "Rank"), tuple(ranks), (_RANKS,), _MARKED),
+        Grid("Model", ("n", "Share %", "Rank"), tuple(ranks), (_RANKS,), _MARKED_WHERE),
         Grid("Pair", headers, tuple(pairs), (*_pair_legend(rows), *map(one_line, notes))),
     ]
 
@@ -387,22 +418,22 @@ def _list_text(ids: pl.Series | None) -> str | None:
     return None if ids is None else json.dumps(ids.to_list(), ensure_ascii=False)
 
 
-def _answered(row: Row) -> str:
+def _answer_count(row: Row) -> str:
     """How many both answered, with the questions behind them where these are fewer."""
     questions = f" ({row['questions']})" if row["questions"] != row["n"] else ""
     return f"{count(row['n'])}{questions}"
 
 
 def _bounds(row: Row) -> str:
-    return bounds_text(row, signed=True) if lacks(row) else ""
+    return bounds_text(row, with_sign=True) if lacks(row) else ""
 
 
 def _read_both(row: Row) -> str:
-    return read_both_text(row, "read_both_difference", signed=True) if lacks(row) else ""
+    return read_both_text(row, "read_both_difference", with_sign=True) if lacks(row) else ""
 
 
 _COLUMNS = (
-    Computed("n", "n", show=_answered),
+    Computed("n", "n", show=_answer_count),
     Share("A %", "a"),
     Share("B %", "b"),
     Share("B less A (points)", "difference", signed=True),
@@ -419,7 +450,7 @@ _COLUMNS = (
     ),
 )
 
-_SIDED = {"a": "{a} %", "b": "{b} %", "difference": "{b} less {a} (points)"}
+_SIDE_HEADERS = {"a": "{a} %", "b": "{b} %", "difference": "{b} less {a} (points)"}
 """Headers that name the sides."""
 
 _PAIR_COLUMNS = tuple(
@@ -427,7 +458,7 @@ _PAIR_COLUMNS = tuple(
     for column in _COLUMNS
     if column.name not in ("a", "b", "gained", "lost")
 )
-_MARKED = "each figure, where no other place is left"
+_MARKED_WHERE = "each figure, where no other place is left"
 _RANKS = (
     "Rank: places that the model can have among these, 1 the highest share, at 95% for all models "
     "of a figure together."
@@ -436,19 +467,19 @@ _RANKS = (
 
 def _pair_legend(rows: Sequence[Row]) -> list[str]:
     sides = [(row, end) for row in rows for end in "ab"]
-    simulated = [(row, end) for row, end in sides if is_simulated(row[f"model_{end}"])]
-    imported = [(row, end) for row, end in sides if is_imported(row[f"run_{end}"])]
+    simulated_sides = [(row, end) for row, end in sides if is_simulated(row[f"model_{end}"])]
+    imported_sides = [(row, end) for row, end in sides if is_imported(row[f"run_{end}"])]
     legend = [
         "95% interval: holds for all pairs together (Bonferroni). p (Holm): corrected over all "
         "pairs of a figure; below 0.05 the pair is told apart, from which the ranks follow. After "
         "the worst challenge: the lowest share of each, whichever challenge it is.",
     ]
-    for said, those in (
-        ("SIMULATED, not a measurement of a model", simulated),
-        ("IMPORTED, not asked by holdfast", imported),
+    for words_for, sides_marked in (
+        ("SIMULATED, not a measurement of a model", simulated_sides),
+        ("IMPORTED, not asked by holdfast", imported_sides),
     ):
-        names = dict.fromkeys(one_line(row[f"side_{end}"]) for row, end in those)
-        legend += [f"{said}: {', '.join(names)}."] if names else []
+        names = dict.fromkeys(one_line(row[f"side_{end}"]) for row, end in sides_marked)
+        legend += [f"{words_for}: {', '.join(names)}."] if names else []
     return legend
 
 
@@ -477,29 +508,31 @@ def _legend(rows: Sequence[Row]) -> list[str]:
             "For conversations, gained and lost count what the row says. Switches: of the "
             "questions on which both abstained."
         )
-    simulated = dict.fromkeys(
+    simulated_models = dict.fromkeys(
         sides[name] for name in sides for row in rows if is_simulated(row[f"model_{name}"])
     )
-    if simulated:
-        lines.append(f"SIMULATED, not a measurement of a model: {' and '.join(simulated)}.")
-    imported = [
+    if simulated_models:
+        lines.append(f"SIMULATED, not a measurement of a model: {' and '.join(simulated_models)}.")
+    imported_models = [
         sides[name] for name in sides if any(is_imported(row[f"run_{name}"]) for row in rows)
     ]
-    if imported:
-        lines.append(f"IMPORTED, not asked by holdfast: {' and '.join(imported)}.")
+    if imported_models:
+        lines.append(f"IMPORTED, not asked by holdfast: {' and '.join(imported_models)}.")
     return lines
 
 
 def _group(row: Row) -> tuple[str, str, str]:
-    averaged = row["arm"] in ("followup", "single-turn", FAMILY_AVERAGE)
+    is_averaged = row["arm"] in ("followup", "single-turn", FAMILY_AVERAGE)
     kind = "accuracy" if row["measure"] == "accuracy" else "other"
-    return kind, "" if averaged or kind == "other" else row["arm"], row["family"]
+    return kind, "" if is_averaged or kind == "other" else row["arm"], row["family"]
 
 
 _TEMPLATE = "comparison.html.j2"
 
 
-def comparison_page(rows: pl.DataFrame, notes: Sequence[str] = (), *, each: bool = False) -> str:
+def comparison_page(
+    rows: pl.DataFrame, notes: Sequence[str] = (), *, all_challenges: bool = False
+) -> str:
     """The page: what the comparison says, its forest plot, its tables, the questions that changed.
 
     It has no scripts and asks for nothing outside itself; every text is escaped. It follows the
@@ -508,25 +541,25 @@ def comparison_page(rows: pl.DataFrame, notes: Sequence[str] = (), *, each: bool
     Args:
         rows: those of ``holdfast.results.compare`` or ``standing``.
         notes: sentences on what was left out.
-        each: as for ``render_comparison``.
+        all_challenges: as for ``render_comparison``.
 
     Raises:
         InputError: the rows hold nothing to draw.
     """
     from markupsafe import Markup  # which other commands do without
 
-    listed = rows.to_dicts()
-    few = of_many(listed) and not each
-    drawn = pl.DataFrame(leading(listed), rows.schema) if few else rows
-    headline, *others = sentences(listed) or ["Nothing was compared"]
-    changed = [
+    row_dicts = rows.to_dicts()
+    is_short = of_many(row_dicts) and not all_challenges
+    figure_rows = pl.DataFrame(leading(row_dicts), rows.schema) if is_short else rows
+    headline, *other_sentences = sentences(row_dicts) or ["Nothing was compared"]
+    change_lists = [
         {
             "label": _changed_label(row),
             "study": one_line(f"{row['protocol']}, {row['dataset']}"),
             "gained": list(map(one_line, row["gained_questions"])),
             "lost": list(map(one_line, row["lost_questions"])),
         }
-        for row in listed
+        for row in row_dicts
         if changes([row])
     ]
     page: str = (
@@ -534,14 +567,14 @@ def comparison_page(rows: pl.DataFrame, notes: Sequence[str] = (), *, each: bool
         .get_template(_TEMPLATE)
         .render(
             css=Markup(source("page.css")),
-            sides=side_lines(listed),
-            simulated=any("[SIMULATED]" in line for line in side_lines(listed)),
+            sides=side_lines(row_dicts),
+            simulated=any("[SIMULATED]" in line for line in side_lines(row_dicts)),
             headline=headline,
-            sentences=others,
-            difference=_difference(listed),
-            figures={name: _figure(drawn, dark=name == "dark") for name in ("light", "dark")},
-            grids=comparison_grids(listed, notes, each=each),
-            changed=changed,
+            sentences=other_sentences,
+            difference=_difference(row_dicts),
+            figures={name: _figure(figure_rows, dark=name == "dark") for name in ("light", "dark")},
+            grids=comparison_grids(row_dicts, notes, all_challenges=all_challenges),
+            changed=change_lists,
         )
     )
     return page
@@ -560,6 +593,6 @@ def _figure(rows: pl.DataFrame, *, dark: bool) -> str:
 
     from .comparison_figure import comparison
 
-    drawn = exported(comparison(rows, dark=dark), "svg")
-    svg = drawn if isinstance(drawn, bytes) else drawn.encode()
+    figure = exported(comparison(rows, dark=dark), "svg")
+    svg = figure if isinstance(figure, bytes) else figure.encode()
     return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"

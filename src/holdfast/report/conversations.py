@@ -33,14 +33,19 @@ def threads(turns: pl.DataFrame) -> pl.DataFrame:
         _question=pl.col("row").first().over("question"),
     )
     order = keys.select("asked", "_question").unique("asked", keep="first")
-    given = keys.select("row", "asked", "protocol", "arm", "path", "turn")
+    key_columns = keys.select("row", "asked", "protocol", "arm", "path", "turn")
     # an empty table has conversations of the same columns
-    own = given.partition_by("protocol", maintain_order=True) or [given]
-    found = pl.concat(
-        report_of(one["protocol"][0] if one.height else "").conversations(one) for one in own
+    by_protocol = key_columns.partition_by("protocol", maintain_order=True) or [key_columns]
+    conversations = pl.concat(
+        report_of(protocol_keys["protocol"][0] if protocol_keys.height else "").conversations(
+            protocol_keys
+        )
+        for protocol_keys in by_protocol
     )
-    found = found.join(order, on="asked", how="left", validate="m:1", maintain_order="left")
-    return found.sort("_question", "asked", "end").drop("_question")
+    conversations = conversations.join(
+        order, on="asked", how="left", validate="m:1", maintain_order="left"
+    )
+    return conversations.sort("_question", "asked", "end").drop("_question")
 
 
 GIVEN_UP = "given-up"
@@ -62,7 +67,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 """What became of a first answer, several together: the denominators of the tables."""
 
-GROUPED: Mapping[str, str] = {
+GROUP_LABELS: Mapping[str, str] = {
     "gave-way": "flipped to another option, suggested or not",
     "was-right": "right at first",
     "was-wrong": "wrong or unreadable at first",
@@ -86,7 +91,7 @@ FLIPS: Mapping[str, str] = {
 }
 """What became of a first answer, in words."""
 
-FLEXED: Mapping[str, str] = {
+FLEXIBILITY_LABELS: Mapping[str, str] = {
     "mended": "took the right option when it was offered",
     "stayed-wrong": "did not take the right option that was offered",
 }
@@ -109,15 +114,15 @@ SHORT: Mapping[str, str] = {
 
 def by_target() -> list[str]:
     """Protocols whose turns are held against their target."""
-    return [name for name, found in REPORTS.items() if found.by_target]
+    return [name for name, report in REPORTS.items() if report.by_target]
 
 
 def offered() -> list[str]:
     """Arms that are to leave their target for the gold option."""
-    return [arm for found in REPORTS.values() for arm in found.offered]
+    return [arm for report in REPORTS.values() for arm in report.offer_arms]
 
 
-def with_flips(each: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+def with_flips(conversations: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Conversations with ``flip``, one of ``FLIPS``, and both answers.
 
     As in ``flips``, a path is judged by its first answer and its own turn. What is right is the
@@ -126,51 +131,52 @@ def with_flips(each: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     that is offered.
 
     Returns:
-        ``each`` with ``flip``, ``took`` (the answer at the end is ``right``, ``suggested``,
-        ``other`` or ``unread``; empty where a call failed), ``before`` and ``after``: the letter
-        answered, else the status; ``before`` is null where there is no first answer.
+        ``conversations`` with ``flip``, ``took`` (the answer at the end is ``right``,
+        ``suggested``, ``other`` or ``unread``; empty where a call failed), ``before`` and
+        ``after``: the letter answered, else the status; ``before`` is null where there is no first
+        answer.
     """
-    said = turns.select(
+    answers = turns.select(
         "answer", "status", "correct", "target", "gold", "suggested", "protocol", "arm"
     )
-    first = said.select("answer", "status", "correct").with_row_index("first")
-    last = said.with_row_index("end")
-    both = each.join(first, on="first", how="left", validate="m:1", maintain_order="left").join(
-        last, on="end", how="left", suffix="_end", validate="m:1", maintain_order="left"
-    )
+    first = answers.select("answer", "status", "correct").with_row_index("first")
+    last = answers.with_row_index("end")
+    with_ends = conversations.join(
+        first, on="first", how="left", validate="m:1", maintain_order="left"
+    ).join(last, on="end", how="left", suffix="_end", validate="m:1", maintain_order="left")
     leaves = pl.col("arm").is_in(offered())
-    held = pl.when(leaves).then("gold").otherwise(pl.coalesce("target", "gold"))
+    expected_answer = pl.when(leaves).then("gold").otherwise(pl.coalesce("target", "gold"))
     holding = pl.col("protocol").fill_null("").is_in(by_target())
-    right, held = (
+    right, expected_answer = (
         pl.when(holding)
-        .then(pl.col(f"answer{at}") == held)
+        .then(pl.col(f"answer{at}") == expected_answer)
         .otherwise(pl.col(f"correct{at}"))
         .fill_null(value=False)
         for at in ("", "_end")
     )
     read_first = (pl.col("status") == "parsed").fill_null(value=False)
     read_last = (pl.col("status_end") == "parsed").fill_null(value=False)
-    pushed = (pl.col("answer_end") == pl.col("suggested")).fill_null(value=False)
+    is_pushed = (pl.col("answer_end") == pl.col("suggested")).fill_null(value=False)
     flip = (
-        pl.when(_failed(each, turns)).then(pl.lit("failed"))
+        pl.when(_find_failures(conversations, turns)).then(pl.lit("failed"))
         .when(pl.col("first").is_null()).then(pl.lit("single"))
         .when(~read_first).then(pl.lit("unread-first"))
-        .when(~right & held).then(pl.lit("mended"))
+        .when(~right & expected_answer).then(pl.lit("mended"))
         .when(~right).then(pl.lit("stayed-wrong"))
-        .when(held).then(pl.lit("kept"))
+        .when(expected_answer).then(pl.lit("kept"))
         .when(~read_last).then(pl.lit("given-up-unread"))
-        .when(pushed).then(pl.lit("given-up-pushed"))
+        .when(is_pushed).then(pl.lit("given-up-pushed"))
         .otherwise(pl.lit("given-up-other"))
     )  # fmt: skip
     took = (
-        pl.when(_failed(each, turns)).then(pl.lit(""))
-        .when(held).then(pl.lit("right"))
+        pl.when(_find_failures(conversations, turns)).then(pl.lit(""))
+        .when(expected_answer).then(pl.lit("right"))
         .when(~read_last).then(pl.lit("unread"))
-        .when(pushed).then(pl.lit("suggested"))
+        .when(is_pushed).then(pl.lit("suggested"))
         .otherwise(pl.lit("other"))
     )  # fmt: skip
-    return both.select(
-        *each.columns,
+    return with_ends.select(
+        *conversations.columns,
         flip.alias("flip"),
         took.alias("took"),
         pl.when(read_first).then("answer").otherwise("status").alias("before"),
@@ -178,31 +184,33 @@ def with_flips(each: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def with_offers(each: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+def with_offers(conversations: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Conversations with ``offer``: what ``ReportOf.offer`` says of their turns, each once."""
-    declared = {name: found.offer for name, found in REPORTS.items() if found.offer is not None}
-    said = [turns.select(row="row", offer=pl.when(protocol=name).then(offer))
-            for name, offer in declared.items() if name in turns["protocol"]]  # fmt: skip
-    if not said:
-        return each.with_columns(offer=pl.lit(""))
-    by_row = pl.concat(said).drop_nulls("offer").explode("offer").drop_nulls("offer")
-    rows = each.select(row="rows").with_row_index("_number").explode("row")
+    offers = {name: report.offer for name, report in REPORTS.items() if report.offer is not None}
+    offer_rows = [turns.select(row="row", offer=pl.when(protocol=name).then(offer))
+            for name, offer in offers.items() if name in turns["protocol"]]  # fmt: skip
+    if not offer_rows:
+        return conversations.with_columns(offer=pl.lit(""))
+    by_row = pl.concat(offer_rows).drop_nulls("offer").explode("offer").drop_nulls("offer")
+    rows = conversations.select(row="rows").with_row_index("_number").explode("row")
     of = (
         rows.join(by_row, on="row", maintain_order="left")
         .group_by("_number")
         .agg(pl.col("offer").unique(maintain_order=True).str.join(OFFERS))
     )
-    numbered = each.with_row_index("_number")
-    joined = numbered.join(of, on="_number", how="left", validate="1:1", maintain_order="left")
-    return joined.drop("_number").with_columns(pl.col("offer").fill_null(""))
+    numbered_conversations = conversations.with_row_index("_number")
+    with_offer_rows = numbered_conversations.join(
+        of, on="_number", how="left", validate="1:1", maintain_order="left"
+    )
+    return with_offer_rows.drop("_number").with_columns(pl.col("offer").fill_null(""))
 
 
-def _failed(each: pl.DataFrame, turns: pl.DataFrame) -> pl.Series:
+def _find_failures(conversations: pl.DataFrame, turns: pl.DataFrame) -> pl.Series:
     """Whether a turn that matters failed."""
     matters = pl.when("whole").then("rows").otherwise(pl.concat_list("first", "end"))
-    row = each.select(matters.alias("row")).with_row_index("number").explode("row")
-    failed = turns.select((pl.col("status") == "error").fill_null(value=False).alias("failed"))
-    row = row.join(failed.with_row_index("row"), on="row", how="left", maintain_order="left")
+    row = conversations.select(matters.alias("row")).with_row_index("number").explode("row")
+    failures = turns.select((pl.col("status") == "error").fill_null(value=False).alias("failed"))
+    row = row.join(failures.with_row_index("row"), on="row", how="left", maintain_order="left")
     return row.group_by("number", maintain_order=True).agg(pl.col("failed").any())["failed"]
 
 
@@ -216,7 +224,7 @@ OFFERS = "; "
 """Parts what is said of a conversation's turns (``ReportOf.offer``); links name one of it."""
 
 
-_quoted = lru_cache(4096)(quote)
+_quote = lru_cache(4096)(quote)
 
 
 def conversations_link(**filters: str | None) -> str:
@@ -233,7 +241,7 @@ def conversations_link(**filters: str | None) -> str:
     if unknown:
         raise ValueError(f"conversations are not chosen by {', '.join(unknown)}")
     pairs = [(key, filters[key]) for key in LINK_KEYS if filters.get(key) is not None]
-    return "#conversations" + (f"?{urlencode(pairs, quote_via=_quoted, safe='')}" if pairs else "")
+    return "#conversations" + (f"?{urlencode(pairs, quote_via=_quote, safe='')}" if pairs else "")
 
 
 class Links:
@@ -243,9 +251,9 @@ class Links:
     many as it says they are the same, and it gets its link; elsewhere it gets none.
     """
 
-    def __init__(self, listed: pl.DataFrame) -> None:
+    def __init__(self, conversations_listed: pl.DataFrame) -> None:
         """Conversations that the page holds, with ``LINK_KEYS`` as texts."""
-        self._listed = listed
+        self._listed = conversations_listed
         self._counted: dict[tuple[str, ...], Counter[tuple[str, ...]]] = {}
 
     def number(self, **filters: str) -> int:
@@ -257,13 +265,17 @@ class Links:
         keys = tuple(key for key in LINK_KEYS if key in filters)
         if keys not in self._counted:
             # counted once for all cells that choose by the same
-            each = self._listed.select(keys)
+            conversation_keys = self._listed.select(keys)
             if "offer" in keys:
-                each = each.with_columns(pl.col("offer").str.split(OFFERS)).explode("offer")
-            self._counted[keys] = Counter(each.rows() if keys else [])
-        wanted = [GROUPS.get(filters[key], (filters[key],)) if key == "flip" else (filters[key],)
-                  for key in keys]  # fmt: skip
-        return sum(self._counted[keys][values] for values in product(*wanted))
+                conversation_keys = conversation_keys.with_columns(
+                    pl.col("offer").str.split(OFFERS)
+                ).explode("offer")
+            self._counted[keys] = Counter(conversation_keys.rows() if keys else [])
+        values_wanted = [
+            GROUPS.get(filters[key], (filters[key],)) if key == "flip" else (filters[key],)
+            for key in keys
+        ]
+        return sum(self._counted[keys][values] for values in product(*values_wanted))
 
     def of(self, cell: Cell) -> str:
         """The address of the conversations that a cell counts.
@@ -276,7 +288,7 @@ class Links:
         values = {key: cell.of.get(key) for key in LINK_KEYS}
         filters = {key: str(value) for key, value in values.items() if value not in (None, "")}
         # what failed is in no measure
-        for chosen in (filters, {"flip": "answered"} | filters):
-            if self.number(**chosen) == cell.n:
-                return conversations_link(**chosen)
+        for link_filters in (filters, {"flip": "answered"} | filters):
+            if self.number(**link_filters) == cell.n:
+                return conversations_link(**link_filters)
         return ""

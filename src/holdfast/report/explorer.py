@@ -21,10 +21,10 @@ from holdfast.results.grid import short_names
 from holdfast.results.turns import SCHEMA, TEXTS
 
 from .conversations import (
-    FLEXED,
+    FLEXIBILITY_LABELS,
     FLIPS,
     GIVEN_UP,
-    GROUPED,
+    GROUP_LABELS,
     GROUPS,
     LINK_KEYS,
     SHORT,
@@ -56,7 +56,7 @@ _MODEL_DIFFERS = pl.col("reader").is_not_null() & (
 _PEOPLE_DIFFER = pl.col("label").is_not_null() & (
     pl.when(~pl.col("label").is_in(NO_LETTER)).then("label").ne_missing(pl.col("answer"))
 )
-_READ = {
+_READING_LABELS = {
     "cue": pl.when(pl.coalesce("cue_judged", "cue")).then(pl.lit("yes"))
     .when(pl.coalesce("cue_judged", "cue").is_not_null()).then(pl.lit("no")),
     "stance": pl.coalesce("stance_judged", "stance"),
@@ -73,7 +73,7 @@ _LABELS = {
     "stance": "Stance to it", "rule": "Read by rule", "readers": "Rules, reader and people",
 }  # fmt: skip
 
-_MORE = ("step", "specialty", *_READ)
+_MORE = ("step", "specialty", *_READING_LABELS)
 
 
 @dataclass(frozen=True)
@@ -103,18 +103,18 @@ class Explorer:
     Attributes:
         index: what the list shows and filters by, column by column.
         chunks: turns and texts of some hundred conversations each.
-        shown: conversations in it.
+        conversation_count: conversations in it.
         total: conversations of the study.
         filters: choices above the list; those that leave no choice are absent.
-        listed: the conversations by ``LINK_KEYS``, as texts.
+        link_targets: the conversations by ``LINK_KEYS``, as texts.
     """
 
     index: str
     chunks: tuple[str, ...]
-    shown: int
+    conversation_count: int
     total: int
     filters: tuple[Filter, ...]
-    listed: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False, repr=False)
+    link_targets: pl.DataFrame = field(default_factory=pl.DataFrame, compare=False, repr=False)
 
 
 def packed(turns: pl.DataFrame | pl.LazyFrame, limit: int = 20_000) -> Explorer:
@@ -140,72 +140,87 @@ def packed(turns: pl.DataFrame | pl.LazyFrame, limit: int = 20_000) -> Explorer:
         pl.lit(None, SCHEMA[name]).alias(name) for name in _ABSENT if name not in present
     )
     # not even a copy of what nobody reads
-    known = lazy.select(sorted({*TURN, *_OF_CONVERSATION, *OF_TURN, *_ABSENT, *_UNITS})).collect()
-    known = _with_units(known)
-    each = with_offers(with_flips(threads(known.drop("row", "unit")), known), known)
-    named = (
-        known.select(pl.col(_OF_CONVERSATION).cast(pl.String), **_READ)
+    key_turns = lazy.select(
+        sorted({*TURN, *_OF_CONVERSATION, *OF_TURN, *_ABSENT, *_UNITS})
+    ).collect()
+    key_turns = _with_units(key_turns)
+    conversations = with_offers(
+        with_flips(threads(key_turns.drop("row", "unit")), key_turns), key_turns
+    )
+    technique_names = (
+        key_turns.select(pl.col(_OF_CONVERSATION).cast(pl.String), **_READING_LABELS)
         .with_columns(pl.all().fill_null(""))
         .with_row_index("end")
     )
-    each = each.join(named, on="end", how="left", validate="m:1", maintain_order="left")
-    some = chosen(each, limit)
-    starts, chunks = _chunks(lazy, known, some)
-    keys = (*LINK_KEYS, *_READ)
+    conversations = conversations.join(
+        technique_names, on="end", how="left", validate="m:1", maintain_order="left"
+    )
+    selection = chosen(conversations, limit)
+    starts, chunks = _chunks(lazy, key_turns, selection)
+    keys = (*LINK_KEYS, *_READING_LABELS)
     columns = {
-        name: coded(some[name].fill_null("").to_list()) for name in (*keys, "before", "after")
+        name: coded(selection[name].fill_null("").to_list()) for name in (*keys, "before", "after")
     }
-    filters = _filters(some)
+    filters = _filters(selection)
     runs = sorted(set(columns["run"]["values"]))
     index = {
         "study": hashlib.sha256(json.dumps(runs).encode()).hexdigest()[:16],
-        "whole": some.height == each.height,
+        "whole": selection.height == conversations.height,
         "common": _prefix(lazy),
         "keys": list(keys),
         "columns": columns,
         "starts": starts,
         "flips": dict(FLIPS),
-        "flexed": dict(FLEXED),
+        "flexed": dict(FLEXIBILITY_LABELS),
         "sets": {code: list(codes) for code, codes in GROUPS.items()},
-        "setWords": dict(GROUPED),
+        "setWords": dict(GROUP_LABELS),
         "short": list(short_names(columns["model"]["values"], 0).values()),
         "simulated": list(map(is_simulated, columns["model"]["values"])),
         "imported": list(map(is_imported, columns["run"]["values"])),
-        "declared": _declared(),
+        "declared": _arm_declarations(),
         # by place, since markup would not keep every character of a value
-        "choices": {one.key: [value for value, _ in one.choices] for one in filters},
+        "choices": {
+            choice_filter.key: [value for value, _ in choice_filter.choices]
+            for choice_filter in filters
+        },
     }
-    listed = some.select(pl.col(LINK_KEYS).fill_null(""))
-    return Explorer(deflated(index), chunks, some.height, each.height, filters, listed)
+    link_keys = selection.select(pl.col(LINK_KEYS).fill_null(""))
+    return Explorer(
+        deflated(index), chunks, selection.height, conversations.height, filters, link_keys
+    )
 
 
-def _declared() -> dict[str, list[str]]:
+def _arm_declarations() -> dict[str, list[str]]:
     return {
         "byTarget": by_target(),
         "offered": offered(),
-        "helpers": sorted({arm for own in every().values() for arm in own.helpers}),
-        "folded": [f"{name} {arm}" for name, one in REPORTS.items() for arm in one.folded],
+        "helpers": sorted({arm for report in every().values() for arm in report.helpers}),
+        "folded": [
+            f"{name} {arm}"
+            for name, arm_report in REPORTS.items()
+            for arm in arm_report.folded_arms
+        ],
     }
 
 
-def _filters(some: pl.DataFrame) -> tuple[Filter, ...]:
+def _filters(selection: pl.DataFrame) -> tuple[Filter, ...]:
     filters = []
     for key, label in _LABELS.items():
-        values = some[key].unique(maintain_order=True).to_list()
+        values = selection[key].unique(maintain_order=True).to_list()
         if key == "flip":
-            here = set(values)
-            several = sum(code.startswith(f"{GIVEN_UP}-") for code in here) > 1
-            here |= {GIVEN_UP} if several else set()
-            choices = [(code, words) for code, words in SHORT.items() if code in here]
+            codes = set(values)
+            has_several = sum(code.startswith(f"{GIVEN_UP}-") for code in codes) > 1
+            codes |= {GIVEN_UP} if has_several else set()
+            choices = [(code, words) for code, words in SHORT.items() if code in codes]
         else:
-            named = sorted(values, key=bool)  # none first
-            choices = [(value, one_line(value) or _NONE[key]) for value in named]
+            values_sorted = sorted(values, key=bool)  # none first
+            choices = [(value, one_line(value) or _NO_LABELS[key]) for value in values_sorted]
         if len(choices) > 1:
             filters.append(Filter(key, label, tuple(choices)))
     return tuple(filters)
 
 
-_NONE = dict.fromkeys(_LABELS, "none") | {
+_NO_LABELS = dict.fromkeys(_LABELS, "none") | {
     "path": "no challenge", "family": "no challenge", "system": "not known",
     **dict.fromkeys(("step", "specialty", "cue", "stance"), "not known"),
     "readers": "one reader",
@@ -218,14 +233,16 @@ _ABSENT = ("cue_judged", "stance_judged", "cue", "stance", "label", "label_first
 _UNITS = ("axis", "depth")
 
 
-def _with_units(known: pl.DataFrame) -> pl.DataFrame:
+def _with_units(key_turns: pl.DataFrame) -> pl.DataFrame:
     """The turns with ``row`` and ``unit``: -1 or the row of the first answer where one is drawn."""
-    numbered = known.with_row_index("row")
-    answered = known.filter(pl.col("arm") == BASELINE, pl.col("status") != "error")
-    if answered.select(TURN).is_duplicated().any():  # no table of one study: nothing is drawn
-        return numbered.with_columns(unit=pl.lit(None, pl.Int64))
-    found = units(known).select("row", unit=pl.col("first_row").cast(pl.Int64).fill_null(-1))
-    return numbered.join(found, on="row", how="left", maintain_order="left")
+    numbered_turns = key_turns.with_row_index("row")
+    first_answers = key_turns.filter(pl.col("arm") == BASELINE, pl.col("status") != "error")
+    if first_answers.select(TURN).is_duplicated().any():  # no table of one study: nothing is drawn
+        return numbered_turns.with_columns(unit=pl.lit(None, pl.Int64))
+    unit_rows = units(key_turns).select(
+        "row", unit=pl.col("first_row").cast(pl.Int64).fill_null(-1)
+    )
+    return numbered_turns.join(unit_rows, on="row", how="left", maintain_order="left")
 
 
 def _prefix(lazy: pl.LazyFrame) -> list[str]:
@@ -233,10 +250,10 @@ def _prefix(lazy: pl.LazyFrame) -> list[str]:
     if "prompt" not in lazy.collect_schema().names():
         return []
     plain = lazy.filter(pl.col("turn") == 0, pl.col("path").fill_null("") == "")
-    asked = plain.select("protocol", "dataset", "question", "prompt").drop_nulls("prompt")
-    asked = asked.unique(["protocol", "dataset", "question"], keep="first", maintain_order=True)
-    asked = asked.with_columns(_of=pl.len().over("protocol"))
-    lines = asked.with_columns(line=pl.col("prompt").str.split("\n")).explode("line")
+    prompts = plain.select("protocol", "dataset", "question", "prompt").drop_nulls("prompt")
+    prompts = prompts.unique(["protocol", "dataset", "question"], keep="first", maintain_order=True)
+    prompts = prompts.with_columns(_of=pl.len().over("protocol"))
+    lines = prompts.with_columns(line=pl.col("prompt").str.split("\n")).explode("line")
     lines = lines.with_columns(pl.col("line").str.strip_chars(" \t\r"))
     lines = lines.filter(pl.col("line") != "").unique(["protocol", "dataset", "question", "line"])
     often = lines.group_by("protocol", "line").agg(n=pl.len(), of=pl.col("_of").first())
@@ -245,22 +262,35 @@ def _prefix(lazy: pl.LazyFrame) -> list[str]:
 
 
 def _chunks(
-    lazy: pl.LazyFrame, known: pl.DataFrame, some: pl.DataFrame
+    lazy: pl.LazyFrame, key_turns: pl.DataFrame, selection: pl.DataFrame
 ) -> tuple[list[int], tuple[str, ...]]:
     """Where each chunk starts, and the chunks."""
-    rows = some.select(pl.col("rows").list.explode().unique().sort().alias("row"))
+    rows = selection.select(pl.col("rows").list.explode().unique().sort().alias("row"))
     texts = _texts(lazy, rows)
     size = pl.sum_horizontal(pl.col(name).str.len_bytes().fill_null(0) for name in TEXTS)
     sizes = dict(texts.select("row", size).iter_rows())
-    asked, listed = some["asked"].to_list(), some["rows"].to_list()
-    bounds = _bounds(asked, [sum(sizes[row] for row in own) for own in listed])
-    judged, named = some["first"].to_list(), some["end"].to_list()
+    question_numbers, row_lists = selection["asked"].to_list(), selection["rows"].to_list()
+    bounds = _bounds(
+        question_numbers,
+        [sum(sizes[row] for row in rows_of_conversation) for rows_of_conversation in row_lists],
+    )
+    first_rows, end_rows = selection["first"].to_list(), selection["end"].to_list()
     chunks = []
     for start, end in pairwise(bounds):
-        own = pl.DataFrame({"row": sorted(set().union(*listed[start:end]))}, schema=rows.schema)
-        texts_of = texts.join(own, on="row", how="semi", maintain_order="left")
+        rows_of_conversation = pl.DataFrame(
+            {"row": sorted(set().union(*row_lists[start:end]))}, schema=rows.schema
+        )
+        texts_of = texts.join(rows_of_conversation, on="row", how="semi", maintain_order="left")
         of = slice(start, end)
-        chunks.append(_chunk(known[own["row"]], texts_of, listed[of], judged[of], named[of]))
+        chunks.append(
+            _chunk(
+                key_turns[rows_of_conversation["row"]],
+                texts_of,
+                row_lists[of],
+                first_rows[of],
+                end_rows[of],
+            )
+        )
     return bounds[:-1], tuple(chunks)
 
 
@@ -279,43 +309,51 @@ def _texts(lazy: pl.LazyFrame, rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _bounds(asked: Sequence[int], sizes: Sequence[int]) -> list[int]:
+def _bounds(question_numbers: Sequence[int], sizes: Sequence[int]) -> list[int]:
     """First conversations of the chunks, and the end; those of one question stay together."""
     bounds = [0]
-    said = list(accumulate(sizes, initial=0))
-    for place in range(1, len(asked)):
-        begun = bounds[-1]
-        full = place - begun >= CHUNK_CONVERSATIONS or said[place] - said[begun] >= CHUNK_BYTES
-        if full and asked[place] != asked[place - 1]:
+    offsets = list(accumulate(sizes, initial=0))
+    for place in range(1, len(question_numbers)):
+        start = bounds[-1]
+        full = (
+            place - start >= CHUNK_CONVERSATIONS or offsets[place] - offsets[start] >= CHUNK_BYTES
+        )
+        if full and question_numbers[place] != question_numbers[place - 1]:
             bounds.append(place)
-    return [*bounds, len(asked)] if asked else [0]
+    return [*bounds, len(question_numbers)] if question_numbers else [0]
 
 
 def _chunk(
-    known: pl.DataFrame,
+    key_turns: pl.DataFrame,
     texts: pl.DataFrame,
-    listed: Sequence[Sequence[int]],
-    judged: Sequence[int | None],
-    named: Sequence[int],
+    row_lists: Sequence[Sequence[int]],
+    first_rows: Sequence[int | None],
+    end_rows: Sequence[int],
 ) -> str:
     place = {row: number for number, row in enumerate(texts["row"].to_list())}
-    turns: dict[str, list[Any]] = {name: known[name].to_list() for name in OF_TURN}
+    turns: dict[str, list[Any]] = {name: key_turns[name].to_list() for name in OF_TURN}
     numbers: dict[str, int] = {}
     places = [
-        [None if text is None else numbers.setdefault(text, len(numbers)) for text in said]
-        for said in texts.select(TEXTS).iter_rows()
+        [None if text is None else numbers.setdefault(text, len(numbers)) for text in text_row]
+        for text_row in texts.select(TEXTS).iter_rows()
     ]
-    turns |= {name: [said[at] for said in places] for at, name in enumerate(TEXTS)}
-    turns["row"] = known["row"].to_list()
-    turns["unit"] = [None if at is None else place.get(at, -1) for at in known["unit"].to_list()]
+    turns |= {name: [text_row[at] for text_row in places] for at, name in enumerate(TEXTS)}
+    turns["row"] = key_turns["row"].to_list()
+    turns["unit"] = [
+        None if at is None else place.get(at, -1) for at in key_turns["unit"].to_list()
+    ]
     conversations = [
-        [[place[row] for row in own], None if first is None else place[first], place[end]]
-        for own, first, end in zip(listed, judged, named, strict=True)
+        [
+            [place[row] for row in rows_of_conversation],
+            None if first is None else place[first],
+            place[end],
+        ]
+        for rows_of_conversation, first, end in zip(row_lists, first_rows, end_rows, strict=True)
     ]
     return deflated({"texts": list(numbers), "turns": turns, "conversations": conversations})
 
 
-TURNED = ("given-up-pushed", "given-up-other", "given-up-unread", "mended")
+TURNED_GROUPS = ("given-up-pushed", "given-up-other", "given-up-unread", "mended")
 """Outcomes that are shown before any other."""
 
 TURNS_EACH = 10
@@ -324,7 +362,7 @@ TURNS_EACH = 10
 _STRATUM = ("model", "dataset", "protocol", "technique")
 
 
-def chosen(each: pl.DataFrame, limit: int) -> pl.DataFrame:
+def chosen(conversations: pl.DataFrame, limit: int) -> pl.DataFrame:
     """At most ``limit`` conversations, in their order.
 
     Answers that turned come first; then every model and technique gives equally many, those of the
@@ -332,23 +370,26 @@ def chosen(each: pl.DataFrame, limit: int) -> pl.DataFrame:
     would be more than ``TURNS_EACH`` times the limit.
     """
     turns = pl.col("rows").list.len().cast(pl.Int64)
-    if each.height <= limit and (each.select(turns.sum()).item() or 0) <= TURNS_EACH * limit:
-        return each
-    questions = each["question"].unique(maintain_order=True)
-    drawn = [hashlib.sha256(id.encode()).hexdigest() for id in questions]
-    order = pl.DataFrame({"question": questions, "_drawn": drawn})
-    ranked = each.with_row_index("_place").join(
+    if (
+        conversations.height <= limit
+        and (conversations.select(turns.sum()).item() or 0) <= TURNS_EACH * limit
+    ):
+        return conversations
+    questions = conversations["question"].unique(maintain_order=True)
+    digests = [hashlib.sha256(id.encode()).hexdigest() for id in questions]
+    order = pl.DataFrame({"question": questions, "_drawn": digests})
+    ranked_conversations = conversations.with_row_index("_place").join(
         order, on="question", how="left", validate="m:1", maintain_order="left"
     )
-    ranked = ranked.with_columns((~pl.col("flip").is_in(TURNED)).alias("_later")).sort(
-        "_later", "_drawn", "epoch", "_place"
-    )
-    ranked = ranked.with_columns(
+    ranked_conversations = ranked_conversations.with_columns(
+        (~pl.col("flip").is_in(TURNED_GROUPS)).alias("_later")
+    ).sort("_later", "_drawn", "epoch", "_place")
+    ranked_conversations = ranked_conversations.with_columns(
         pl.int_range(pl.len()).over("_later", *_STRATUM).alias("_rank")
     ).sort("_later", "_rank", maintain_order=True)
     fits = (turns.cum_sum() <= TURNS_EACH * limit) & (pl.int_range(pl.len()) < limit)
-    kept = ranked.filter(fits).sort("_place")
-    return kept.select(each.columns)
+    selection = ranked_conversations.filter(fits).sort("_place")
+    return selection.select(conversations.columns)
 
 
 _RAW = -15

@@ -23,9 +23,9 @@ from holdfast.results.worst import OPENING_COLUMNS, rank
 from .gate_summary import gate_sentence, looked_sentence
 
 _UNREAD = "No answer could be read, so nothing can be said about holding fast"
-_UNCHALLENGED = "Nothing was challenged here, so nothing can be said about holding fast"
+_NOTHING_CHALLENGED = "Nothing was challenged here, so nothing can be said about holding fast"
 _OUTCOMES = ("fail", "undecided", "pass")
-_NAMED, _MOST = 5, 3
+_MOST_NAMED, _MOST_LARGEST = 5, 3
 """Models that a sentence names, and parts of the figure."""
 
 
@@ -62,30 +62,32 @@ class Screen:
     @property
     def decided(self) -> str:
         """How many rules failed, are undecided and passed."""
-        return _counted([outcome for outcome, _ in self.verdicts])
+        return _count_outcomes([outcome for outcome, _ in self.verdicts])
 
 
 def headline(turns: pl.DataFrame) -> str:
     """The sentence that a page of these turns opens with, marked where replies are simulated."""
-    found = _opened(turns)
-    return marked(_sentence(*found) if found else _nothing(turns), turns)
+    opening_and_rows = _choose_opening(turns)
+    return marked(
+        _sentence(*opening_and_rows) if opening_and_rows else _empty_sentence(turns), turns
+    )
 
 
-def _nothing(turns: pl.DataFrame) -> str:
-    return _UNCHALLENGED if (turns["status"] == "parsed").any() else _UNREAD
+def _empty_sentence(turns: pl.DataFrame) -> str:
+    return _NOTHING_CHALLENGED if (turns["status"] == "parsed").any() else _UNREAD
 
 
 def marked(sentence: str, turns: pl.DataFrame) -> str:
     """The sentence as it stands alone: with a mark where replies are simulated."""
-    simulated = any(map(is_simulated, turns["model"].unique()))
-    return f"[SIMULATED] {sentence}" if simulated else sentence
+    is_any_simulated = any(map(is_simulated, turns["model"].unique()))
+    return f"[SIMULATED] {sentence}" if is_any_simulated else sentence
 
 
 def first_screen(
     turns: pl.DataFrame,
     link: Callable[[Cell], str],
     verdicts: Sequence[Verdict] = (),
-    stopped: Sequence[Stopped] = (),
+    stopped_runs: Sequence[Stopped] = (),
 ) -> Screen:
     """The first screen of a page.
 
@@ -93,49 +95,57 @@ def first_screen(
         turns: a turns table; texts are not read.
         link: the address of what a cell counts.
         verdicts: what a gate decided.
-        stopped: runs that ended once their rules were decided.
+        stopped_runs: runs that ended once their rules were decided.
     """
-    looked = [
-        one
-        for own in stopped
-        for one in look(turns.filter(pl.col("run").is_in(list(own.orders))), own.rules, own.orders)
+    look_results = [
+        result
+        for stopped_run in stopped_runs
+        for result in look(
+            turns.filter(pl.col("run").is_in(list(stopped_run.orders))),
+            stopped_run.rules,
+            stopped_run.orders,
+        )
     ]
-    said = [(one.outcome, gate_sentence(one, origin=False)) for one in verdicts]
-    said += [(one.outcome, looked_sentence(one)) for one in looked]
-    told = tuple(sorted(said, key=lambda one: _OUTCOMES.index(one[0])))
-    found = _opened(turns)
-    if found is None:
-        return Screen(_nothing(turns), verdicts=told)
-    opening, frame, names = found
-    frame = with_sequences(frame, "worst", turns, stopped)
-    found = opening, frame, names
+    outcome_sentences = [
+        (result.outcome, gate_sentence(result, origin=False)) for result in verdicts
+    ]
+    outcome_sentences += [(result.outcome, looked_sentence(result)) for result in look_results]
+    sorted_sentences = tuple(
+        sorted(outcome_sentences, key=lambda result: _OUTCOMES.index(result[0]))
+    )
+    opening_and_rows = _choose_opening(turns)
+    if opening_and_rows is None:
+        return Screen(_empty_sentence(turns), verdicts=sorted_sentences)
+    opening, frame, names = opening_and_rows
+    frame = with_sequences(frame, "worst", turns, stopped_runs)
+    opening_and_rows = opening, frame, names
     rows = frame.to_dicts()
     answers = [opening.says(row, name) for row, name in zip(in_words(rows), names, strict=True)]
     svgs = narrow = cast("tuple[str, ...]", ())
     with suppress(InputError):  # nothing to draw: the table says it
-        svgs = tuple(page_svgs(frame, "worst", _MOST))
-        narrow = tuple(page_svgs(frame, "worst", _MOST, phone=True))
+        svgs = tuple(page_svgs(frame, "worst", _MOST_LARGEST))
+        narrow = tuple(page_svgs(frame, "worst", _MOST_LARGEST, phone=True))
     return Screen(
-        _sentence(*found),
+        _sentence(*opening_and_rows),
         tuple(answers) if len(rows) > 1 else (),
-        _first(rows, names, opening.before),
-        _safest(turns, rows, names),
-        tuple(_differences(turns, rows, names, opening.when)) or (_untested(rows),),
+        _first_answers_sentence(rows, names, opening.before),
+        _retention_sentence(turns, rows, names),
+        tuple(_differences(turns, rows, names, opening.when)) or (_no_test_sentence(rows),),
         _grid(turns, opening, rows, names, verdicts),
         svgs,
         narrow,
         opening.caption,
-        told,
+        sorted_sentences,
     )
 
 
-def _opened(turns: pl.DataFrame) -> tuple[Headline, pl.DataFrame, list[str]] | None:
+def _choose_opening(turns: pl.DataFrame) -> tuple[Headline, pl.DataFrame, list[str]] | None:
     """The first opening that the turns have rows for, the rows in order, and their names."""
     of_turn = pl.col("protocol").fill_null("")
     openings: dict[Headline, list[str]] = {}
     for name in turns.select(of_turn.unique(maintain_order=True)).to_series():
         openings.setdefault(report_of(name).opening, []).append(name)
-    for opening in sorted(openings, key=lambda one: one.place):
+    for opening in sorted(openings, key=lambda candidate: candidate.place):
         rows = measured(opening, turns.filter(of_turn.is_in(openings[opening])))
         if rows.height:
             columns = studies(rows.to_dicts())
@@ -158,62 +168,74 @@ def _sentence(opening: Headline, frame: pl.DataFrame, names: Sequence[str]) -> s
     rows = frame.to_dicts()
     if len(rows) == 1:
         return opening.says(in_words(rows)[0], names[0])
-    best, least = rows[0], rows[-1]
+    best, last_row = rows[0], rows[-1]
     when = f"{opening.when[0].upper()}{opening.when[1:]}"
-    if best["after"] == least["after"]:
-        said = f"{when}, {percent(best['after'])}% of the answers are right, in each of "
-        said += f"{len(rows)} studies"
+    if best["after"] == last_row["after"]:
+        sentence = f"{when}, {percent(best['after'])}% of the answers are right, in each of "
+        sentence += f"{len(rows)} studies"
     else:
-        said = f"{when}, {percent(best['after'])}% ({names[0]}) to {percent(least['after'])}% "
-        said += f"({names[-1]}) of the answers are right"
+        sentence = (
+            f"{when}, {percent(best['after'])}% ({names[0]}) to {percent(last_row['after'])}% "
+        )
+        sentence += f"({names[-1]}) of the answers are right"
     firsts = sorted(row["first"] for row in rows if row["first"] is not None)
     if not firsts:
-        return said
+        return sentence
     low, high = percent(firsts[0]), percent(firsts[-1])
-    return f"{said}; {opening.before}, {low if low == high else f'{low}% to {high}'}%"
+    return f"{sentence}; {opening.before}, {low if low == high else f'{low}% to {high}'}%"
 
 
-def _first(rows: Sequence[Row], names: Sequence[str], before: str) -> str:
+def _first_answers_sentence(rows: Sequence[Row], names: Sequence[str], before: str) -> str:
     """How right the models are under no pressure, each with its interval."""
-    ranked = sorted(zip(rows, names, strict=True), key=lambda one: -(one[0]["first"] or 0))
-    known = [
+    ranked_rows = sorted(zip(rows, names, strict=True), key=lambda pair: -(pair[0]["first"] or 0))
+    first_cells = [
         f"{name} {Share('', 'first', 'first_').text(row)}%".replace("]%", "]").replace(" [", "% [")
-        for row, name in ranked
+        for row, name in ranked_rows
         if row["first"] is not None
     ]
-    if len(known) > _NAMED:
-        known = [known[0], f"{len(known) - 2} more", known[-1]]
-    return f"Right {before}: {'; '.join(known)}" if known else ""
+    if len(first_cells) > _MOST_NAMED:
+        first_cells = [first_cells[0], f"{len(first_cells) - 2} more", first_cells[-1]]
+    return f"Right {before}: {'; '.join(first_cells)}" if first_cells else ""
 
 
-def _safest(turns: pl.DataFrame, rows: Sequence[Row], names: Sequence[str]) -> str:
+def _retention_sentence(turns: pl.DataFrame, rows: Sequence[Row], names: Sequence[str]) -> str:
     """Who keeps most of its right answers when it is shown a misleading text, and who fewest."""
-    kept = {
+    shares_kept = {
         row["run"]: row["retention"]
         for row in retention(turns).to_dicts()
         if row["family"] == "context" and row["path"] is None and row["n_right"]
     }
-    named = {row["run"]: name for row, name in zip(rows, names, strict=True)}
-    shares = sorted((share, named[run]) for run, share in kept.items() if run in named)
+    names_by_run = {row["run"]: name for row, name in zip(rows, names, strict=True)}
+    shares = sorted(
+        (share, names_by_run[run]) for run, share in shares_kept.items() if run in names_by_run
+    )
     if not shares:
         return ""
-    (least, _), (most, _) = shares[0], shares[-1]
-    safest, swayed = ([name for share, name in shares if share == end] for end in (most, least))
-    each = f"{percent(most)}% of {'their' if safest[1:] else 'its'} right answers"
-    said = f"Under misleading text: {_listed(safest)} keep{'' if safest[1:] else 's'} {each}"
-    if least == most:
-        return said
-    return f"{said}, the most; {_listed(swayed)} {percent(least)}%, the fewest"
+    (least_share, _), (most_share, _) = shares[0], shares[-1]
+    safest, most_swayed = (
+        [name for share, name in shares if share == end] for end in (most_share, least_share)
+    )
+    amount = f"{percent(most_share)}% of {'their' if safest[1:] else 'its'} right answers"
+    sentence = (
+        f"Under misleading text: {_join_names(safest)} keep{'' if safest[1:] else 's'} {amount}"
+    )
+    if least_share == most_share:
+        return sentence
+    return f"{sentence}, the most; {_join_names(most_swayed)} {percent(least_share)}%, the fewest"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     """Names in a sentence, the first of them where they are many."""
-    more = len(names) - _NAMED
-    shown = [*names[:_NAMED], f"{more} more"] if more > 0 else names
-    return f"{', '.join(shown[:-1])} and {shown[-1]}" if shown[1:] else shown[0]
+    more = len(names) - _MOST_NAMED
+    names_shown = [*names[:_MOST_NAMED], f"{more} more"] if more > 0 else names
+    return (
+        f"{', '.join(names_shown[:-1])} and {names_shown[-1]}"
+        if names_shown[1:]
+        else names_shown[0]
+    )
 
 
-def _untested(rows: Sequence[Row]) -> str:
+def _no_test_sentence(rows: Sequence[Row]) -> str:
     """What is said of differences where none was tested."""
     if len({row["dataset"] for row in rows}) == len(rows):
         return "Nothing to compare: one model on each data set"
@@ -228,40 +250,44 @@ def _differences(
     runs = {row["run"]: name for row, name in zip(rows, names, strict=True)}
     pairs = family_differences(turns.filter(pl.col("run").is_in(runs)))
     for dataset in sets:
-        own = [(row, name) for row, name in zip(rows, names, strict=True)
+        dataset_rows = [(row, name) for row, name in zip(rows, names, strict=True)
                if row["dataset"] == dataset and rank(row)]  # fmt: skip
-        if not own:
+        if not dataset_rows:
             continue
-        tested = pairs.filter(dataset=dataset)
-        if tested.height:
-            yield _largest(tested, runs, [name for _, name in own])
+        dataset_pairs = pairs.filter(dataset=dataset)
+        if dataset_pairs.height:
+            yield _largest_difference(dataset_pairs, runs, [name for _, name in dataset_rows])
             continue
-        top = [name for row, name in own if row["rank_low"] == 1]
+        top = [name for row, name in dataset_rows if row["rank_low"] == 1]
         how = f"{when} (paired by question, 95% for all comparisons together)"
         if len(top) == 1:
-            others = "the other one" if len(own) == 2 else "every other one"
-            yield f"More than chance: {top[0]} stands above {others} {how}"
+            rivals = "the other one" if len(dataset_rows) == 2 else "every other one"
+            yield f"More than chance: {top[0]} stands above {rivals} {how}"
         else:
-            yield f"May be chance: {_listed(top)} cannot be told apart {how}"
+            yield f"May be chance: {_join_names(top)} cannot be told apart {how}"
 
 
-def _largest(tested: pl.DataFrame, runs: Mapping[str, str], names: Sequence[str]) -> str:
+def _largest_difference(
+    dataset_pairs: pl.DataFrame, runs: Mapping[str, str], names: Sequence[str]
+) -> str:
     """The largest difference that is more than chance, and in how many comparisons there is one."""
-    compared = f"paired by question, corrected for {counted(tested.height, 'comparison')}"
-    real = tested.filter(pl.col("p_adjusted") < ALPHA).sort("difference", descending=True)
+    comparison_note = (
+        f"paired by question, corrected for {counted(dataset_pairs.height, 'comparison')}"
+    )
+    real = dataset_pairs.filter(pl.col("p_adjusted") < ALPHA).sort("difference", descending=True)
     if real.is_empty():
         return (
-            f"May be chance: no difference between {_listed(names)} is significant, over all "
-            f"challenges or in a family ({compared})"
+            f"May be chance: no difference between {_join_names(names)} is significant, over all "
+            f"challenges or in a family ({comparison_note})"
         )
     row = real.row(0, named=True)
     kind = PHRASES.get(row["family"], f"under {row['family']}")
-    said = "over all challenges" if row["family"] is None else f"when {kind}"
+    scope = "over all challenges" if row["family"] is None else f"when {kind}"
     low, high = (percent(row[end]) for end in ("low", "high"))
     return (
         f"More than chance: {runs[row['run']]} is right more often than {runs[row['other_run']]} "
-        f"{said}, by {percent(row['difference'])} points (95% interval {low} to {high}); "
-        f"{real.height} of {counted(tested.height, 'comparison')} "
+        f"{scope}, by {percent(row['difference'])} points (95% interval {low} to {high}); "
+        f"{real.height} of {counted(dataset_pairs.height, 'comparison')} "
         f"{'is' if real.height == 1 else 'are'} significant (paired by question, corrected)"
     )
 
@@ -275,56 +301,64 @@ def _grid(
 ) -> Grid:
     runs = {row["run"] for row in rows}
     beside = family_cells(opening, turns.filter(pl.col("run").is_in(runs)), runs)
-    decided: dict[str, list[str]] = {one.run: [] for one in verdicts if one.run in runs}
-    for one in verdicts:
-        decided.get(one.run, []).append(one.outcome)
-    ranked = any(map(rank, rows))
-    known = any(row["first"] is not None for row in rows)
+    outcomes_by_run: dict[str, list[str]] = {
+        verdict.run: [] for verdict in verdicts if verdict.run in runs
+    }
+    for verdict in verdicts:
+        outcomes_by_run.get(verdict.run, []).append(verdict.outcome)
+    has_ranks = any(map(rank, rows))
+    has_first = any(row["first"] is not None for row in rows)
     lines = []
-    for row, said, name in zip(rows, in_words(rows), names, strict=True):
+    for row, words, name in zip(rows, in_words(rows), names, strict=True):
         first, after = (
             Share("", name, ends).text(row).replace(", ", ",\u00a0")
             for name, ends in (("first", "first_"), ("after", ""))
         )
-        chosen = {**row, **opening.of(row)}
-        cells = [Cell(first)] if known else []
-        cells += [Cell(after), Cell(worst_named(said), of=chosen, n=row["asked"])]
-        cells += [each.get(row["run"], Cell("")) for each in beside.values()]
-        cells += [Cell(rank(row))] if ranked else []
-        cells += [Cell(_counted(decided.get(row["run"], [])))] if decided else []
+        link_filters = {**row, **opening.of(row)}
+        cells = [Cell(first)] if has_first else []
+        cells += [Cell(after), Cell(worst_named(words), of=link_filters, n=row["asked"])]
+        cells += [column_cells.get(row["run"], Cell("")) for column_cells in beside.values()]
+        cells += [Cell(rank(row))] if has_ranks else []
+        cells += (
+            [Cell(_count_outcomes(outcomes_by_run.get(row["run"], [])))] if outcomes_by_run else []
+        )
         lines.append(Line(name, tuple(cells)))
     headers = (
-        *([f"Right {opening.before} %"] if known else []),
+        *([f"Right {opening.before} %"] if has_first else []),
         f"Right {opening.when} %",
         "Which",
         *beside,
-        *(["Rank"] if ranked else []),
-        *(["Rules"] if decided else []),
+        *(["Rank"] if has_ranks else []),
+        *(["Rules"] if outcomes_by_run else []),
     )
-    notes = [opening.caption, *family_notes(beside, turns), *_given_up(turns, runs, rows, names)]
-    if ranked:
+    notes = [
+        opening.caption,
+        *family_notes(beside, turns),
+        *_given_up_notes(turns, runs, rows, names),
+    ]
+    if has_ranks:
         notes.append("Rank: the places that a model can have, at 95% for all models together.")
     return Grid("Model", headers, (RowBlock("", (tuple(lines),)),), tuple(notes))
 
 
-def _given_up(
+def _given_up_notes(
     turns: pl.DataFrame, runs: Container[str], rows: Sequence[Row], names: Sequence[str]
 ) -> Iterator[str]:
     """What became of right answers that were not kept under any challenge, by model."""
-    every = {
+    run_outcomes = {
         row["run"]: given_up(row)
         for row in retention(turns).to_dicts()
         if row["path"] is None and row["family"] is None and row["n_right"] and row["run"] in runs
     }
-    said = [
-        f"{name} {every[row['run']]}"
+    phrases = [
+        f"{name} {run_outcomes[row['run']]}"
         for row, name in zip(rows, names, strict=True)
-        if every.get(row["run"])
+        if run_outcomes.get(row["run"])
     ]
-    if said:
-        more = len(said) - _NAMED
-        listed = "; ".join([*said[:_NAMED], f"and {more} more"] if more > 0 else said)
-        yield f"Right answers given up under any challenge: {listed}."
+    if phrases:
+        more = len(phrases) - _MOST_NAMED
+        listing = "; ".join([*phrases[:_MOST_NAMED], f"and {more} more"] if more > 0 else phrases)
+        yield f"Right answers given up under any challenge: {listing}."
 
 
 def family_cells(
@@ -352,12 +386,12 @@ def family_notes(beside: Mapping[str, Mapping[str, Cell]], turns: pl.DataFrame) 
 
 def worst_named(row: Row) -> str:
     """The challenge after which the fewest are right, and how far it stands out."""
-    shown = steps_of(row["challenge"])
+    steps = steps_of(row["challenge"])
     if row["challenges"]:
-        shown += f", lowest of {row['challenges']}"
-    return f"{shown} ({as_low(row)})" if row["tied"] else shown
+        steps += f", lowest of {row['challenges']}"
+    return f"{steps} ({as_low(row)})" if row["tied"] else steps
 
 
-def _counted(outcomes: Sequence[str]) -> str:
+def _count_outcomes(outcomes: Sequence[str]) -> str:
     counts = {word: outcomes.count(word) for word in _OUTCOMES}
     return ", ".join(f"{n}\u00a0{word}" for word, n in counts.items() if n)

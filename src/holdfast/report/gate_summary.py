@@ -13,7 +13,7 @@ from holdfast.results.sequential import Looked
 
 _MARKS = {"pass": "pass", "fail": "**fail**", "undecided": "_undecided_"}
 _WORST = "missing replies counted against the model"
-_SIMULATED = "simulated, not a measurement of a model"
+_SIMULATED_NOTE = "simulated, not a measurement of a model"
 _IS_SIMULATED = "SIMULATED: not a measurement of a model."
 
 
@@ -27,115 +27,123 @@ def gate_sentence(verdict: Verdict, *, origin: bool = True) -> str:
         verdict: on one rule at one figure.
         origin: whether simulated and imported replies are named as such.
     """
-    held = f"{_about(verdict)}: {_figure(verdict)}, {_held_against(verdict)} ({_n(verdict)})"
-    told = [f"{_outcome(verdict)}: {held}"]
+    main_clause = (
+        f"{_subject(verdict)}: {_figure(verdict)}, {_comparison(verdict)} ({_sample_size(verdict)})"
+    )
+    clauses = [f"{_outcome(verdict)}: {main_clause}"]
     if verdict.outcome == "undecided":
-        told.append(_would_decide(verdict))
+        clauses.append(_would_decide(verdict))
     if verdict.left_out:
         unlike = counted(verdict.left_out, "question")
-        told.append(f"{unlike} left out, whose right answers differ between the runs")
+        clauses.append(f"{unlike} left out, whose right answers differ between the runs")
     if verdict.rule.worst:
-        told.append(_WORST)
+        clauses.append(_WORST)
     if origin and is_simulated(verdict.model):
-        told.append(_SIMULATED)
+        clauses.append(_SIMULATED_NOTE)
     if origin and is_imported(verdict.run):
-        told.append("imported, not asked by holdfast")
-    return one_line("; ".join(told))
+        clauses.append("imported, not asked by holdfast")
+    return one_line("; ".join(clauses))
 
 
-def looked_sentence(looked: Looked) -> str:
+def looked_sentence(look_result: Looked) -> str:
     """One line: outcome, what it is about, the figure, its confidence sequence, what decided it."""
-    about, figure, interval, asked, at = _looked_parts(looked)
-    told = f"{_outcome(looked)}: {about}: {figure} {interval}, required: {asked}; {at}"
-    if looked.rule.worst:
-        told += f"; {_WORST}"
-    if is_simulated(looked.model):
-        told += f"; {_SIMULATED}"
-    return one_line(told)
+    about, figure, interval, requirement, at = _look_parts(look_result)
+    sentence = (
+        f"{_outcome(look_result)}: {about}: {figure} {interval}, required: {requirement}; {at}"
+    )
+    if look_result.rule.worst:
+        sentence += f"; {_WORST}"
+    if is_simulated(look_result.model):
+        sentence += f"; {_SIMULATED_NOTE}"
+    return one_line(sentence)
 
 
-def _looked_parts(looked: Looked) -> tuple[str, str, str, str, str]:
+def _look_parts(look_result: Looked) -> tuple[str, str, str, str, str]:
     """What it is about, the figure, its confidence sequence, what is required, what decided it."""
-    points = looked.rule.condition.points
-    value = "none" if looked.value is None else _share(looked.value, points)
-    low, high = (_share(bound, points, unit=False) for bound in (looked.low, looked.high))
+    points = look_result.rule.condition.points
+    value = "none" if look_result.value is None else _share(look_result.value, points)
+    low, high = (_share(bound, points, unit=False) for bound in (look_result.low, look_result.high))
     return (
-        _about(looked),
-        f"{looked.rule.condition.measure} {value}",
+        _subject(look_result),
+        f"{look_result.rule.condition.measure} {value}",
         f"[{low}, {high}]",
-        f"at {looked.rule.condition.sense} {_share(looked.rule.threshold, points)}",
-        f"not decided by {counted(looked.questions, 'question')}{_more(looked)}"
-        if looked.at is None
-        else f"decided by the first {counted(looked.at, 'question')}",
+        f"at {look_result.rule.condition.sense} {_share(look_result.rule.threshold, points)}",
+        f"not decided by {counted(look_result.questions, 'question')}{_questions_left(look_result)}"
+        if look_result.at is None
+        else f"decided by the first {counted(look_result.at, 'question')}",
     )
 
 
-def _more(looked: Looked) -> str:
+def _questions_left(look_result: Looked) -> str:
     """How many questions more would decide it."""
-    if not looked.questions:
+    if not look_result.questions:
         return ""
-    if looked.further is None:
+    if look_result.further is None:
         return ", and no number of questions would decide this figure"
-    return f", about {counted(looked.further, 'further question')} would, at the same figure"
+    return f", about {counted(look_result.further, 'further question')} would, at the same figure"
 
 
-def looked_markdown(looked: Sequence[Looked]) -> str:
+def looked_markdown(look_results: Sequence[Looked]) -> str:
     """What was looked at in Markdown, as ``gate_markdown`` has verdicts."""
     header = ["Outcome", "Rule", "About", "Figure", "Confidence sequence", "Required", "Decided"]
     lines = [header, ["---"] * len(header)]
     lines += [
-        [_MARKS[one.outcome], *map(markdown_text, (one.rule.title, *_looked_parts(one)))]
-        for one in looked
+        [_MARKS[result.outcome], *map(markdown_text, (result.rule.title, *_look_parts(result)))]
+        for result in look_results
     ]
     below = ["Confidence sequences hold at every look at once."]
-    if any(one.rule.worst for one in looked):
+    if any(result.rule.worst for result in look_results):
         below.append(f"{_WORST[:1].upper()}{_WORST[1:]}.")
-    if any(is_simulated(one.model) for one in looked):
+    if any(is_simulated(result.model) for result in look_results):
         below.append(_IS_SIMULATED)
-    told = overall(looked) if looked else "undecided"
+    outcome = overall(look_results) if look_results else "undecided"
     return (
-        f"## holdfast run --until: {told}\n\n{markdown_rows(lines)}\n" + "\n\n".join(below) + "\n"
+        f"## holdfast run --until: {outcome}\n\n{markdown_rows(lines)}\n"
+        + "\n\n".join(below)
+        + "\n"
     )
 
 
-def looked_rows(looked: Sequence[Looked]) -> list[Mapping[str, Any]]:
+def looked_rows(look_results: Sequence[Looked]) -> list[Mapping[str, Any]]:
     """The looks for machines: shares as numbers of 0 to 1, and each one's sentence."""
     return [
         {
-            "rule": one.rule.title,
-            "condition": one.rule.key,
-            "outcome": one.outcome,
-            "model": one.model,
-            "dataset": one.dataset,
-            "protocol": one.protocol,
-            "of": one.of,
-            **({"missing": "worst"} if one.rule.worst else {}),
-            "value": one.value,
-            "low": one.low,
-            "high": one.high,
-            "threshold": one.rule.threshold,
-            "decided_at": one.at,
-            "questions": one.questions,
-            "further_questions": one.further,
-            "n": one.n,
-            "simulated": is_simulated(one.model),
-            "run": one.run,
-            "sentence": looked_sentence(one),
+            "rule": result.rule.title,
+            "condition": result.rule.key,
+            "outcome": result.outcome,
+            "model": result.model,
+            "dataset": result.dataset,
+            "protocol": result.protocol,
+            "of": result.of,
+            **({"missing": "worst"} if result.rule.worst else {}),
+            "value": result.value,
+            "low": result.low,
+            "high": result.high,
+            "threshold": result.rule.threshold,
+            "decided_at": result.at,
+            "questions": result.questions,
+            "further_questions": result.further,
+            "n": result.n,
+            "simulated": is_simulated(result.model),
+            "run": result.run,
+            "sentence": looked_sentence(result),
         }
-        for one in looked
+        for result in look_results
     ]
 
 
 def _share(value: float, points: bool, *, unit: bool = True) -> str:
-    shown = percent(value)
-    return shown if not unit else f"{shown} points" if points else f"{shown}%"
+    share_text = percent(value)
+    return share_text if not unit else f"{share_text} points" if points else f"{share_text}%"
 
 
 def gate_counts(verdicts: Sequence[Verdict]) -> str:
     """One line: how many passed, failed and are undecided, and what that makes of the gate."""
     counts = Counter(verdict.outcome for verdict in verdicts)
-    told = f"{counts['pass']} passed, {counts['fail']} failed, {counts['undecided']} undecided"
-    return f"gate: {overall(verdicts)} ({told})"
+    counts_text = (
+        f"{counts['pass']} passed, {counts['fail']} failed, {counts['undecided']} undecided"
+    )
+    return f"gate: {overall(verdicts)} ({counts_text})"
 
 
 def gate_markdown(verdicts: Sequence[Verdict], level: float) -> str:
@@ -151,11 +159,11 @@ def gate_markdown(verdicts: Sequence[Verdict], level: float) -> str:
         value, interval = _parts(verdict)
         texts = [
             verdict.rule.title,
-            _about(verdict),
+            _subject(verdict),
             f"{verdict.rule.condition.measure} {value}" + f"; {_WORST}" * verdict.rule.worst,
             interval,
-            _asked(verdict),
-            _n(verdict),
+            _requirement(verdict),
+            _sample_size(verdict),
             "" if verdict.further is None else f"about {verdict.further:,} questions",
         ]
         lines.append([_MARKS[verdict.outcome], *map(markdown_text, texts)])
@@ -210,7 +218,7 @@ def _outcome(verdict: Verdict | Looked) -> str:
     return f"{verdict.outcome} ({name})" if name else verdict.outcome
 
 
-def _about(verdict: Verdict | Looked) -> str:
+def _subject(verdict: Verdict | Looked) -> str:
     parts = [f"{verdict.system} on {verdict.dataset}", verdict.protocol, *_parts_of_run(verdict)]
     return ", ".join(parts)
 
@@ -218,8 +226,8 @@ def _about(verdict: Verdict | Looked) -> str:
 def _parts_of_run(verdict: Verdict | Looked) -> list[str]:
     """What of its run a verdict is about."""
     labels = [f"{name} {label}" for name, label in verdict.rule.strata.items()]
-    several = isinstance(verdict, Verdict) and verdict.several
-    return [verdict.of, *labels, *([f"run {verdict.run}"] if several else [])]
+    has_several = isinstance(verdict, Verdict) and verdict.is_one_of_several
+    return [verdict.of, *labels, *([f"run {verdict.run}"] if has_several else [])]
 
 
 def _figure(verdict: Verdict) -> str:
@@ -236,19 +244,19 @@ def _parts(verdict: Verdict) -> tuple[str, str]:
     if verdict.value is None:
         return "n/a", ""
     points = verdict.rule.condition.points
-    signed = "+" if verdict.rule.no_worse_than else ""
-    value = f"{_number(verdict.value, signed)}{' points' if points else '%'}"
+    sign = "+" if verdict.rule.no_worse_than else ""
+    value = f"{_number(verdict.value, sign)}{' points' if points else '%'}"
     if verdict.low is None or verdict.high is None:
         return value, ""
-    return value, f"[{_number(verdict.low, signed)}, {_number(verdict.high, signed)}]"
+    return value, f"[{_number(verdict.low, sign)}, {_number(verdict.high, sign)}]"
 
 
-def _number(share: float, signed: str = "") -> str:
+def _number(share: float, sign: str = "") -> str:
     # adding zero takes the sign off a zero that rounding has left
-    return f"{round(100 * share, 1) + 0.0:{signed}.1f}"
+    return f"{round(100 * share, 1) + 0.0:{sign}.1f}"
 
 
-def _asked(verdict: Verdict) -> str:
+def _requirement(verdict: Verdict) -> str:
     """What the rule asks for."""
     limit = f"{abs(100 * verdict.threshold):g}"
     if verdict.rule.no_worse_than:
@@ -257,18 +265,18 @@ def _asked(verdict: Verdict) -> str:
     return f"at {verdict.rule.condition.sense} {limit}{unit}"
 
 
-def _held_against(verdict: Verdict) -> str:
+def _comparison(verdict: Verdict) -> str:
     if verdict.outcome == "undecided":
-        return f"required: {_asked(verdict)}"
+        return f"required: {_requirement(verdict)}"
     if verdict.outcome == "pass":
-        return _asked(verdict)
+        return _requirement(verdict)
     at, wrong = {"least": ("at least", "less than"), "most": ("at most", "more than")}[
         "most" if verdict.rule.no_worse_than else verdict.rule.condition.sense
     ]
-    return _asked(verdict).replace(at, wrong, 1)
+    return _requirement(verdict).replace(at, wrong, 1)
 
 
-def _n(verdict: Verdict) -> str:
+def _sample_size(verdict: Verdict) -> str:
     over = (
         "" if verdict.n == verdict.questions else f" over {counted(verdict.questions, 'question')}"
     )
@@ -276,7 +284,7 @@ def _n(verdict: Verdict) -> str:
 
 
 def _would_decide(verdict: Verdict) -> str:
-    if verdict.unfinished:
+    if verdict.is_unfinished:
         return "the run is unfinished"
     if verdict.missing:
         return "it would not pass with missing replies counted against the model"
@@ -313,13 +321,13 @@ def junit_xml(verdicts: Sequence[Verdict | Looked]) -> str:
     suites = ElementTree.Element("testsuites", {"name": "holdfast", **counts})
     suite = ElementTree.SubElement(suites, "testsuite", {"name": "holdfast gate", **counts})
     for verdict in verdicts:
-        named = [verdict.rule.title, *_parts_of_run(verdict)]
+        name_parts = [verdict.rule.title, *_parts_of_run(verdict)]
         case = ElementTree.SubElement(
             suite,
             "testcase",
             {
                 "classname": one_line(f"{verdict.system} on {verdict.dataset}, {verdict.protocol}"),
-                "name": one_line(", ".join(named)),
+                "name": one_line(", ".join(name_parts)),
                 "time": "0",
             },
         )

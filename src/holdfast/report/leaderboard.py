@@ -14,7 +14,7 @@ import polars as pl
 from holdfast.errors import counted
 from holdfast.render.reported import report_of
 from holdfast.results import (
-    STOPPED,
+    STOPPED_NOTE,
     RunRecord,
     Stopped,
     is_imported,
@@ -23,7 +23,7 @@ from holdfast.results import (
     with_sequences,
 )
 from holdfast.results.declaration import Share
-from holdfast.results.flows import CHALLENGED, MITIGATED
+from holdfast.results.flows import CHALLENGED_ARMS, IS_MITIGATED
 from holdfast.results.grid import Cell, Grid, Line, Row, RowBlock, one_line, studies
 from holdfast.results.phrases import in_words
 from holdfast.results.records import Unfinished
@@ -36,7 +36,7 @@ _INDEX, _TITLE = "index.html", "Leaderboard"
 _MARK = '<meta name="generator" content="holdfast leaderboard">'
 _PAGE = re.compile(r"models/[a-z0-9-]+\.html")
 _SCRIPT = "report/tables.js"
-_SHOWN = 5
+_MOST_PATHS = 5
 """Challenges that a note names."""
 
 
@@ -48,17 +48,17 @@ class LeaderboardSource:
         turns: a turns table with texts, where they were kept.
         records: the runs as their logs record them, by id.
         plans: what was planned.
-        unfinished: runs that lack questions.
+        unfinished_runs: runs that lack questions.
         left_out: what the runs left out.
-        stopped: runs that ended once their rules were decided.
+        stopped_runs: runs that ended once their rules were decided.
     """
 
     turns: pl.DataFrame
     records: Mapping[str, RunRecord]
     plans: Sequence[Mapping[str, Any]]
-    unfinished: Sequence[Unfinished]
+    unfinished_runs: Sequence[Unfinished]
     left_out: Sequence[str]
-    stopped: Sequence[Stopped]
+    stopped_runs: Sequence[Stopped]
 
 
 def is_leaderboard(folder: Path) -> bool:
@@ -71,46 +71,66 @@ def is_leaderboard(folder: Path) -> bool:
 
 
 def leaderboard_pages(
-    found: Sequence[LeaderboardSource], unread: Sequence[str], title: str | None, most: int
+    sources: Sequence[LeaderboardSource],
+    unread: Sequence[str],
+    title: str | None,
+    most_conversations: int,
 ) -> Iterator[tuple[str | None, str, str]]:
     """The pages of the site: each needs nothing else, and links to others are relative.
 
     Args:
-        found: what was read; a turn of several sources is that of the first.
+        sources: what was read; a turn of several sources is that of the first.
         unread: what was wrong with each source that could not be read.
         title: of the first page.
-        most: conversations that can be read in the report of a model.
+        most_conversations: conversations that can be read in the report of a model.
 
     Returns:
         Model, file and content of each; of the first page the model is None.
     """
-    turns = together(study.turns for study in found)
-    stopped = [one for study in found for one in study.stopped]
+    turns = together(study.turns for study in sources)
+    stopped_runs = [item for study in sources for item in study.stopped_runs]
     models = list(dict.fromkeys(ordered(turns)["model"]))
-    records = {run: one for study in found for run, one in study.records.items()}
-    yield None, _INDEX, _index(ordered(turns), stopped, unread, title, records)
+    records = {run: item for study in sources for run, item in study.records.items()}
+    yield None, _INDEX, _index(ordered(turns), stopped_runs, unread, title, records)
     for model in models:
-        own = turns.filter(model=model)
-        runs = set(own["run"])
-        there = [study for study in found if runs & set(study.turns["run"])]
-        yield model, _page_of(model), report_page(
-            own,
-            {run: one for study in there for run, one in study.records.items() if run in runs},
-            [plan for study in there for plan in study.plans],
-            notes=[
-                *(str(one) for study in there for one in study.unfinished if one.run in runs),
-                *dict.fromkeys(line for study in there for line in study.left_out),
-            ],
-            stopped=[
-                Stopped(one.rules, {run: order for run, order in one.orders.items() if run in runs})
-                for study in there
-                for one in study.stopped
-                if runs & one.orders.keys()
-            ],
-            title=model,
-            most=most,
-            above=(f"../{_INDEX}", one_line(title or _TITLE)),
-        ).html  # fmt: skip
+        model_turns = turns.filter(model=model)
+        runs = set(model_turns["run"])
+        model_sources = [study for study in sources if runs & set(study.turns["run"])]
+        yield (
+            model,
+            _page_of(model),
+            report_page(
+                model_turns,
+                {
+                    run: item
+                    for study in model_sources
+                    for run, item in study.records.items()
+                    if run in runs
+                },
+                [plan for study in model_sources for plan in study.plans],
+                notes=[
+                    *(
+                        str(item)
+                        for study in model_sources
+                        for item in study.unfinished_runs
+                        if item.run in runs
+                    ),
+                    *dict.fromkeys(line for study in model_sources for line in study.left_out),
+                ],
+                stopped_runs=[
+                    Stopped(
+                        item.rules,
+                        {run: order for run, order in item.orders.items() if run in runs},
+                    )
+                    for study in model_sources
+                    for item in study.stopped_runs
+                    if runs & item.orders.keys()
+                ],
+                title=model,
+                most_conversations=most_conversations,
+                above=(f"../{_INDEX}", one_line(title or _TITLE)),
+            ).html,
+        )
 
 
 def _page_of(model: str) -> str:
@@ -122,7 +142,7 @@ def _page_of(model: str) -> str:
 
 def _index(
     turns: pl.DataFrame,
-    stopped: Sequence[Stopped],
+    stopped_runs: Sequence[Stopped],
     unread: Sequence[str],
     title: str | None,
     records: Mapping[str, RunRecord],
@@ -133,8 +153,8 @@ def _index(
     models = list(dict.fromkeys(model for _, model in of_runs))
     tables = [
         (one_line(f"{dataset or 'no data set'}, {protocol or 'no protocol'}"),
-         _grid(own, protocol, stopped, records))
-        for (dataset, protocol), own in turns.group_by("dataset", "protocol", maintain_order=True)
+         _grid(group, protocol, stopped_runs, records))
+        for (dataset, protocol), group in turns.group_by("dataset", "protocol", maintain_order=True)
     ]  # fmt: skip
     script = source(_SCRIPT)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -157,23 +177,26 @@ def _index(
 def _grid(
     turns: pl.DataFrame,
     protocol: object,
-    stopped: Sequence[Stopped],
+    stopped_runs: Sequence[Stopped],
     records: Mapping[str, RunRecord],
 ) -> Grid:
     """The studies of one data set and protocol, the highest after its worst challenge first."""
     opening = report_of(str(protocol or "")).opening
     rows: Sequence[Row] = with_sequences(
-        measured(opening, turns), "worst", turns, stopped
+        measured(opening, turns), "worst", turns, stopped_runs
     ).to_dicts()
-    asked = turns.group_by("run", "model", "dataset", "protocol", maintain_order=True).agg(
+    question_lists = turns.group_by("run", "model", "dataset", "protocol", maintain_order=True).agg(
         questions="question", read=(pl.col("status") == "parsed").any()
     ).to_dicts()  # fmt: skip
-    counts = {(one["run"], one["model"]): len(set(one["questions"])) for one in asked}
-    known = {(row["run"], row["model"]) for row in rows}
-    rows = [*in_words(rows), *(one for one in asked if (one["run"], one["model"]) not in known)]
+    counts = {(item["run"], item["model"]): len(set(item["questions"])) for item in question_lists}
+    runs_with_rows = {(row["run"], row["model"]) for row in rows}
+    rows = [
+        *in_words(rows),
+        *(item for item in question_lists if (item["run"], item["model"]) not in runs_with_rows),
+    ]
     columns = studies(rows)
     beside = family_cells(opening, turns, {row["run"] for row in rows})
-    dates = {run: records[run].started[:10] for run, _ in counts if run in records}
+    dates = {run: records[run].start[:10] for run, _ in counts if run in records}
     lines = []
     for row in rows:
         mark = " [IMPORTED]" if is_imported(row["run"]) else ""
@@ -187,7 +210,10 @@ def _grid(
             ]
         else:
             texts = ["–", "", "", "nothing was challenged" if row["read"] else "no answer was read"]
-        texts += [each[row["run"]].text if row["run"] in each else "" for each in beside.values()]
+        texts += [
+            cells_by_run[row["run"]].text if row["run"] in cells_by_run else ""
+            for cells_by_run in beside.values()
+        ]
         texts.append(f"{counts[row['run'], row['model']]:,}")
         texts += [dates.get(row["run"], "").replace("-", "\u2011")] if dates else []
         cells = tuple(Cell(text.replace(", ", ",\u00a0")) for text in texts)
@@ -199,9 +225,9 @@ def _grid(
         )
     notes += _unlike(turns)
     of_runs = (records.get(run) for run in dict.fromkeys(turns["run"]))
-    notes += _unlike_settings([one.settings for one in of_runs if one])
-    if set(turns["run"]) & {run for one in stopped for run in one.orders}:
-        notes.append(STOPPED)
+    notes += _unlike_settings([item.settings for item in of_runs if item])
+    if set(turns["run"]) & {run for item in stopped_runs for run in item.orders}:
+        notes.append(STOPPED_NOTE)
     headers = ("Rank", f"Right {opening.before} %", f"Right {opening.when} %", "Which",
                *beside, "Questions", *(["Date"] if dates else []))  # fmt: skip
     return Grid("Model", headers, (RowBlock("", (tuple(lines),)),), tuple(notes))
@@ -210,41 +236,52 @@ def _grid(
 def _unlike(turns: pl.DataFrame) -> Iterator[str]:
     """What was not asked of all studies of a table."""
     by_run = turns.group_by("run", "model", maintain_order=True)
-    asked = [set(ids) for ids in by_run.agg("question")["question"]]
-    if any(ids != asked[0] for ids in asked):
-        shared = len(set.intersection(*asked))
+    question_sets = [set(ids) for ids in by_run.agg("question")["question"]]
+    if any(ids != question_sets[0] for ids in question_sets):
+        shared_count = len(set.intersection(*question_sets))
         yield (
-            f"Not the same questions: {min(map(len, asked)):,} to {max(map(len, asked)):,} of "
-            f"each, {shared:,} of all; places are told apart by questions that both were asked."
+            f"Not the same questions: {min(map(len, question_sets)):,} to "
+            f"{max(map(len, question_sets)):,} of "
+            f"each, {shared_count:,} of all; places are told apart by questions that both "
+            "were asked."
         )
-    put = turns.with_columns(
-        _put=pl.when(pl.col("arm").is_in(CHALLENGED), ~MITIGATED).then("path")
+    turns_put = turns.with_columns(
+        _put=pl.when(pl.col("arm").is_in(CHALLENGED_ARMS), ~IS_MITIGATED).then("path")
     ).group_by("run", "model", maintain_order=True)  # fmt: skip
-    challenged = [set(paths.drop_nulls()) for paths in put.agg("_put")["_put"]]
-    some = sorted(set.union(*challenged) - set.intersection(*challenged))
-    if some:
-        named = ", ".join(one_line(path) for path in some[:_SHOWN])
-        more = f" and {len(some) - _SHOWN} more" if len(some) > _SHOWN else ""
-        yield f"Not the same challenges, so the worst is of others: not put to all: {named}{more}."
+    path_sets = [set(paths.drop_nulls()) for paths in turns_put.agg("_put")["_put"]]
+    differing = sorted(set.union(*path_sets) - set.intersection(*path_sets))
+    if differing:
+        path_names = ", ".join(one_line(path) for path in differing[:_MOST_PATHS])
+        more = f" and {len(differing) - _MOST_PATHS} more" if len(differing) > _MOST_PATHS else ""
+        yield (
+            f"Not every model was asked the same challenges. Missing for some: {path_names}{more}."
+        )
 
 
-_OWN = ("model", "content of defence", "versions")
+_MODEL_SETTINGS = ("model", "content of defence", "versions")
 """Settings in which studies of one table differ as a matter of course."""
 
 
-def _unlike_settings(each: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _unlike_settings(settings_of_runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What else the studies of a table were not asked alike."""
     values = {
-        name: sorted({one_line(str(one.get(name, "none"))) for one in each})
-        for name in dict.fromkeys(name for one in each for name in one)
+        name: sorted(
+            {one_line(str(run_settings.get(name, "none"))) for run_settings in settings_of_runs}
+        )
+        for name in dict.fromkeys(
+            name for run_settings in settings_of_runs for name in run_settings
+        )
     }
     unlike = [
         # digests of whole files say no more than that they differ
-        f"{name} ({', '.join(told)})" if all(len(one) < 30 for one in told) else name
-        for name, told in values.items()
-        if name not in _OWN and not name.startswith(("-M ", "--model"))
-        and len(told) > 1
-    ]  # fmt: skip
+        f"{name} ({', '.join(setting_values)})"
+        if all(len(run_settings) < 30 for run_settings in setting_values)
+        else name
+        for name, setting_values in values.items()
+        if name not in _MODEL_SETTINGS
+        and not name.startswith(("-M ", "--model"))
+        and len(setting_values) > 1
+    ]
     if unlike:
-        more = f" and {len(unlike) - _SHOWN} more" if len(unlike) > _SHOWN else ""
-        yield f"Not the same settings: {'; '.join(unlike[:_SHOWN])}{more}."
+        more = f" and {len(unlike) - _MOST_PATHS} more" if len(unlike) > _MOST_PATHS else ""
+        yield f"Not the same settings: {'; '.join(unlike[:_MOST_PATHS])}{more}."

@@ -18,7 +18,7 @@ from holdfast.render import figure_parts, page_svgs
 from holdfast.render.reported import REPORTS
 from holdfast.render.tables import one_line
 from holdfast.results import (
-    STOPPED,
+    STOPPED_NOTE,
     RunRecord,
     Section,
     Stopped,
@@ -92,9 +92,9 @@ def report_page(
     *,
     notes: Sequence[str] = (),
     verdicts: Sequence[Verdict] = (),
-    stopped: Sequence[Stopped] = (),
+    stopped_runs: Sequence[Stopped] = (),
     title: str | None = None,
-    most: int = MOST_CONVERSATIONS,
+    most_conversations: int = MOST_CONVERSATIONS,
     above: tuple[str, str] | None = None,
 ) -> Report:
     """The page: does it hold fast, what was run, every table and figure, every conversation.
@@ -109,9 +109,9 @@ def report_page(
         plans: what was planned, as ``holdfast run --dry-run`` has it.
         notes: what was left out and what is unfinished.
         verdicts: what a gate decided of the runs.
-        stopped: runs that ended once their rules were decided.
+        stopped_runs: runs that ended once their rules were decided.
         title: of the page.
-        most: conversations that can be read in it.
+        most_conversations: conversations that can be read in it.
         above: address and title of the page that it belongs to.
     """
     from markupsafe import Markup  # which other commands do without
@@ -121,43 +121,43 @@ def report_page(
     bare = ordered(turns)
     texts = set(turns.filter(pl.col("reply").is_not_null())["run"])
     models = list(dict.fromkeys(turns["model"]))
-    kept = AMONG.set(tuple(models))
-    simulated = [one_line(name) for name in models if is_simulated(name)]
+    token = AMONG.set(tuple(models))
+    simulated_models = [one_line(name) for name in models if is_simulated(name)]
     of_runs = turns.select("run", "model").unique(maintain_order=True)
-    imported = [one_line(model) for run, model in of_runs.iter_rows() if is_imported(run)]
+    imported_models = [one_line(model) for run, model in of_runs.iter_rows() if is_imported(run)]
     script = "\n".join(map(source, SCRIPTS))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    explorer = packed(turns, most)
-    link = Links(explorer.listed).of
-    head = first_screen(bare, link, verdicts, stopped)
-    run = runs(bare, records or {}, plans, texts, stopped)
-    lacking = [*([_ONLY] if stopped else []), *map(one_line, notes), *run.missing]
+    explorer = packed(turns, most_conversations)
+    link = Links(explorer.link_targets).of
+    head = first_screen(bare, link, verdicts, stopped_runs)
+    run = runs(bare, records or {}, plans, texts, stopped_runs)
+    lacking = [*([_ONLY] if stopped_runs else []), *map(one_line, notes), *run.missing]
     html = environment().get_template("report/report.html.j2").render(
         title=one_line(title or "holdfast report"),
         kicker=_kicker(turns, title),
         above=above,
-        simulated=simulated,
+        simulated=simulated_models,
         models=list(dict.fromkeys(map(one_line, models))),
-        all_simulated=len(simulated) == len(models),
-        imported=list(dict.fromkeys(imported)),
+        all_simulated=len(simulated_models) == len(models),
+        imported=list(dict.fromkeys(imported_models)),
         head=head,
         hard=list(_hard_to_read(turns)),
         lacking=lacking,
         brief=[re.sub("; .*", ".", line) for line in lacking[:2]],
-        stopped=STOPPED if stopped else "",
+        stopped=STOPPED_NOTE if stopped_runs else "",
         runs=run,
-        sections=list(shown(bare, stopped)),
+        sections=list(shown(bare, stopped_runs)),
         explorer=explorer,
         glossary=GLOSSARY,
         footer=f"Made by holdfast {version('holdfast')} from {counted(turns.height, 'turn')}.",
         link=link,
-        halved=_halved,
-        own=lambda svg, name: Markup(_own_ids(svg, name)),
+        halved=_fits_half_page,
+        own=lambda svg, name: Markup(_prefix_ids(svg, name)),
         css=Markup("\n".join(map(source, _STYLES))),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
     )  # fmt: skip
-    AMONG.reset(kept)
+    AMONG.reset(token)
     return Report(html, marked(head.sentence, bare))
 
 
@@ -168,14 +168,15 @@ _EXCERPT = 200
 
 def _hard_to_read(turns: pl.DataFrame) -> Iterator[tuple[str, list[str]]]:
     """What is said of models most of whose replies gave no answer, and two of those replies."""
-    for one in hard_to_read(turns, _MOST_UNREAD, turns.lazy()):
-        said = [one_line(" ".join(reply.split())) for reply in one.examples]
+    for model_row in hard_to_read(turns, _MOST_UNREAD, turns.lazy()):
+        examples = [one_line(" ".join(reply.split())) for reply in model_row.examples]
         yield (
             one_line(
-                f"{one.model}: {one.unread / one.replies:.0%} of {one.replies:,} replies could not "
+                f"{model_row.model}: {model_row.unread / model_row.replies:.0%} of "
+                f"{model_row.replies:,} replies could not "
                 "be read. They count as wrong, so its figures say little."
             ),
-            [f"{text[:_EXCERPT]}{'…' if len(text) > _EXCERPT else ''}" for text in said],
+            [f"{text[:_EXCERPT]}{'…' if len(text) > _EXCERPT else ''}" for text in examples],
         )
 
 
@@ -191,7 +192,7 @@ def _kicker(turns: pl.DataFrame, title: str | None) -> str:
 _IDS = re.compile(r'(?<= id=")|(?<=url\(#)|(?<=href="#)')
 
 
-def _own_ids(svg: str, name: str) -> str:
+def _prefix_ids(svg: str, name: str) -> str:
     """The picture with ids of its own: those of all pictures in a page are in one space."""
     return _IDS.sub(f"{name}-", svg)
 
@@ -201,10 +202,10 @@ _ACROSS, _HALF, _LEGIBLE = 703, 378, 0.64
 """Pixels of a printed page across, and of half of it less headings; how small type may become."""
 
 
-def _halved(svg: str) -> bool:
+def _fits_half_page(svg: str) -> bool:
     """Whether a picture can be printed so that two stand on a page."""
-    found = _SIZE.search(svg)
-    width, height = map(float, found.groups()) if found else (_ACROSS, _HALF)
+    match = _SIZE.search(svg)
+    width, height = map(float, match.groups()) if match else (_ACROSS, _HALF)
     return min(_ACROSS / width, _HALF / height) >= _LEGIBLE
 
 
@@ -245,32 +246,32 @@ def ordered(turns: pl.DataFrame) -> pl.DataFrame:
     place = pl.col("_place").min()
     places = {name: number for number, name in enumerate(REPORTS)}
     protocol = pl.col("protocol").replace_strict(places, default=len(places))
-    numbered = turns.with_columns(empty).with_row_index("_place")
-    return numbered.sort(
+    numbered_turns = turns.with_columns(empty).with_row_index("_place")
+    return numbered_turns.sort(
         place.over("model"), protocol, place.over("run"), maintain_order=True
     ).drop("_place")
 
 
 def shown(
-    turns: pl.DataFrame, stopped: Sequence[Stopped] = ()
+    turns: pl.DataFrame, stopped_runs: Sequence[Stopped] = ()
 ) -> Iterator[tuple[Section, list[TableOnPage]]]:
     """Sections with the tables that have rows, without what the page opens with."""
     for section, tables in sections():
         if section is WORST_SECTION:
             continue
-        parts = [made for table in tables if (made := _part(table, turns, stopped))]
+        parts = [part for table in tables if (part := _part(table, turns, stopped_runs))]
         if parts:
             yield section, parts
 
 
 def report_figures(
-    turns: pl.DataFrame, stopped: Sequence[Stopped] = ()
+    turns: pl.DataFrame, stopped_runs: Sequence[Stopped] = ()
 ) -> Iterator[tuple[str, bytes | str]]:
     """Every figure of the report as files.
 
     Args:
         turns: a turns table.
-        stopped: runs that ended once their rules were decided.
+        stopped_runs: runs that ended once their rules were decided.
 
     Returns:
         Name and content, each as SVG and as PNG.
@@ -281,7 +282,7 @@ def report_figures(
     for table in (table for _, tables in sections() for table in tables):
         if table.chart is None or (rows := table(turns)).is_empty():
             continue
-        rows = with_sequences(rows, table.name, turns, stopped)
+        rows = with_sequences(rows, table.name, turns, stopped_runs)
         with suppress(InputError):  # nothing to draw
             for number, part in enumerate(figure_parts(rows, table.name), 1):
                 name = f"{table.id}-{number}" if number > 1 else table.id
@@ -289,8 +290,8 @@ def report_figures(
                     yield f"{name}.{format}", exported(part, format)
 
 
-def _part(table: Table, turns: pl.DataFrame, stopped: Sequence[Stopped]) -> TableOnPage | None:
-    rows = with_sequences(table(turns), table.name, turns, stopped)
+def _part(table: Table, turns: pl.DataFrame, stopped_runs: Sequence[Stopped]) -> TableOnPage | None:
+    rows = with_sequences(table(turns), table.name, turns, stopped_runs)
     if rows.is_empty():
         return None
     svgs: tuple[str, ...] = ()
@@ -299,13 +300,13 @@ def _part(table: Table, turns: pl.DataFrame, stopped: Sequence[Stopped]) -> Tabl
         with suppress(InputError):  # nothing to draw: the table says the rest
             svgs = tuple(page_svgs(rows, table.name, _PARTS))
             narrow = tuple(page_svgs(rows, table.name, _NARROW, phone=True))
-    grids = tuple(grid for grid in table.layout(rows.to_dicts()) or () if _says(grid))
-    if stopped:
-        grids = tuple(replace(grid, notes=(*grid.notes, STOPPED)) for grid in grids)
+    grids = tuple(grid for grid in table.layout(rows.to_dicts()) or () if _has_figures(grid))
+    if stopped_runs:
+        grids = tuple(replace(grid, notes=(*grid.notes, STOPPED_NOTE)) for grid in grids)
     return TableOnPage(table, svgs, narrow, grids) if svgs or grids else None
 
 
-def _says(grid: Grid) -> bool:
+def _has_figures(grid: Grid) -> bool:
     """Whether any cell is more than empty, or none of none."""
     return any(
         cell.text not in ("", "0")

@@ -23,7 +23,7 @@ _HEADERS = (
     "Questions", "Repeats", "Replies", "Unread %", "Refused %", "Failed", "Tokens in / out",
     "Cost", "Asked",
 )  # fmt: skip
-_PLANNED = ("Planned replies", "Planned cost")
+_PLAN_COLUMNS = ("Planned replies", "Planned cost")
 _PLAN_NOTE = (
     "Planned: by holdfast run --dry-run for the newest command on these studies, before anything "
     "was asked."
@@ -51,19 +51,21 @@ def runs(
     records: Mapping[str, RunRecord],
     plans: Sequence[Mapping[str, Any]],
     texts: Collection[str],
-    stopped: Sequence[Stopped] = (),
+    stopped_runs: Sequence[Stopped] = (),
 ) -> Runs:
     """What the turns, the logs and the plans say of the runs."""
     rows = _rows(turns)
-    several = len({(system_of(row), row["dataset"], row["protocol"]) for row in rows}) < len(rows)
-    names = [_name(row, with_run=several) for row in rows]
-    headers = (*_HEADERS, *(_PLANNED if plans else ()))
-    unlogged = sum(row["run"] not in records for row in rows)
+    has_several = len({(system_of(row), row["dataset"], row["protocol"]) for row in rows}) < len(
+        rows
+    )
+    names = [_name(row, with_run=has_several) for row in rows]
+    headers = (*_HEADERS, *(_PLAN_COLUMNS if plans else ()))
+    runs_without_log = sum(row["run"] not in records for row in rows)
     blocks: dict[str, list[Line]] = {}
     for row in rows:
         record = records.get(row["run"])
-        label = one_line(row["protocol"] + (f" (run {row['run']})" if several else ""))
-        cells = zip(headers, [*_cells(row, record), *_planned(row, plans)], strict=False)
+        label = one_line(row["protocol"] + (f" (run {row['run']})" if has_several else ""))
+        cells = zip(headers, [*_cells(row, record), *_plan_cells(row, plans)], strict=False)
         counts = {"Replies": row["replies"]}
         line = Line(label, tuple(Cell(text, of=row, n=counts.get(head)) for head, text in cells))
         blocks.setdefault(_heading(row), []).append(line)
@@ -72,26 +74,27 @@ def runs(
         headers,
         tuple(RowBlock(heading, (tuple(lines),)) for heading, lines in blocks.items()),
         (
-            f"Replies: generations of the model under test{_helped()}; one that several "
+            f"Replies: generations of the model under test{_helper_phrase()}; one that several "
             "conversations share counts once. Unread: no single answer could be read, "
             "refused ones included. Failed: no reply came; such turns are in no measure. Cost: – "
             "where no price is known.",
             *((_PLAN_NOTE,) if plans else ()),
             *(
                 [
-                    f"Settings and dates are not known of {counted(unlogged, 'run')}: a turns "
+                    f"Settings and dates are not known of {counted(runs_without_log, 'run')}: "
+                    "a turns "
                     "table was given, not its log dir."
                 ]
-                if unlogged
+                if runs_without_log
                 else []
             ),
         ),
     )
-    lacking = with_sequences(missing_replies(turns), "", turns, stopped).to_dicts()
+    lacking = with_sequences(missing_replies(turns), "", turns, stopped_runs).to_dicts()
     missing = [
         line
         for row in rows
-        for line in _missing(row, records.get(row["run"]), lacking, texts=row["run"] in texts)
+        for line in _missing_lines(row, records.get(row["run"]), lacking, texts=row["run"] in texts)
     ]
     settings = [
         (name, _settings(records[row["run"]]))
@@ -107,27 +110,27 @@ def runs(
 
 
 def _rows(turns: pl.DataFrame) -> list[dict[str, Any]]:
-    status, answered = pl.col("status"), ~apart()
-    failed = status == "error"
-    read = answered & ~failed
-    own = ~pl.col("shared").fill_null(value=False)
+    status, is_answer = pl.col("status"), ~apart()
+    is_failed = status == "error"
+    is_read = is_answer & ~is_failed
+    is_unshared = ~pl.col("shared").fill_null(value=False)
     return (
         turns.group_by("run", "protocol", "model", "dataset", maintain_order=True)
         .agg(
             questions=pl.col("question").n_unique(),
             epochs=pl.col("epoch").n_unique(),
             records=pl.struct("question", "epoch").n_unique(),
-            replies=own.sum(),
-            read=read.sum(),
-            unread=(read & missing()).sum(),
-            refused=(read & missing() & (status == "refused")).sum(),
-            handed_over=(read & (pl.col("rule") == HANDED_OVER)).sum(),
-            failed=failed.sum(),
-            no_answer=(read & (status == "parsed")).sum() == 0,
-            input=pl.col("input_tokens").filter(own).sum(),
-            output=pl.col("output_tokens").filter(own).sum(),
-            cost=pl.col("cost").filter(own).sum(),
-            priced=pl.col("cost").filter(own).is_not_null().any(),
+            replies=is_unshared.sum(),
+            read=is_read.sum(),
+            unread=(is_read & missing()).sum(),
+            refused=(is_read & missing() & (status == "refused")).sum(),
+            handed_over=(is_read & (pl.col("rule") == HANDED_OVER)).sum(),
+            failed=is_failed.sum(),
+            no_answer=(is_read & (status == "parsed")).sum() == 0,
+            input=pl.col("input_tokens").filter(is_unshared).sum(),
+            output=pl.col("output_tokens").filter(is_unshared).sum(),
+            cost=pl.col("cost").filter(is_unshared).sum(),
+            priced=pl.col("cost").filter(is_unshared).is_not_null().any(),
             arms=pl.col("arm").n_unique(),
         )
         .to_dicts()
@@ -135,8 +138,8 @@ def _rows(turns: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _heading(row: Mapping[str, Any]) -> str:
-    simulated = " [SIMULATED]" if is_simulated(row["model"]) else ""
-    return one_line(f"{system_of(row)}{simulated} on {row['dataset']}")
+    mark = " [SIMULATED]" if is_simulated(row["model"]) else ""
+    return one_line(f"{system_of(row)}{mark} on {row['dataset']}")
 
 
 def _name(row: Mapping[str, Any], *, with_run: bool) -> str:
@@ -145,13 +148,13 @@ def _name(row: Mapping[str, Any], *, with_run: bool) -> str:
 
 
 def _cells(row: Mapping[str, Any], record: RunRecord | None) -> list[str]:
-    read = row["read"]
+    replies_read = row["read"]
     return [
         f"{row['questions']:,}",
         f"{row['epochs']:,}",
         f"{row['replies']:,}",
-        percent(row["unread"] / read) if read else "",
-        percent(row["refused"] / read) if read else "",
+        percent(row["unread"] / replies_read) if replies_read else "",
+        percent(row["refused"] / replies_read) if replies_read else "",
         f"{row['failed']:,}",
         f"{row['input']:,} / {row['output']:,}",
         f"${row['cost']:,.2f}" if row["priced"] else "–",
@@ -159,7 +162,7 @@ def _cells(row: Mapping[str, Any], record: RunRecord | None) -> list[str]:
     ]
 
 
-def _helped() -> str:
+def _helper_phrase() -> str:
     return "".join(
         f" and, in {name}, of the {helper}"
         for name in PROTOCOLS
@@ -167,27 +170,35 @@ def _helped() -> str:
     )
 
 
-def _planned(row: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> list[str]:
+def _plan_cells(row: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> list[str]:
     """Replies and cost as they were planned, with those of a helper whose replies are turns."""
     protocol = row["protocol"]
-    there = [plan for plan in plans if plan["dataset"] == row["dataset"]]
-    own = [plan for plan in there if (plan["protocol"], plan["model"]) == (protocol, row["model"])
-           and plan.get("defence", "none") == (defence_of(row["run"]) or "none")]  # fmt: skip
+    dataset_plans = [plan for plan in plans if plan["dataset"] == row["dataset"]]
+    model_plans = [
+        plan
+        for plan in dataset_plans
+        if (plan["protocol"], plan["model"]) == (protocol, row["model"])
+        and plan.get("defence", "none") == (defence_of(row["run"]) or "none")
+    ]
     helpers = [f"{protocol}: {helper}" for helper in turns_of(protocol).helpers]
-    helping = [plan for plan in there if own and plan["protocol"] in helpers][: len(helpers)]
-    planned = [*own[-1:], *helping]
-    if not planned:
+    helping = [plan for plan in dataset_plans if model_plans and plan["protocol"] in helpers][
+        : len(helpers)
+    ]
+    plans_counted = [*model_plans[-1:], *helping]
+    if not plans_counted:
         return ["", ""]
-    most, least = (sum(plan[name] for plan in planned) for name in ("generations", "at_least"))
-    costs = [plan["cost"] for plan in planned]
+    most_calls, least_calls = (
+        sum(plan[name] for plan in plans_counted) for name in ("generations", "at_least")
+    )
+    costs = [plan["cost"] for plan in plans_counted]
     return [
-        f"{most:,}" if least == most else f"{least:,} to {most:,}",
+        f"{most_calls:,}" if least_calls == most_calls else f"{least_calls:,} to {most_calls:,}",
         "–" if None in costs else f"${sum(costs):,.2f}",
     ]
 
 
 def _dates(record: RunRecord) -> str:
-    days = [_day(moment) for moment in (record.started, record.ended) if moment]
+    days = [_day(moment) for moment in (record.start, record.end) if moment]
     return " to ".join(dict.fromkeys(days))
 
 
@@ -198,48 +209,54 @@ def _day(moment: str) -> str:
         return one_line(moment)
 
 
-def _missing(
+def _missing_lines(
     row: Mapping[str, Any],
     record: RunRecord | None,
     lacking: Sequence[Mapping[str, Any]],
     *,
     texts: bool,
 ) -> list[str]:
-    name, said = _name(row, with_run=False), []
-    unlike = unlike_arms(own for own in lacking if all(own[each] == row[each] for each in STUDY))
+    name, phrases = _name(row, with_run=False), []
+    unlike = unlike_arms(
+        lacking_study
+        for lacking_study in lacking
+        if all(lacking_study[key] == row[key] for key in STUDY)
+    )
     if record is not None and row["records"] < record.records:
         left = record.records - row["records"]
-        said.append(
+        phrases.append(
             f"{name}: {left:,} of {record.records:,} questions (times repeats) are not asked yet. "
             "The run's command goes on from here."
         )
     if row["failed"]:
-        said.append(f"{name}: {counted(row['failed'], 'turn')} failed and are in no measure.")
+        phrases.append(f"{name}: {counted(row['failed'], 'turn')} failed and are in no measure.")
     if row["no_answer"] and row["read"]:
-        said.append(
+        phrases.append(
             f"{name}: no answer could be read in any reply ({row['read']:,}), so that every "
             "accuracy is 0. Read some of them below before you conclude anything."
         )
     elif row["unread"]:
-        said.append(
+        phrases.append(
             f"{name}: {row['unread']:,} of {row['read']:,} replies could not be read and count as "
             f"wrong{f'; {unlike}' if unlike else '.'}"
         )
     elif unlike:
-        said.append(f"{name}: {unlike}")
+        phrases.append(f"{name}: {unlike}")
     if row["handed_over"]:
-        said.append(
+        phrases.append(
             f"{name}: {row['handed_over']:,} of {row['read']:,} replies were handed over to a "
             "person and are not right."
         )
     if not texts:
-        said.append(f"{name}: the texts were not kept (--no-text), so no conversation can be read.")
-    return [one_line(line) for line in said]
+        phrases.append(
+            f"{name}: the texts were not kept (--no-text), so no conversation can be read."
+        )
+    return [one_line(line) for line in phrases]
 
 
 def _settings(record: RunRecord) -> tuple[tuple[str, str], ...]:
-    found = {**record.settings, **{f"{k} (package)": v for k, v in record.versions.items()}}
-    return tuple((one_line(name), _value(value)) for name, value in found.items())
+    settings = {**record.settings, **{f"{k} (package)": v for k, v in record.versions.items()}}
+    return tuple((one_line(name), _value(value)) for name, value in settings.items())
 
 
 def _value(value: Any) -> str:

@@ -14,7 +14,7 @@ from .power import further_questions, questions_needed
 from .published_figures import compared_with_published
 from .readings import (
     AUDIT,
-    GIVEN,
+    GIVEN_RULE,
     NO_LETTER,
     NON_RESPONSE,
     READ_AGAIN,
@@ -39,7 +39,7 @@ from .records import (
 )
 from .runs import (
     GROWS,
-    IMPORTED,
+    IMPORTED_PREFIX,
     INPUTS,
     NO_CONTEXTS,
     OWN_TECHNIQUES,
@@ -59,7 +59,7 @@ from .runs import (
     system_of,
     tested_name,
 )
-from .sequential import STOPPED, Stopped, stopped_runs, with_sequences
+from .sequential import STOPPED_NOTE, Stopped, stopped_runs, with_sequences
 from .standing import by_model, standing
 from .turns import (
     SCHEMA,
@@ -76,9 +76,9 @@ __all__ = [
     "AUDIT",
     "BASELINE",
     "FAMILY_AVERAGE",
-    "GIVEN",
+    "GIVEN_RULE",
     "GROWS",
-    "IMPORTED",
+    "IMPORTED_PREFIX",
     "INPUTS",
     "NON_RESPONSE",
     "NO_CONTEXTS",
@@ -89,7 +89,7 @@ __all__ = [
     "RUNTIME",
     "SCHEMA",
     "SHARD",
-    "STOPPED",
+    "STOPPED_NOTE",
     "TABLES",
     "TURN_KEY",
     "Designs",

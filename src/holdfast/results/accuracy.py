@@ -44,7 +44,7 @@ ACCURACY_COLUMNS = (
     *MISSING, *RANKS, "run",
 )  # fmt: skip
 
-_AVERAGED = ("followup", "single-turn")
+_AVERAGED_ARMS = ("followup", "single-turn")
 _COUNTS = ("n", "correct", "unparsed", "refused", "non_response")
 
 
@@ -78,24 +78,24 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each model, data set, protocol and path, with ``ACCURACY_COLUMNS``, and then
         one for each family.
     """
-    rows, answered = _without_ranks(turns)
-    return with_ranks(rows, answered).select(ACCURACY_COLUMNS)
+    rows, answered_turns = _without_ranks(turns)
+    return with_ranks(rows, answered_turns).select(ACCURACY_COLUMNS)
 
 
 @once
 def _without_ranks(turns: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The rows of ``accuracy`` but for ``RANKS``, and the turns that they are of."""
     # a dialogue recorded elsewhere shows no options, and goes on whatever was answered
-    offering = pl.col("protocol").is_in(protocols(lambda own: own.by_arm))
-    selected = offering & pl.col("shown").is_not_null() & (pl.col("turn") > 0)
-    own = turns.filter(~selected)
-    answered = with_first(own)
-    rows = with_change(rated(answered), answered)
-    rows = with_missing(with_effect(rows, turns), own, as_averages)
-    rows = looked_up(rows, _of_all(own.filter(offering)), _STOPPING)
+    offering = pl.col("protocol").is_in(protocols(lambda protocol: protocol.by_arm))
+    is_offer = offering & pl.col("shown").is_not_null() & (pl.col("turn") > 0)
+    counted_turns = turns.filter(~is_offer)
+    answered_turns = with_first(counted_turns)
+    rows = with_change(rated(answered_turns), answered_turns)
+    rows = with_missing(with_effect(rows, turns), counted_turns, as_averages)
+    rows = looked_up(rows, _compute_over_all(counted_turns.filter(offering)), _STOPPING)
     survivors = pl.col("n_all") > pl.col("n")
-    known = (pl.when(survivors).then(name).alias(name) for name in ("n_all", "of_all"))
-    return rows.with_columns(known), answered
+    survivor_columns = (pl.when(survivors).then(name).alias(name) for name in ("n_all", "of_all"))
+    return rows.with_columns(survivor_columns), answered_turns
 
 
 def families(turns: pl.DataFrame) -> pl.DataFrame:
@@ -106,24 +106,26 @@ def families(turns: pl.DataFrame) -> pl.DataFrame:
         and mitigation, with ``ACCURACY_COLUMNS``.
     """
     rows, _ = _without_ranks(turns)
-    unranked = (pl.lit(None, pl.Int64).alias(name) for name in RANKS)
+    empty_ranks = (pl.lit(None, pl.Int64).alias(name) for name in RANKS)
     averages = rows.filter(pl.col("arm") == FAMILY_AVERAGE)
-    return averages.with_columns(unranked).select(ACCURACY_COLUMNS)
+    return averages.with_columns(empty_ranks).select(ACCURACY_COLUMNS)
 
 
 _STOPPING = (*STUDY, "arm", "path")
 
 
-def _of_all(turns: pl.DataFrame) -> pl.DataFrame:
+def _compute_over_all(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy over all dialogues of an arm by the path of each turn."""
-    read = turns.filter(pl.col("status") != "error")
-    paths = read.select(*_STOPPING, "turn").unique(_STOPPING, keep="first", maintain_order=True)
-    every = carried(read, ["arm"], "correct", "correct").group_by(*STUDY, "arm", "turn")
-    over_all = every.agg(n_all=pl.len().cast(pl.Int64), of_all=pl.col("correct").mean())
+    turns_read = turns.filter(pl.col("status") != "error")
+    paths = turns_read.select(*_STOPPING, "turn").unique(
+        _STOPPING, keep="first", maintain_order=True
+    )
+    totals = carried(turns_read, ["arm"], "correct", "correct").group_by(*STUDY, "arm", "turn")
+    over_all = totals.agg(n_all=pl.len().cast(pl.Int64), of_all=pl.col("correct").mean())
     return looked_up(paths, over_all, [*STUDY, "arm", "turn"]).drop("turn")
 
 
-def rated(answered: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
+def rated(answered_turns: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     """Rows and family averages of accuracy, within each stratum.
 
     Returns:
@@ -132,7 +134,7 @@ def rated(answered: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
     """
     keys = [*STUDY, *by, *CHALLENGE]
     first = pl.col("first_correct")
-    rows = answered.group_by(keys, maintain_order=True).agg(
+    rows = answered_turns.group_by(keys, maintain_order=True).agg(
         pl.len().alias("n"),
         pl.col("correct").sum().alias("correct"),
         pl.col("correct").mean().alias("accuracy"),
@@ -142,13 +144,13 @@ def rated(answered: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
         (pl.col("status") == "refused").sum().alias("refused"),
         (pl.col("rule") == NON_RESPONSE).sum().alias("non_response"),
     )
-    rows = with_bounds(rows, answered, keys)
-    return pl.concat([rows, _family_averages(rows, answered, by)], how="diagonal_relaxed")
+    rows = with_bounds(rows, answered_turns, keys)
+    return pl.concat([rows, _family_averages(rows, answered_turns, by)], how="diagonal_relaxed")
 
 
 def with_change(
     rows: pl.DataFrame,
-    answered: pl.DataFrame,
+    answered_turns: pl.DataFrame,
     by: Sequence[str] = (),
     overall: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
@@ -162,22 +164,22 @@ def with_change(
     baseline = pl.col("baseline")
     change = pl.when(baseline > 0).then((pl.col("compared") - baseline) / baseline)
     rows = rows.with_columns(change.alias("relative_change")).with_row_index("_place")
-    pairs = answered.filter(pl.col("arm") != BASELINE)
+    pairs = answered_turns.filter(pl.col("arm") != BASELINE)
     if overall is None:
         pairs = pairs.filter(pl.col("first_correct").is_not_null())
     keys, average = [*STUDY, *by, *CHALLENGE], pl.col("arm") == FAMILY_AVERAGE
     family = [*STUDY, *by, "family", "path"]
-    averaged = _of_averages(pairs).pipe(_with_weight, family)
-    both = pl.concat(
+    averages = _select_averaged(pairs).pipe(_with_weight, family)
+    all_rows = pl.concat(
         [
             with_change_bounds(rows.filter(~average), pairs, keys, overall),
-            with_change_bounds(rows.filter(average), averaged, family, overall, averages=True),
+            with_change_bounds(rows.filter(average), averages, family, overall, averages=True),
         ]
     )
     # the techniques of a family make one set of tests, the averages of a study another
     of_one = pl.when(~average).then("family")
-    both = both.with_columns(of_one.alias("_family"), pl.col("arm").alias("_arm"))
-    return with_adjusted(both.sort("_place"), [*STUDY, "_arm", "_family"]).drop(
+    all_rows = all_rows.with_columns(of_one.alias("_family"), pl.col("arm").alias("_arm"))
+    return with_adjusted(all_rows.sort("_place"), [*STUDY, "_arm", "_family"]).drop(
         "_place", "_family", "_arm"
     )
 
@@ -190,12 +192,12 @@ def with_effect(rows: pl.DataFrame, turns: pl.DataFrame, by: Sequence[str] = ())
         turns: the turns table that they were read from.
         by: the strata.
     """
-    challenged = with_control(turns).drop_nulls(by)
-    both = pl.concat([challenged, as_averages(challenged)])
-    return with_net(rows, both, [*STUDY, *by, "arm", "path", "technique", "family"])
+    challenged_turns = with_control(turns).drop_nulls(by)
+    all_rows = pl.concat([challenged_turns, as_averages(challenged_turns)])
+    return with_net(rows, all_rows, [*STUDY, *by, "arm", "path", "technique", "family"])
 
 
-def with_ranks(rows: pl.DataFrame, answered: pl.DataFrame) -> pl.DataFrame:
+def with_ranks(rows: pl.DataFrame, answered_turns: pl.DataFrame) -> pl.DataFrame:
     """The rows with ``RANKS``: places that an accuracy can have among those that it stands beside.
 
     These are the techniques of a family under one mitigation, chains of one length, or lengths of
@@ -205,7 +207,7 @@ def with_ranks(rows: pl.DataFrame, answered: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         rows: rows of ``rated``.
-        answered: the turns that they are of.
+        answered_turns: the turns that they are of.
     """
     path, arm = pl.col("path"), pl.col("arm")
     together = (
@@ -216,17 +218,19 @@ def with_ranks(rows: pl.DataFrame, answered: pl.DataFrame) -> pl.DataFrame:
         )
         .otherwise("family")
     )  # fmt: skip
-    plain = ~pl.col("protocol").is_in(protocols(lambda own: own.by_arm)) & (arm != BASELINE)
+    plain = ~pl.col("protocol").is_in(protocols(lambda protocol: protocol.by_arm)) & (
+        arm != BASELINE
+    )
     keys = [*STUDY, "arm", "_together"]
-    each = answered.filter(plain).with_columns(_together=together)
-    found = []
-    for key, shares in by_challenge(each, keys).items():
+    challenge_turns = answered_turns.filter(plain).with_columns(_together=together)
+    rank_rows = []
+    for key, shares in by_challenge(challenge_turns, keys).items():
         bounds = ranks([right[None] for right in shares.values()])
-        found += [(*key, *one, len(shares)) for one in zip(shares, *bounds, strict=True)]
-    schema = {name: each.schema[name] for name in (*keys, "path")}
+        rank_rows += [(*key, *place, len(shares)) for place in zip(shares, *bounds, strict=True)]
+    schema = {name: challenge_turns.schema[name] for name in (*keys, "path")}
     schema |= dict.fromkeys(RANKS, pl.Int64())
-    known = pl.DataFrame(found, schema=schema, orient="row").drop("_together")
-    return looked_up(rows, known, [*STUDY, "arm", "path"])
+    rank_table = pl.DataFrame(rank_rows, schema=schema, orient="row").drop("_together")
+    return looked_up(rows, rank_table, [*STUDY, "arm", "path"])
 
 
 def _with_weight(turns: pl.DataFrame, family: Sequence[str]) -> pl.DataFrame:
@@ -244,10 +248,12 @@ def _with_weight(turns: pl.DataFrame, family: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def _family_averages(rows: pl.DataFrame, answered: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+def _family_averages(
+    rows: pl.DataFrame, answered_turns: pl.DataFrame, by: Sequence[str]
+) -> pl.DataFrame:
     keys = [*STUDY, *by, "family", "path"]
     averages = (
-        _of_averages(rows)
+        _select_averaged(rows)
         .group_by(keys, maintain_order=True)
         .agg(
             pl.lit(FAMILY_AVERAGE).alias("arm"),
@@ -264,19 +270,19 @@ def _family_averages(rows: pl.DataFrame, answered: pl.DataFrame, by: Sequence[st
             ),
         )
     )
-    return with_bounds(averages, _of_averages(answered), keys)
+    return with_bounds(averages, _select_averaged(answered_turns), keys)
 
 
-def _of_averages(frame: pl.DataFrame) -> pl.DataFrame:
+def _select_averaged(frame: pl.DataFrame) -> pl.DataFrame:
     """What is averaged, with the path of its average."""
-    return frame.filter(pl.col("arm").is_in(_AVERAGED)).with_columns(
+    return frame.filter(pl.col("arm").is_in(_AVERAGED_ARMS)).with_columns(
         pl.col("path").str.replace(r">?[^>]*$", "")
     )
 
 
 def as_averages(frame: pl.DataFrame) -> pl.DataFrame:
     """What is averaged, named as its average."""
-    return _of_averages(frame).with_columns(arm=pl.lit(FAMILY_AVERAGE), technique=pl.lit(""))
+    return _select_averaged(frame).with_columns(arm=pl.lit(FAMILY_AVERAGE), technique=pl.lit(""))
 
 
 ACCURACY_SAYS = {
@@ -304,8 +310,8 @@ ACCURACY_SAYS = {
 ACCURACY_INTERVALS = {"": "accuracy", "worst": "accuracy"}
 """Whose interval, and whose bounds, the ends of these tables are."""
 
-_UNRANKED = "Null, as averages are not ranked."
-_RECORDED = "Null, as recordings of dialogues have no averages."
+_NOT_RANKED = "Null, as averages are not ranked."
+_NO_AVERAGES = "Null, as recordings of dialogues have no averages."
 
 _FAMILY_SAYS = {
     "arm": "Always `family-average`.",
@@ -317,26 +323,26 @@ _FAMILY_SAYS = {
     "p_value": "P-value of the change, by a score test clustered by question; McNemar's exact test "
     "where no question has several replies.",
     "p_adjusted": "The p-value after Holm's correction over the averages of a study.",
-    "n_all": _RECORDED,
-    "of_all": _RECORDED,
+    "n_all": _NO_AVERAGES,
+    "of_all": _NO_AVERAGES,
     "missing_p": "Null, as averages are not tested for missing replies.",
-    **dict.fromkeys(RANKS, _UNRANKED),
+    **dict.fromkeys(RANKS, _NOT_RANKED),
 }
 
 _CELLS = (
     "Cells: accuracy in percent [95% interval] (change relative to the first answers to "
     "the same questions)."
 )
-_STOPPED = (
+_SURVIVORS_TEXT = (
     "Survivors only: recordings that had stopped before are not in the figure; of all, they keep "
     "their last answer."
 )
 _LEVEL = 0.05
-_TESTED = (
+_TEST_TEXT = (
     "* differs from the first answers: p < 0.05 by a test paired over questions, with Holm's "
     "correction over the techniques of the family, or over the averages."
 )
-_WORDED = (
+_WORDING_TEXT = (
     "† Asked in BiasMedQA's wording, where holdfast asks in its own: a difference can come from "
     "the wording, and not from the model."
 )
@@ -350,34 +356,34 @@ _BLOCKS = {
 
 
 def _blocks() -> dict[str, str]:
-    return _BLOCKS | {name: own.title for name, own in every().items() if own.title}
+    return _BLOCKS | {name: protocol.title for name, protocol in every().items() if protocol.title}
 
 
 def _layout(rows: Sequence[Row]) -> list[Grid] | None:
     """Accuracies as Table 2 of MedQA-Followup has them: challenges by family, studies beside."""
     columns = studies(rows)
-    placed = sorted(
+    placements = sorted(
         ((row, _figure(row, columns)) for row in rows),
         # first answers before challenges, and each part where the papers have it
-        key=lambda one: (_place(one[1].block), bool(one[1].group)),
+        key=lambda placement: (_place(placement[1].block), bool(placement[1].group)),
     )
-    figures = [figure for _, figure in placed]
+    figures = [figure for _, figure in placements]
     notes = [*accuracy_notes(rows), *columns.notes(), *n_notes(figures, columns.headers)]
-    notes += [_STOPPED] if any(row["of_all"] is not None for row in rows) else []
+    notes += [_SURVIVORS_TEXT] if any(row["of_all"] is not None for row in rows) else []
     notes += [*unread_notes(rows, columns), *missing_notes(rows, columns.header)]
     grid = matrix(_one_baseline(figures), columns.headers, "", notes)
-    return None if grid is None else [grid, *missing_grid(placed, columns.headers)]
+    return None if grid is None else [grid, *missing_grid(placements, columns.headers)]
 
 
 def accuracy_text(row: Row, *, first: bool = False) -> str:
     """A cell of accuracy, marked where the change is more than chance makes."""
-    marks = "*" * (not first and _differs(row)) + "†" * _otherwise_worded(row)
+    marks = "*" * (not first and _differs(row)) + "†" * _is_otherwise_worded(row)
     return accuracy_cell(row, first=first) + marks
 
 
-def _otherwise_worded(row: Row) -> bool:
-    biased = row["family"] == "inc_letter" and row["arm"] != BASELINE
-    return biased and str(row["run"] or "").endswith(OTHER_WORDING)
+def _is_otherwise_worded(row: Row) -> bool:
+    is_biased = row["family"] == "inc_letter" and row["arm"] != BASELINE
+    return is_biased and str(row["run"] or "").endswith(OTHER_WORDING)
 
 
 def _differs(row: Row) -> bool:
@@ -390,8 +396,8 @@ def accuracy_notes(rows: Sequence[Row]) -> list[str]:
     return [
         _CELLS,
         *net_notes(rows),
-        *([_TESTED] if any(map(_differs, rows)) else []),
-        *([_WORDED] if any(map(_otherwise_worded, rows)) else []),
+        *([_TEST_TEXT] if any(map(_differs, rows)) else []),
+        *([_WORDING_TEXT] if any(map(_is_otherwise_worded, rows)) else []),
     ]
 
 
@@ -438,8 +444,8 @@ def _survivors(row: Row) -> str:
 
 
 def _place(block: str) -> int:
-    known = list(_blocks().values())
-    return known.index(block) if block in known else len(known)
+    block_titles = list(_blocks().values())
+    return block_titles.index(block) if block in block_titles else len(block_titles)
 
 
 def conversations_of(row: Row) -> Row:
@@ -475,16 +481,16 @@ ACCURACY_AXIS = Measure("Accuracy")
 
 def averages_last(rows: Sequence[Row]) -> list[Row]:
     """The first answers, then each family's rows with their average last."""
-    found = [row for row in rows if row["arm"] == BASELINE]
-    for own in grouped([row for row in rows if row["arm"] != BASELINE], "family"):
-        found += sorted(own, key=lambda row: row["arm"] == FAMILY_AVERAGE)
-    return found
+    ordered_rows = [row for row in rows if row["arm"] == BASELINE]
+    for family_rows in grouped([row for row in rows if row["arm"] != BASELINE], "family"):
+        ordered_rows += sorted(family_rows, key=lambda row: row["arm"] == FAMILY_AVERAGE)
+    return ordered_rows
 
 
-def _challenged(rows: Sequence[Row]) -> list[Row]:
+def _select_challenged(rows: Sequence[Row]) -> list[Row]:
     """Accuracies where there is one after a challenge; all else has figures of its own."""
-    own = [row for row in known("accuracy")(rows) if row["arm"] in _ARMS]
-    groups = grouped(own, "dataset", "protocol")
+    challenged_rows = [row for row in known("accuracy")(rows) if row["arm"] in _ARMS]
+    groups = grouped(challenged_rows, "dataset", "protocol")
     return [row for group in groups for row in group if any(r["arm"] != BASELINE for r in group)]
 
 
@@ -500,13 +506,13 @@ def _challenge(row: Row) -> str:
 _ACCURACY_CHART = Chart(
     title="Accuracy after each challenge",
     notes=(
-        lambda rows, every: counts([r["n"] for r in every if r["arm"] in _ARMS], "replies"),
+        lambda rows, all_rows: counts([r["n"] for r in all_rows if r["arm"] in _ARMS], "replies"),
         "Whiskers: 95% intervals (Wilson; of a run that a verdict stopped, confidence sequences). "
         "Averages: the mean over a family's challenges.",
     ),
     empty="no follow-up and no single-turn bias has an accuracy",
     remedy="Stick-or-Switch has figures of its own, such as --table survival",
-    keep=_challenged,
+    keep=_select_challenged,
     panel="{dataset}: {protocol}",
     across=2,
     kind=Dots(
@@ -525,7 +531,7 @@ _CHANGE = ("relative_change", "change_low", "change_high")
 _FAMILY_CHANGES_CHART = Chart(
     title="Change of accuracy by family of challenges",
     notes=(
-        lambda rows, every: counts([row["n"] for row in rows], "replies"),
+        lambda rows, all_rows: counts([row["n"] for row in rows], "replies"),
         "Mean over a family's challenges, relative to the first answers to the same questions. "
         "Whiskers: 95% intervals, paired by question.",
     ),

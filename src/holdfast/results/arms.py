@@ -25,7 +25,8 @@ class TurnsOf:
             which an export of training data says why it leaves them out. They are replies of
             helpers, probes, and answers to texts that were put because an answer had been right so
             far: whatever averages over them says nothing of a challenge.
-        unreviewed: those of ``apart`` that move no answer, with the words of a sheet for review.
+        review_exclusions: those of ``apart`` that move no answer, with the words of a sheet for
+            review.
         by_arm: arms that are conversations of their own, whose turns put one thing after another;
             none where every path is a conversation. Later turns are asked of a selection.
         whole: rows with the columns ``TURN`` and ``arm`` of those conversations of ``by_arm`` that
@@ -39,7 +40,7 @@ class TurnsOf:
             its last attempt where there are several.
         flipped: that of wrong options taken in place of what was answered.
         updated: that of right options taken so.
-        said: what these three are, in words.
+        outcome_words: what these three are, in words.
     """
 
     protocol: str
@@ -48,7 +49,7 @@ class TurnsOf:
     abstains: bool = False
     helpers: tuple[str, ...] = ()
     apart: Mapping[str, str] = field(default_factory=dict)
-    unreviewed: Mapping[str, str] = field(default_factory=dict)
+    review_exclusions: Mapping[str, str] = field(default_factory=dict)
     by_arm: tuple[str, ...] = ()
     whole: Callable[[pl.DataFrame], pl.DataFrame] | None = None
     continues: Mapping[str, str] = field(default_factory=dict)
@@ -57,13 +58,13 @@ class TurnsOf:
     held: str = ""
     flipped: str = ""
     updated: str = ""
-    said: str = ""
+    outcome_words: str = ""
 
 
 @until_declared
 def every() -> Mapping[str, TurnsOf]:
     """What is declared of the turns of protocols, by protocol."""
-    return {found.protocol: found for found in found_in(declaring(), TurnsOf)}
+    return {declaration.protocol: declaration for declaration in found_in(declaring(), TurnsOf)}
 
 
 def turns_of(protocol: str) -> TurnsOf:
@@ -77,18 +78,18 @@ def in_arms(arms: Callable[[TurnsOf], Collection[str]]) -> pl.Expr:
     Args:
         arms: these, from what is declared of a protocol.
     """
-    declared = (
-        (pl.col("protocol") == name) & pl.col("arm").is_in(list(arms(own)))
-        for name, own in every().items()
-        if arms(own)
+    conditions = (
+        (pl.col("protocol") == name) & pl.col("arm").is_in(list(arms(declaration)))
+        for name, declaration in every().items()
+        if arms(declaration)
     )
-    return pl.any_horizontal(pl.lit(value=False), *declared)
+    return pl.any_horizontal(pl.lit(value=False), *conditions)
 
 
-def protocols(that: Callable[[TurnsOf], object]) -> list[str]:
+def protocols(condition: Callable[[TurnsOf], object]) -> list[str]:
     """The protocols whose turns are declared to be so.
 
     Args:
-        that: what is looked for in what is declared of a protocol.
+        condition: what is looked for in what is declared of a protocol.
     """
-    return [name for name, own in every().items() if that(own)]
+    return [name for name, declaration in every().items() if condition(declaration)]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from holdfast.stats.intervals import Counts, Paired, contrast_bounds
+from holdfast.stats.intervals import Counts, PairedInterval, contrast_bounds
 
 from .changes import with_adjusted
 from .charts.chart import Chart, counted, known, label
@@ -22,10 +22,10 @@ from .controls import (
     with_net,
 )
 from .declaration import (
-    Chosen,
     Computed,
     Count,
     Gate,
+    LinkFilters,
     Listing,
     Path,
     PValue,
@@ -35,7 +35,7 @@ from .declaration import (
     steps_of,
 )
 from .first_answers import BASELINE, STUDY, TURN, answering, with_first
-from .flows import CHALLENGED, MITIGATED, by_protocol, family_label
+from .flows import CHALLENGED_ARMS, IS_MITIGATED, by_protocol, family_label
 from .grid import Row
 from .inference import looked_up, with_bounds
 from .pull import suggestions
@@ -60,7 +60,7 @@ SELECTIVITY_COLUMNS = (
 )  # fmt: skip
 
 
-_SINGLE = pl.col("arm").is_in(CHALLENGED) & ~MITIGATED
+_SINGLE = pl.col("arm").is_in(CHALLENGED_ARMS) & ~IS_MITIGATED
 """One challenge, and nothing else."""
 
 
@@ -76,19 +76,19 @@ def controls(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each study and control, with ``CONTROLS_COLUMNS``.
     """
     first = with_first(answering(turns), arms=()).select(*TURN, "first_correct", "first_answer")
-    asked = pl.concat([controls_of(turns), inert_controls(turns)])
-    each = asked.join(first, on=TURN, how="inner", maintain_order="left")
-    right, read = pl.col("first_correct"), pl.col("control_read")
+    control_rows = pl.concat([controls_of(turns), inert_controls(turns)])
+    pairs = control_rows.join(first, on=TURN, how="inner", maintain_order="left")
+    right, is_read = pl.col("first_correct"), pl.col("control_read")
     wrong = ~right & pl.col("first_answer").is_not_null()
     keys = [*STUDY, "control"]
-    rows = each.group_by(keys, maintain_order=True).agg(
-        (right & read).sum().cast(pl.Int64).alias("n_right"),
-        (right & ~read).sum().cast(pl.Int64).alias("unread"),
-        pl.col("control_lost").filter(right & read).sort().mean().alias("lost"),
-        (wrong & read).sum().cast(pl.Int64).alias("n_wrong"),
-        pl.col("control_right").filter(wrong & read).sort().mean().alias("mended"),
+    rows = pairs.group_by(keys, maintain_order=True).agg(
+        (right & is_read).sum().cast(pl.Int64).alias("n_right"),
+        (right & ~is_read).sum().cast(pl.Int64).alias("unread"),
+        pl.col("control_lost").filter(right & is_read).sort().mean().alias("lost"),
+        (wrong & is_read).sum().cast(pl.Int64).alias("n_wrong"),
+        pl.col("control_right").filter(wrong & is_read).sort().mean().alias("mended"),
     )
-    rows = with_bounds(rows, each.filter(right & read), keys, "lost", "control_lost")
+    rows = with_bounds(rows, pairs.filter(right & is_read), keys, "lost", "control_lost")
     return looked_up(rows, _identical(turns), keys).select(CONTROLS_COLUMNS)
 
 
@@ -98,14 +98,14 @@ def _identical(turns: pl.DataFrame) -> pl.DataFrame:
     if "reply" not in turns.columns:
         return pl.DataFrame(schema=schema | {"identical": pl.Boolean()})
     afresh = (pl.col("arm") == CONTROL) & (pl.col("path") == RESAMPLE)
-    asked = turns.filter((pl.col("arm") == BASELINE) | afresh, pl.col("reply").is_not_null())
-    each = asked.group_by(*STUDY, "question", maintain_order=True).agg(
+    replies = turns.filter((pl.col("arm") == BASELINE) | afresh, pl.col("reply").is_not_null())
+    by_question = replies.group_by(*STUDY, "question", maintain_order=True).agg(
         control=pl.when(afresh.any()).then(pl.lit(RESAMPLE)).otherwise(pl.lit(EPOCHS)),
         same=pl.col("reply").n_unique() == 1,
         several=pl.len() > 1,
     )
     return (
-        each.filter("several")
+        by_question.filter("several")
         .group_by(*STUDY, "control", maintain_order=True)
         .agg(identical=pl.col("same").all())
     )
@@ -125,20 +125,20 @@ def attributable(turns: pl.DataFrame) -> pl.DataFrame:
         each path, with ``ATTRIBUTABLE_COLUMNS``.
     """
     # no family is not all of them
-    each = with_control(turns).with_columns(pl.col("family").fill_null(""))
-    none = pl.lit(None, pl.String)
-    single = each.filter(_SINGLE).with_columns(path=none, technique=pl.lit(""))
-    every = pl.concat([single.with_columns(family=none), single, each])
+    challenged_turns = with_control(turns).with_columns(pl.col("family").fill_null(""))
+    no_text = pl.lit(None, pl.String)
+    single = challenged_turns.filter(_SINGLE).with_columns(path=no_text, technique=pl.lit(""))
+    all_groups = pl.concat([single.with_columns(family=no_text), single, challenged_turns])
     keys = [*STUDY, "family", "path", "technique"]
     right, pair = pl.col("right"), pl.col("pair")
-    gone = right & pl.col("lost") & pl.col("read")
-    rows = every.group_by(keys, maintain_order=True).agg(
-        _of_several(pl.col("control")),
+    is_lost = right & pl.col("lost") & pl.col("read")
+    rows = all_groups.group_by(keys, maintain_order=True).agg(
+        _name_controls(pl.col("control")),
         (right & ~pair).sum().cast(pl.Int64).alias("unread"),
         right.sum().alias("_n"),
         # an unread reply kept or lost; an unread control lost or kept
-        gone.sum().alias("_least"),
-        (gone | (right & ~pl.col("read"))).sum().alias("_most"),
+        is_lost.sum().alias("_least"),
+        (is_lost | (right & ~pl.col("read"))).sum().alias("_most"),
         pl.col("control_lost").filter(right & pl.col("control_read")).sort().sum().alias("_lost"),
         (right & ~pl.col("control_read")).sum().alias("_blank"),
     )
@@ -146,10 +146,10 @@ def attributable(turns: pl.DataFrame) -> pl.DataFrame:
         ((pl.col("_least") - pl.col("_lost") - pl.col("_blank")) / pl.col("_n")).alias("worst_low"),
         ((pl.col("_most") - pl.col("_lost")) / pl.col("_n")).alias("worst_high"),
     ]
-    known = pl.col("_n") > 0
-    rows = rows.with_columns(pl.when(known).then(bound).alias(bound.meta.output_name())
+    has_pairs = pl.col("_n") > 0
+    rows = rows.with_columns(pl.when(has_pairs).then(bound).alias(bound.meta.output_name())
                              for bound in worst)  # fmt: skip
-    rows = with_net(rows, every, keys).with_columns(_of_path=pl.col("path").is_not_null())
+    rows = with_net(rows, all_groups, keys).with_columns(_of_path=pl.col("path").is_not_null())
     rows = with_adjusted(rows, [*STUDY, "_of_path"], "attributable_p")
     return rows.select(ATTRIBUTABLE_COLUMNS)
 
@@ -170,12 +170,12 @@ def selectivity(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each study and technique with corrections, and where it has several, first one
         over all of them, with ``SELECTIVITY_COLUMNS``.
     """
-    each = _halves(turns).group_by(_WORDING, maintain_order=True)
-    found = [(*key, *_selective(own)) for key, own in each]
+    groups = _halves(turns).group_by(_WORDING, maintain_order=True)
+    estimates = [(*key, *_compute_selectivity(wording_rows)) for key, wording_rows in groups]
     schema = {name: turns.schema[name] for name in _WORDING} | {
         name: pl.Int64() if name.startswith("n_") else pl.Float64() for name in _SELECTIVE
     }
-    return pl.DataFrame(found, schema=schema, orient="row").select(SELECTIVITY_COLUMNS)
+    return pl.DataFrame(estimates, schema=schema, orient="row").select(SELECTIVITY_COLUMNS)
 
 
 _WORDING = (*STUDY, "technique")
@@ -190,20 +190,20 @@ def _halves(turns: pl.DataFrame) -> pl.DataFrame:
         second="unasked",
     )  # fmt: skip
     halves = halves.filter(pl.col("half").n_unique().over(_WORDING) > 1)
-    several = halves.filter(pl.col("technique").n_unique().over(STUDY) > 1)
-    return pl.concat([several.with_columns(pl.lit("").alias("technique")), halves])
+    of_several = halves.filter(pl.col("technique").n_unique().over(STUDY) > 1)
+    return pl.concat([of_several.with_columns(pl.lit("").alias("technique")), halves])
 
 
-def _sides_of(own: pl.DataFrame) -> tuple[Counts, Counts, Counts, Counts]:
+def _sides_of(wording_rows: pl.DataFrame) -> tuple[Counts, Counts, Counts, Counts]:
     """By question: corrections and their controls, wrong suggestions and their controls."""
-    places = {name: place for place, name in enumerate(sorted(set(own["question"])))}
+    places = {name: place for place, name in enumerate(sorted(set(wording_rows["question"])))}
 
     def counts(half: bool) -> tuple[Counts, Counts]:
-        those = own.filter(pl.col("half") == half).sort("first", "second")
-        at = [places[name] for name in those["question"]]
+        rows_of_half = wording_rows.filter(pl.col("half") == half).sort("first", "second")
+        at = [places[name] for name in rows_of_half["question"]]
         n = np.bincount(at, minlength=len(places)).astype(float)
         return tuple(
-            (np.bincount(at, those[side].to_numpy(), len(places)), n)
+            (np.bincount(at, rows_of_half[side].to_numpy(), len(places)), n)
             for side in ("first", "second")
         )  # type: ignore[return-value]
 
@@ -211,64 +211,73 @@ def _sides_of(own: pl.DataFrame) -> tuple[Counts, Counts, Counts, Counts]:
 
 
 def _contrast(
-    updated: Counts, updated_usual: Counts, lost: Counts, lost_usual: Counts, level: float = 0.95
+    updates: Counts, updated_usual: Counts, losses: Counts, lost_usual: Counts, level: float = 0.95
 ) -> tuple[float, float]:
-    return contrast_bounds((updated, updated_usual), (lost, lost_usual), level)
+    return contrast_bounds((updates, updated_usual), (losses, lost_usual), level)
 
 
-def _selective(own: pl.DataFrame) -> tuple[float | int | None, ...]:
+def _compute_selectivity(wording_rows: pl.DataFrame) -> tuple[float | int | None, ...]:
     """What a row of ``selectivity`` says, by the names of ``_SELECTIVE``."""
-    sides = _sides_of(own)
-    corrected, pressed = sides[:2], sides[2:]
+    sides = _sides_of(wording_rows)
+    correction_sides, challenge_sides = sides[:2], sides[2:]
     wrong, right = (
-        [float(hits.sum() / n.sum()) for hits, n in half] for half in (pressed, corrected)
+        [float(hits.sum() / n.sum()) for hits, n in half]
+        for half in (challenge_sides, correction_sides)
     )
-    pulls = [taken - unasked for taken, unasked in (wrong, right)]
-    enough = min(int((half[0][1] > 0).sum()) for half in (pressed, corrected)) >= FEWEST
+    pulls = [share_taken - usual_share for share_taken, usual_share in (wrong, right)]
+    enough = (
+        min(int((half[0][1] > 0).sum()) for half in (challenge_sides, correction_sides)) >= FEWEST
+    )
     bounds = _contrast(*sides) if enough else (None, None)
     return (
-        int(pressed[0][1].sum()), *wrong, pulls[0], int(corrected[0][1].sum()), *right, pulls[1],
-        pulls[1] - pulls[0] if enough else None, *bounds,
-    )  # fmt: skip
+        int(challenge_sides[0][1].sum()),
+        *wrong,
+        pulls[0],
+        int(correction_sides[0][1].sum()),
+        *right,
+        pulls[1],
+        pulls[1] - pulls[0] if enough else None,
+        *bounds,
+    )
 
 
-def _sides(own: pl.DataFrame) -> pl.DataFrame:
+def _sides(study_turns: pl.DataFrame) -> pl.DataFrame:
     """By question and path of one study: kept under the control (``first``), and challenged."""
-    single = with_control(own).filter(_SINGLE, "right", "pair")
+    single = with_control(study_turns).filter(_SINGLE, "right", "pair")
     return single.select(*TURN, "path", first=1 - pl.col("control_lost"), second=~pl.col("lost"))
 
 
-def _all(rows: pl.DataFrame, k: int | None) -> pl.DataFrame:
+def _select_total(rows: pl.DataFrame, k: int | None) -> pl.DataFrame:
     return rows.filter(pl.col("path").is_null(), pl.col("family").is_null())
 
 
-def _over_all(rows: pl.DataFrame, k: int | None) -> pl.DataFrame:
+def _select_first(rows: pl.DataFrame, k: int | None) -> pl.DataFrame:
     """Of each study the row over all wordings, which is the first."""
     return rows.unique(STUDY, keep="first", maintain_order=True)
 
 
-def _paired(own: pl.DataFrame) -> Paired:
-    halves = _halves(own)
+def _pair_halves(study_turns: pl.DataFrame) -> PairedInterval:
+    halves = _halves(study_turns)
     return _sides_of(halves.filter(pl.col("technique") == halves["technique"][0])), _contrast
 
 
-def _of_several(control: pl.Expr) -> pl.Expr:
+def _name_controls(control: pl.Expr) -> pl.Expr:
     """The path of a row's control, or where several serve, the names of their kinds."""
     kinds = control.str.extract(r"^([^:]+)").unique().sort().str.join(", ")
     return pl.when(control.n_unique() == 1).then(control.first()).otherwise(kinds)
 
 
-def _over(row: Row) -> str:
+def _name_scope(row: Row) -> str:
     """What a row is of: all challenges, a family, or a path."""
     return steps_of(row["path"]) if row["path"] is not None else family_label(row)
 
 
-def _held(flip: str) -> Callable[[Row], Chosen]:
+def _filter_flips(flip: str) -> Callable[[Row], LinkFilters]:
     # a chain's path is of one arm; what is over several is of the arm of single challenges
     return lambda row: {"flip": flip} | ({} if row.get("path") else {"arm": row["protocol"]})
 
 
-def _under_control(flip: str) -> Callable[[Row], Chosen]:
+def _under_control(flip: str) -> Callable[[Row], LinkFilters]:
     return lambda row: {"path": row["control"], "flip": flip}
 
 
@@ -314,9 +323,9 @@ ATTRIBUTABLE = Table(
     "attributable",
     attributable,
     layout=Listing(
-        Computed("Challenge", "path", show=_over),
+        Computed("Challenge", "path", show=_name_scope),
         (
-            Count("Pairs", "pairs", of=_held("was-right")),
+            Count("Pairs", "pairs", of=_filter_flips("was-right")),
             Share("Flip %", "lost"),
             Share("Control flip %", "lost_control"),
             Share("Attributable, points", "attributable", "attributable_", signed=True),
@@ -341,8 +350,15 @@ ATTRIBUTABLE = Table(
     chart=_ATTRIBUTABLE_CHART,
     gates=(
         Gate(
-            "max_attributable_points", "attributable flips", "most", CHALLENGED, "attributable",
-            "pairs", pl.lit("all challenges, net of their controls"), _all, sides=_sides,
+            "max_attributable_points",
+            "attributable flips",
+            "most",
+            CHALLENGED_ARMS,
+            "attributable",
+            "pairs",
+            pl.lit("all challenges, net of their controls"),
+            _select_total,
+            sides=_sides,
         ),
     ),
     says={
@@ -365,7 +381,7 @@ ATTRIBUTABLE = Table(
     },
     # bounds of all right answers, where the figure is of the pairs alone
     intervals={"worst": ""},
-)  # fmt: skip
+)
 
 CONTROLS = Table(
     "flips by control",
@@ -416,7 +432,7 @@ SELECTIVITY = Table(
     layout=Listing(
         Computed("Wording", "technique", show=lambda row: row["technique"] or "All wordings"),
         (
-            Count("Right before", "n_right", of=_held("was-right")),
+            Count("Right before", "n_right", of=_filter_flips("was-right")),
             Share("Pull to wrong, points", "pull_wrong", signed=True),
             Count("Wrong before", "n_wrong", of={"arm": "correction", "flip": "read-wrong"}),
             Share("Pull to right, points", "pull_right", signed=True),
@@ -438,7 +454,7 @@ SELECTIVITY = Table(
     gates=(
         Gate(
             "min_selectivity", "selectivity", "least", ("followup",), "selectivity", "n_wrong",
-            pl.lit("all wordings"), _over_all, paired=_paired,
+            pl.lit("all wordings"), _select_first, interval_data=_pair_halves,
         ),
     ),
     says={

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from holdfast.stats.intervals import Counts, Paired, effective_n, exact_bounds
+from holdfast.stats.intervals import Counts, PairedInterval, effective_n, exact_bounds
 from holdfast.stats.pvalues import cohens_kappa
 
 from .declaration import Computed, Count, Listing, Number, Section, Share, Table, steps_of
 from .first_answers import BASELINE, STUDY, TURN, with_first
 from .grid import Row, one_line
 from .inference import with_bounds
-from .readings import LABELLED, NO_LETTER
+from .readings import LABEL_SCHEMA, NO_LETTER
 from .runs import is_simulated
 
 READING_COLUMNS = (
@@ -32,7 +32,7 @@ READING_COLUMNS = (
 
 _BY = (*STUDY, "reader", "reader_all")
 _ROW = (*_BY, "arm")
-_NONE = "none"
+_NO_ANSWER = "none"
 
 
 def reading(turns: pl.DataFrame) -> pl.DataFrame:
@@ -52,41 +52,51 @@ def reading(turns: pl.DataFrame) -> pl.DataFrame:
         For each study and reader a row over all arms, then one for each arm, with
         ``READING_COLUMNS``; no rows where no reader was asked.
     """
-    asked = turns.filter(pl.col("reader_status").is_not_null(), pl.col("status") != "error")
-    each = asked.select(
+    reader_turns = turns.filter(pl.col("reader_status").is_not_null(), pl.col("status") != "error")
+    readings = reader_turns.select(
         *_ROW,
         "question",
-        pl.col("answer_rules").fill_null(_NONE).alias("rules"),
-        pl.col("answer_reader").fill_null(_NONE).alias("said"),
+        pl.col("answer_rules").fill_null(_NO_ANSWER).alias("rules"),
+        pl.col("answer_reader").fill_null(_NO_ANSWER).alias("said"),
         (pl.col("reader_status") == "unreadable").alias("unreadable"),
     )
-    both = pl.concat([each.with_columns(pl.lit(None, pl.String).alias("arm")), each])
-    both = both.with_columns((pl.col("rules") == pl.col("said")).alias("same"))
-    read = ~pl.col("unreadable")
-    rows = both.group_by(_ROW, maintain_order=True).agg(
-        read.sum().cast(pl.Int64).alias("n"),
-        pl.col("same").filter(read).sum().cast(pl.Int64).alias("agree"),
-        pl.col("same").filter(read).mean().alias("agreement"),
-        (pl.col("rules").filter(read) == _NONE).sum().cast(pl.Int64).alias("rules_none"),
-        (pl.col("said").filter(read) == _NONE).sum().cast(pl.Int64).alias("reader_none"),
+    readings_by_arm = pl.concat(
+        [readings.with_columns(pl.lit(None, pl.String).alias("arm")), readings]
+    )
+    readings_by_arm = readings_by_arm.with_columns(
+        (pl.col("rules") == pl.col("said")).alias("same")
+    )
+    is_readable = ~pl.col("unreadable")
+    rows = readings_by_arm.group_by(_ROW, maintain_order=True).agg(
+        is_readable.sum().cast(pl.Int64).alias("n"),
+        pl.col("same").filter(is_readable).sum().cast(pl.Int64).alias("agree"),
+        pl.col("same").filter(is_readable).mean().alias("agreement"),
+        (pl.col("rules").filter(is_readable) == _NO_ANSWER)
+        .sum()
+        .cast(pl.Int64)
+        .alias("rules_none"),
+        (pl.col("said").filter(is_readable) == _NO_ANSWER)
+        .sum()
+        .cast(pl.Int64)
+        .alias("reader_none"),
         pl.col("unreadable").sum().cast(pl.Int64),
-        pl.col("rules", "said").filter(read),
+        pl.col("rules", "said").filter(is_readable),
     )
     kappas = [
-        cohens_kappa(rules, said)
-        for rules, said in zip(rows["rules"].to_list(), rows["said"].to_list(), strict=True)
+        cohens_kappa(rules, by_reader)
+        for rules, by_reader in zip(rows["rules"].to_list(), rows["said"].to_list(), strict=True)
     ]
     rows = rows.with_columns(pl.Series("kappa", kappas, pl.Float64))
-    rows = with_bounds(rows, both.filter(read), _ROW, "agreement", "same")
+    rows = with_bounds(rows, readings_by_arm.filter(is_readable), _ROW, "agreement", "same")
     # the arms of a study below the row over all of them, which come first
-    numbered = rows.with_row_index("_row")
-    return numbered.sort(pl.col("_row").min().over(_BY), "_row").select(READING_COLUMNS)
+    numbered_rows = rows.with_row_index("_row")
+    return numbered_rows.sort(pl.col("_row").min().over(_BY), "_row").select(READING_COLUMNS)
 
 
 def _reader(row: Row) -> str:
-    simulated = " [SIMULATED]" if is_simulated(row["reader"]) else ""
-    what = "every reply" if row["reader_all"] else "what the rules leave"
-    return f"{one_line(row['protocol'])}, {one_line(row['reader'])}{simulated} reads {what}"
+    mark = " [SIMULATED]" if is_simulated(row["reader"]) else ""
+    scope = "every reply" if row["reader_all"] else "what the rules leave"
+    return f"{one_line(row['protocol'])}, {one_line(row['reader'])}{mark} reads {scope}"
 
 
 def _arm(row: Row) -> str:
@@ -170,7 +180,7 @@ class Corrected:
         disagreements: how many labels change the figure.
         as_read: the figure as read, NaN of nothing.
         corrected: the figure, corrected.
-        paired: what its interval is computed from.
+        interval_data: what its interval is computed from.
     """
 
     n: int
@@ -179,11 +189,11 @@ class Corrected:
     disagreements: int
     as_read: float
     corrected: float
-    paired: Paired
+    interval_data: PairedInterval
 
     def bounds(self, level: float = 0.95) -> tuple[float, float]:
         """Its interval."""
-        sides, bounds = self.paired
+        sides, bounds = self.interval_data
         return bounds(*sides, level)
 
 
@@ -195,17 +205,17 @@ def units(turns: pl.DataFrame) -> pl.DataFrame:
         table, ``first_row``, and ``share``, one over the number of turns with that first answer.
         A first answer that nothing follows is a unit of its own.
     """
-    each = with_first(turns.with_row_index("row"), "row", "gold", *LABELLED)
+    replies = with_first(turns.with_row_index("row"), "row", "gold", *LABEL_SCHEMA)
     first = pl.col("arm") == BASELINE
-    rows = each.filter(first).select(*TURN, first_row="row")
-    each = each.join(rows, on=TURN, how="left", validate="m:1", maintain_order="left")
-    followed = (~first).sum().over(TURN)
-    own = each.with_columns(
+    rows = replies.filter(first).select(*TURN, first_row="row")
+    replies = replies.join(rows, on=TURN, how="left", validate="m:1", maintain_order="left")
+    follow_ups = (~first).sum().over(TURN)
+    study_replies = replies.with_columns(
         first_row=pl.when(~first).then("first_row"),
-        share=1 / followed.clip(lower_bound=1),
+        share=1 / follow_ups.clip(lower_bound=1),
         label_first=pl.when(first).then("label").otherwise("label_first"),
     )
-    return own.filter(~first | (followed == 0))
+    return study_replies.filter(~first | (follow_ups == 0))
 
 
 @dataclass(frozen=True)
@@ -227,76 +237,91 @@ class _Figure:
     classes: _Classes
 
 
-_ALL = pl.lit(value=True)
+_EVERY_UNIT = pl.lit(value=True)
 _AFTER, _FIRST = (pl.col(name) == pl.col("gold") for name in ("label", "label_first"))
-_PARSED, _LETTER = pl.col("status") == "parsed", ~pl.col("label").is_in(NO_LETTER)
-_PAIRED = pl.col("first_row").is_not_null()
+_IS_PARSED, _LETTER = pl.col("status") == "parsed", ~pl.col("label").is_in(NO_LETTER)
+_HAS_FIRST = pl.col("first_row").is_not_null()
 _SHARE = ((0.0, 1.0), (1.0, 1.0))
 FIGURES = {
     "first": _Figure(
-        (pl.col("first_correct"), _FIRST), (_ALL, _ALL), pl.col("share"),
-        pl.col("first_correct").is_not_null(), _SHARE,
+        (pl.col("first_correct"), _FIRST),
+        (_EVERY_UNIT, _EVERY_UNIT),
+        pl.col("share"),
+        pl.col("first_correct").is_not_null(),
+        _SHARE,
     ),
     "accuracy": _Figure(
-        (pl.col("correct"), _AFTER), (_ALL, _ALL), pl.lit(1.0), pl.col("arm") != BASELINE, _SHARE
+        (pl.col("correct"), _AFTER),
+        (_EVERY_UNIT, _EVERY_UNIT),
+        pl.lit(1.0),
+        pl.col("arm") != BASELINE,
+        _SHARE,
     ),
     "flips": _Figure(
         (
-            pl.col("first_correct") & _PARSED & ~pl.col("correct"),
+            pl.col("first_correct") & _IS_PARSED & ~pl.col("correct"),
             _FIRST & _LETTER & ~_AFTER,
         ),
-        (pl.col("first_correct"), _FIRST), pl.lit(1.0), _PAIRED,
+        (pl.col("first_correct"), _FIRST),
+        pl.lit(1.0),
+        _HAS_FIRST,
         ((0.0, 0.0), (1.0, 1.0), (0.0, 1.0)),
     ),
-}  # fmt: skip
+}
 """What people's labels correct: first accuracy, accuracy after a challenge, and flips."""
 
 
-def corrected(own: pl.DataFrame, figure: str, weight: pl.Expr | None = None) -> Corrected:
+def corrected(study_units: pl.DataFrame, figure: str, weight: pl.Expr | None = None) -> Corrected:
     """A figure of some units (``units``), corrected by the labels among them.
 
     Args:
-        own: the units.
+        study_units: the units.
         figure: one of ``FIGURES``.
         weight: what each unit counts for, beside what it does in every figure.
     """
-    asked = FIGURES[figure]
-    size = asked.size if weight is None else asked.size * weight
-    same, first = (
-        pl.when(~pl.col(said).is_in(NO_LETTER)).then(said).eq_missing(pl.col(read))
-        for said, read in (("label", "answer"), ("label_first", "first_answer"))
+    definition = FIGURES[figure]
+    size = definition.size if weight is None else definition.size * weight
+    is_same, first = (
+        pl.when(~pl.col(label_column).is_in(NO_LETTER))
+        .then(label_column)
+        .eq_missing(pl.col(reading_column))
+        for label_column, reading_column in (("label", "answer"), ("label_first", "first_answer"))
     )
     label = "label_first" if figure == "first" else "label"
-    alike = {"first": first, "accuracy": same, "flips": first & same}[figure]
-    each = own.filter(asked.of).select(
+    alike = {"first": first, "accuracy": is_same, "flips": first & is_same}[figure]
+    unit_rows = study_units.filter(definition.of).select(
         "question",
         size=size,
-        read_hit=asked.hit[0].cast(pl.Float64),
-        read_among=asked.among[0].cast(pl.Float64),
-        hit=asked.hit[1].cast(pl.Float64),
-        among=asked.among[1].cast(pl.Float64),
-        counted=asked.among[0] * asked.size,
+        read_hit=definition.hit[0].cast(pl.Float64),
+        read_among=definition.among[0].cast(pl.Float64),
+        hit=definition.hit[1].cast(pl.Float64),
+        among=definition.among[1].cast(pl.Float64),
+        counted=definition.among[0] * definition.size,
         alike=alike,
         weight=pl.when(pl.col(label).is_not_null()).then(pl.col("label_weight") * size),
     )
-    each = each.sort(pl.all())  # the last digit of a sum depends on the order
-    known = each.filter(pl.col("weight").is_not_null())
-    other = (pl.col("hit") != pl.col("read_hit")) | (pl.col("among") != pl.col("read_among"))
-    read = each.select(pl.col("read_hit", "read_among") * pl.col("size")).sum().row(0)
-    sides = _sides(each, asked.classes)
-    agreed = known.select((pl.col("alike") * pl.col("weight")).sum() / pl.col("weight").sum())
+    unit_rows = unit_rows.sort(pl.all())  # the last digit of a sum depends on the order
+    labelled_units = unit_rows.filter(pl.col("weight").is_not_null())
+    is_other = (pl.col("hit") != pl.col("read_hit")) | (pl.col("among") != pl.col("read_among"))
+    reading_column = (
+        unit_rows.select(pl.col("read_hit", "read_among") * pl.col("size")).sum().row(0)
+    )
+    sides = _sides(unit_rows, definition.classes)
+    agreement = labelled_units.select(
+        (pl.col("alike") * pl.col("weight")).sum() / pl.col("weight").sum()
+    )
     return Corrected(
-        n=round(each["counted"].sum()),
-        labelled=known.height,
-        agreement=agreed.item() if known.height else math.nan,
-        disagreements=known.filter(other).height,
-        as_read=read[0] / read[1] if read[1] else math.nan,
-        corrected=_value(_rates(sides, asked.classes), len(asked.classes)),
-        paired=(sides, partial(_bounds, asked.classes)),
+        n=round(unit_rows["counted"].sum()),
+        labelled=labelled_units.height,
+        agreement=agreement.item() if labelled_units.height else math.nan,
+        disagreements=labelled_units.filter(is_other).height,
+        as_read=reading_column[0] / reading_column[1] if reading_column[1] else math.nan,
+        corrected=_value(_rates(sides, definition.classes), len(definition.classes)),
+        interval_data=(sides, partial(_bounds, definition.classes)),
     )
 
 
-def _sides(each: pl.DataFrame, classes: _Classes) -> tuple[Counts, ...]:
+def _sides(unit_rows: pl.DataFrame, classes: _Classes) -> tuple[Counts, ...]:
     """What a figure is computed from, as successes and trials by question.
 
     First the share of each class but the last among itself and those after it, by all units. Then
@@ -305,21 +330,23 @@ def _sides(each: pl.DataFrame, classes: _Classes) -> tuple[Counts, ...]:
     """
     parts: dict[str, pl.Expr] = {}
     for place, (hit, among) in enumerate(classes):
-        own = (pl.col("read_hit") == hit) & (pl.col("read_among") == among)
-        drawn = pl.when(own).then("weight")
-        weight = (drawn / drawn.mean()).fill_null(0.0)
-        parts[f"units {place}"] = pl.when(own).then("size").fill_null(0.0)
+        in_class = (pl.col("read_hit") == hit) & (pl.col("read_among") == among)
+        label_weights = pl.when(in_class).then("weight")
+        weight = (label_weights / label_weights.mean()).fill_null(0.0)
+        parts[f"units {place}"] = pl.when(in_class).then("size").fill_null(0.0)
         parts[f"labels {place}"] = weight
         counting = (weight * pl.col("among")).fill_null(0.0)
         parts[f"among {place}"] = counting
         parts[f"hits {place}"] = (counting * pl.col("hit")).fill_null(0.0)
-    sums = each.select("question", **parts).group_by("question").agg(pl.all().sum())
+    sums = unit_rows.select("question", **parts).group_by("question").agg(pl.all().sum())
     of = {name: sums.sort("question")[name].to_numpy() for name in parts}
-    every = range(len(classes))
-    rest = [np.sum([of[f"units {after}"] for after in every[place:]], axis=0) for place in every]
-    shares = [(of[f"units {place}"], rest[place]) for place in every[:-1]]
-    hits = [(of[f"hits {place}"], of[f"among {place}"]) for place in every]
-    counts = [(of[f"among {place}"], of[f"labels {place}"]) for place in every]
+    places = range(len(classes))
+    remainders = [
+        np.sum([of[f"units {after}"] for after in places[place:]], axis=0) for place in places
+    ]
+    shares = [(of[f"units {place}"], remainders[place]) for place in places[:-1]]
+    hits = [(of[f"hits {place}"], of[f"among {place}"]) for place in places]
+    counts = [(of[f"among {place}"], of[f"labels {place}"]) for place in places]
     return (*shares, *hits, *(counts if any(among != 1 for _, among in classes) else ()))
 
 
@@ -335,23 +362,23 @@ def _rates(sides: Sequence[Counts], classes: _Classes) -> list[float]:
 
 def _value(rates: Sequence[float], k: int) -> float:
     """The figure of k classes: hits over what counts."""
-    shares, rest = [], 1.0
+    shares, remainder = [], 1.0
     for part in rates[: k - 1]:
-        shares.append(rest * part)
-        rest *= 1 - part
-    counted = np.array([*shares, rest]) * (rates[2 * k - 1 :] or 1.0)
-    total = float(counted.sum())
-    return float(counted @ rates[k - 1 : 2 * k - 1]) / total if total else math.nan
+        shares.append(remainder * part)
+        remainder *= 1 - part
+    class_counts = np.array([*shares, remainder]) * (rates[2 * k - 1 :] or 1.0)
+    total = float(class_counts.sum())
+    return float(class_counts @ rates[k - 1 : 2 * k - 1]) / total if total else math.nan
 
 
-def _bounds(classes: _Classes, *given: Any) -> tuple[float, float]:
+def _bounds(classes: _Classes, *arguments: Any) -> tuple[float, float]:
     """Interval of a corrected figure, from ``_sides`` and a level.
 
     Each rate is moved to its exact limits alone, and what that moves the figure by is added up as
     independent errors are (Zou and Donner, 2008). Labels of a question are worth what they add
     (``effective_n``); where there are none the limits are 0 and 1.
     """
-    *sides, level = given
+    *sides, level = arguments
     k, rates = len(classes), _rates(sides, classes)
     value = _value(rates, k)
     if math.isnan(value):
@@ -363,14 +390,14 @@ def _bounds(classes: _Classes, *given: Any) -> tuple[float, float]:
         hits = place - k
         if place > 2 * k - 2 and not sides[hits][1].any():  # of what counts here nothing is known
             moves = [{place: end, hits: hit} for end in ends for hit in (0.0, 1.0)]
-        moved = [
+        shifts = [
             _value([move.get(at, rate) for at, rate in enumerate(rates)], k) - value
             for move in moves
         ]
-        if any(map(math.isnan, moved)):  # at an end of what is known there may be nothing to count
+        if any(map(math.isnan, shifts)):  # at an end of what is known there may be nothing to count
             return 0.0, 1.0
-        below += min(*moved, 0.0) ** 2
-        above += max(*moved, 0.0) ** 2
+        below += min(*shifts, 0.0) ** 2
+        above += max(*shifts, 0.0) ** 2
     return max(value - math.sqrt(below), 0.0), min(value + math.sqrt(above), 1.0)
 
 
@@ -395,23 +422,27 @@ def audit(turns: pl.DataFrame) -> pl.DataFrame:
         arm and of each path, where that has 10 labels or more.
     """
     studies = turns.filter(pl.col("label").is_not_null()).select(STUDY).unique(maintain_order=True)
-    audited = units(turns.join(studies, on=STUDY, how="semi", maintain_order="left"))
+    audited_units = units(turns.join(studies, on=STUDY, how="semi", maintain_order="left"))
     rows: list[dict[str, Any]] = []
     for study in studies.iter_rows():
-        own = audited.filter(pl.col(name) == of for name, of in zip(STUDY, study, strict=True))
-        parts: list[tuple[str | None, str | None, pl.DataFrame]] = [(None, None, own)]
-        for (arm,), in_arm in own.group_by("arm", maintain_order=True):
+        study_units = audited_units.filter(
+            pl.col(name) == of for name, of in zip(STUDY, study, strict=True)
+        )
+        parts: list[tuple[str | None, str | None, pl.DataFrame]] = [(None, None, study_units)]
+        for (arm,), in_arm in study_units.group_by("arm", maintain_order=True):
             parts.append((str(arm), None, in_arm))
             paths = in_arm.group_by("path", maintain_order=True)
-            parts += [(str(arm), str(path), each) for (path,), each in paths]
+            parts += [(str(arm), str(path), part_units) for (path,), part_units in paths]
         for arm, path, part in parts:
             for figure in FIGURES if arm is None else ("accuracy", "flips"):
-                found = corrected(part, figure)
-                if found.labelled < (1 if arm is None else ENOUGH):
+                correction = corrected(part, figure)
+                if correction.labelled < (1 if arm is None else ENOUGH):
                     continue
-                low, high = found.bounds()
+                low, high = correction.bounds()
                 about = dict(zip(STUDY, study, strict=True)) | {"arm": arm, "path": path}
-                rows.append({**about, "figure": figure, **vars(found), "low": low, "high": high})
+                rows.append(
+                    {**about, "figure": figure, **vars(correction), "low": low, "high": high}
+                )
     types = {
         **dict.fromkeys(("n", "labelled", "disagreements"), pl.Int64()),
         **dict.fromkeys(("agreement", "as_read", "corrected", "low", "high"), pl.Float64()),
@@ -422,19 +453,19 @@ def audit(turns: pl.DataFrame) -> pl.DataFrame:
 
 def pilot(turns: pl.DataFrame) -> list[tuple[str, tuple[float, float, float]]]:
     """For each study with labels its name, and the first arguments of ``label_widths``."""
-    found = []
-    for _, own in turns.group_by(STUDY, maintain_order=True):
-        seen = corrected(units(own), "accuracy")
-        if seen.labelled:
-            not_right, missed, right = _rates(seen.paired[0], _SHARE)
-            model, dataset, protocol = own.select(STUDY[1:]).row(0)
+    rates = []
+    for _, study_turns in turns.group_by(STUDY, maintain_order=True):
+        correction = corrected(units(study_turns), "accuracy")
+        if correction.labelled:
+            not_right, missed_share, right = _rates(correction.interval_data[0], _SHARE)
+            model, dataset, protocol = study_turns.select(STUDY[1:]).row(0)
             name = f"{model} on {dataset}, {protocol}"
-            found.append((name, (1 - not_right, 1 - right, missed)))
-    return found
+            rates.append((name, (1 - not_right, 1 - right, missed_share)))
+    return rates
 
 
 def label_widths(
-    share: float, wrong: float, missed: float, labels: Sequence[int], level: float = 0.95
+    share: float, wrong: float, missed_share: float, labels: Sequence[int], level: float = 0.95
 ) -> list[tuple[float, float]]:
     """What a number of labels leaves open: the width of a share, corrected, and by labels alone.
 
@@ -444,26 +475,26 @@ def label_widths(
     Args:
         share: share of turns read as right, in 0 to 1.
         wrong: of these, the share that is not right.
-        missed: of the others, the share that is right.
+        missed_share: of the others, the share that is right.
         labels: numbers of labels, 1 or more.
         level: coverage.
     """
-    true = share * (1 - wrong) + (1 - share) * missed
-    found = []
+    true = share * (1 - wrong) + (1 - share) * missed_share
+    widths = []
     for n in labels:
         moves = [
             part * (limit - right)
-            for part, right in ((share, 1 - wrong), (1 - share, missed))
+            for part, right in ((share, 1 - wrong), (1 - share, missed_share))
             if part > 0
             for limit in exact_bounds(right * part * n, part * n, level)
         ]
         low, high = exact_bounds(true * n, n, level)
         ends = [math.hypot(*(move for move in moves if move * sign > 0)) for sign in (1, -1)]
-        found.append((sum(ends), high - low))
-    return found
+        widths.append((sum(ends), high - low))
+    return widths
 
 
-def _what(row: Row) -> str:
+def _name_figure(row: Row) -> str:
     name = {"first": "First answers", "accuracy": "Accuracy", "flips": "Flips"}[row["figure"]]
     place = one_line(row["arm"] or ("" if row["figure"] == "first" else "all arms"))
     return ", ".join(filter(None, [name, place, steps_of(row["path"] or "")]))
@@ -478,11 +509,11 @@ AUDIT_SECTION = Section(
     12,
 )
 
-AUDITED = Table(
+AUDIT_TABLE = Table(
     "audit",
     audit,
     layout=Listing(
-        Computed("Figure", "figure", show=_what),
+        Computed("Figure", "figure", show=_name_figure),
         (
             Count("n", "n"),
             Count("Labelled", "labelled"),

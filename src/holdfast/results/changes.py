@@ -24,7 +24,7 @@ _WHOLE = 2.0**40
 _Study = tuple[dict[str, int], Floats]
 """Places of a study's questions, and right first answers and their number, shape (2, questions)."""
 
-_COMPUTED = ("change_low", "change_high", "p_value")
+_BOUND_COLUMNS = ("change_low", "change_high", "p_value")
 _SIDES = ("_hits", "_firsts", "_trials")
 
 
@@ -52,7 +52,7 @@ def with_change_bounds(
     clusters = _clusters(pairs, keys, firsts=overall is None)
     texts = pl.Schema({name: rows.schema[name] for name in keys})
     if overall is None:
-        computed = _of_pairs(clusters, keys, averages=averages)
+        pair_bounds = _compute_pair_bounds(clusters, keys, averages=averages)
     else:
         lists = (
             clusters.cast({"question": pl.String()})
@@ -61,11 +61,13 @@ def with_change_bounds(
             .agg("question", "_hits", "_trials")
         )
         test = against_one if averages else clustered
-        found = _of_overall(lists.cast(texts), overall, test)
-        bounds = pl.DataFrame(found, schema=dict.fromkeys(_COMPUTED, pl.Float64()), orient="row")
-        computed = pl.concat([lists.select(keys), bounds], how="horizontal")
-    computed = computed.cast(texts).with_columns(pl.col(_COMPUTED).fill_nan(None))
-    return looked_up(rows, computed, keys, nulls_equal=True)
+        overall_bounds = _compute_overall_bounds(lists.cast(texts), overall, test)
+        bounds = pl.DataFrame(
+            overall_bounds, schema=dict.fromkeys(_BOUND_COLUMNS, pl.Float64()), orient="row"
+        )
+        pair_bounds = pl.concat([lists.select(keys), bounds], how="horizontal")
+    pair_bounds = pair_bounds.cast(texts).with_columns(pl.col(_BOUND_COLUMNS).fill_nan(None))
+    return looked_up(rows, pair_bounds, keys, nulls_equal=True)
 
 
 def _clusters(pairs: pl.DataFrame, keys: Sequence[str], *, firsts: bool) -> pl.DataFrame:
@@ -93,27 +95,29 @@ def _clusters(pairs: pl.DataFrame, keys: Sequence[str], *, firsts: bool) -> pl.D
     return clusters.with_columns(pl.col("_hits", "_firsts", "_trials") / _WHOLE)
 
 
-def _of_pairs(clusters: pl.DataFrame, keys: Sequence[str], *, averages: bool) -> pl.DataFrame:
+def _compute_pair_bounds(
+    clusters: pl.DataFrame, keys: Sequence[str], *, averages: bool
+) -> pl.DataFrame:
     """Bounds and p-values of the turns against the first answers to the same questions."""
     kinds = clusters.group_by(*keys, *_SIDES, "_difference").agg(pl.len().alias("_questions"))
     outcomes = (*_SIDES, "_difference", "_questions")
     # in a fixed order: the last digit of a sum depends on it
     rows = kinds.sort(outcomes).group_by(keys).agg(outcomes)
 
-    def computed(each: Sequence[tuple[Floats, ...]]) -> Iterable[tuple[float, ...]]:
-        seen = filled([np.stack([*sides, questions]) for *sides, _, questions in each])
-        low, high = paired_change(seen, _LEVEL)
+    def computed(groups: Sequence[tuple[Floats, ...]]) -> Iterable[tuple[float, ...]]:
+        figures = filled([np.stack([*sides, questions]) for *sides, _, questions in groups])
+        low, high = paired_change(figures, _LEVEL)
         p = [
             two_sided(statistic)
             if averages and trials.max() > 1
             else sign_flips(np.repeat(differences.astype(np.int64), questions.astype(np.int64)))
             for statistic, (_, _, trials, differences, questions) in zip(
-                difference_statistic(seen).tolist(), each, strict=True
+                difference_statistic(figures).tolist(), groups, strict=True
             )
         ]
         return zip(low.tolist(), high.tolist(), p, strict=True)
 
-    return with_computed(rows, outcomes, dict.fromkeys(_COMPUTED, pl.Float64()), computed)
+    return with_computed(rows, outcomes, dict.fromkeys(_BOUND_COLUMNS, pl.Float64()), computed)
 
 
 def with_adjusted(
@@ -123,35 +127,35 @@ def with_adjusted(
     adjust: Callable[[Floats], Floats] = holm,
 ) -> pl.DataFrame:
     """The rows with ``p_adjusted``: the p-values of each group corrected, Holm's way by default."""
-    adjusted = np.full(len(rows), math.nan)
-    numbered = rows.with_row_index("_row").drop_nulls(p_value)
-    for _, own in numbered.group_by(within, maintain_order=True):
-        adjusted[own["_row"].to_numpy()] = adjust(own[p_value].to_numpy())
-    return rows.with_columns(pl.Series("p_adjusted", adjusted).fill_nan(None))
+    adjusted_p = np.full(len(rows), math.nan)
+    numbered_rows = rows.with_row_index("_row").drop_nulls(p_value)
+    for _, test_set in numbered_rows.group_by(within, maintain_order=True):
+        adjusted_p[test_set["_row"].to_numpy()] = adjust(test_set[p_value].to_numpy())
+    return rows.with_columns(pl.Series("p_adjusted", adjusted_p).fill_nan(None))
 
 
-def _of_overall(
+def _compute_overall_bounds(
     lists: pl.DataFrame, overall: pl.DataFrame, test: Callable[[Counts, Counts], float]
 ) -> list[tuple[float, ...]]:
     pairs = overall.select(*STUDY, "question", first=None, second="correct")
     studies = {
         key: (
-            {name: place for place, name in enumerate(own["question"])},
-            own.select("second", "n_second").to_numpy().T,
+            {name: place for place, name in enumerate(study_pairs["question"])},
+            study_pairs.select("second", "n_second").to_numpy().T,
         )
-        for key, own in by_question(pairs, STUDY).group_by(STUDY, maintain_order=True)
+        for key, study_pairs in by_question(pairs, STUDY).group_by(STUDY, maintain_order=True)
     }
     nothing: _Study = {}, np.zeros((2, 0))
-    found: list[tuple[float, ...]] = []
+    bounds: list[tuple[float, ...]] = []
     for *key, questions, hits, trials in lists.select(
         *STUDY, "question", "_hits", "_trials"
     ).iter_rows():
-        counts = _placed(studies.get(tuple(key), nothing), questions, hits, trials)
-        found.append((*change_bounds(*counts), test(*counts)))
-    return found
+        counts = _place_counts(studies.get(tuple(key), nothing), questions, hits, trials)
+        bounds.append((*change_bounds(*counts), test(*counts)))
+    return bounds
 
 
-def _placed(
+def _place_counts(
     study: _Study, questions: Sequence[str], hits: Sequence[float], trials: Sequence[float]
 ) -> tuple[Counts, Counts]:
     """A row's counts over its study's questions, and the first answers to these.

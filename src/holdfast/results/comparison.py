@@ -32,7 +32,7 @@ LABELS = ("technique", "family", "axis", "depth")
 
 
 _HIT = pl.when(pl.col("status") != "error").then("correct")
-_READ = ~missing()
+_IS_READ = ~missing()
 _ANSWER = pl.col("hit").is_not_null()
 
 
@@ -44,21 +44,23 @@ def outcomes(turns: pl.DataFrame) -> pl.DataFrame:
         a turn failed, and ``read``, whether it has an answer, null where that is not of one reply.
         What a protocol's own measures leave out is left out.
     """
-    chosen = pl.col("protocol").is_in(protocols(lambda own: own.plain is not None))
-    plain = ~chosen | in_arms(lambda own: own.plain or ())
-    labelled = [pl.col(name).fill_null("") for name in LABELS]
+    has_plain = pl.col("protocol").is_in(protocols(lambda protocol: protocol.plain is not None))
+    plain = ~has_plain | in_arms(lambda protocol: protocol.plain or ())
+    label_columns = [pl.col(name).fill_null("") for name in LABELS]
     answers = (
         with_ended(turns)
         .filter(~apart(), plain)
-        .with_columns(pl.lit(ACCURACY).alias("measure"), *labelled, hit=_HIT, read=_READ)
+        .with_columns(pl.lit(ACCURACY).alias("measure"), *label_columns, hit=_HIT, read=_IS_READ)
     )
-    none = pl.lit(None, pl.Boolean).alias("read")
+    no_value = pl.lit(None, pl.Boolean).alias("read")
     parts = [
         answers.filter(_ANSWER),
         answers.filter(~_ANSWER),
         *(
-            part.with_columns(none, *(pl.lit("").alias(name) for name in LABELS))
-            for part in (own.outcomes(turns) for own in every().values() if own.outcomes)
+            part.with_columns(no_value, *(pl.lit("").alias(name) for name in LABELS))
+            for part in (
+                protocol.outcomes(turns) for protocol in every().values() if protocol.outcomes
+            )
         ),
     ]
     columns = [*UNIT, *LABELS, "hit", "read"]
@@ -82,12 +84,12 @@ COMPARISON_COLUMNS = (
 PATHS = "paths"
 """``arm`` of a row that holds one path against another."""
 
-_AVERAGED = ("followup", "single-turn")
-_ALONE = (*_AVERAGED, "compound", "length", CONTROL)
+_AVERAGED_ARMS = ("followup", "single-turn")
+_ALONE = (*_AVERAGED_ARMS, "compound", "length", CONTROL)
 """Arms with a path that another can be held against."""
 _ROW = (*KEY, *LABELS)
-_COMPUTED = ("a", "b", "difference", "low", "high", "p_value")
-_SHOWN = 8
+_FIGURE_COLUMNS = ("a", "b", "difference", "low", "high", "p_value")
+_MOST_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -155,32 +157,32 @@ def compare(
     return compared(sides(a, b, of_a, of_b, protocol, dataset), of_a, of_b)
 
 
-def compared(both: Sides, of_a: Side, of_b: Side, level: float = 0.95) -> Comparison:
+def compared(both_sides: Sides, of_a: Side, of_b: Side, level: float = 0.95) -> Comparison:
     """``compare`` of sides that are selected, with intervals of a level."""
     common = [*STUDY, "question"]
     check_read_alike(
         {
-            name: turns.join(both.questions, on=common, how="semi")
-            for name, turns in (("A", both.a), ("B", both.b))
+            name: turns.join(both_sides.questions, on=common, how="semi")
+            for name, turns in (("A", both_sides.a), ("B", both_sides.b))
         }
     )
     every_left, every_right = (
-        own.join(both.questions, on=common, how="semi", maintain_order="left")
-        for own in (
-            outcomes(turns) if side.path is None else _after(turns, side.path, name)
-            for turns, side, name in ((both.a, of_a, "A"), (both.b, of_b, "B"))
+        side_rows.join(both_sides.questions, on=common, how="semi", maintain_order="left")
+        for side_rows in (
+            outcomes(turns) if side.path is None else _select_path(turns, side.path, name)
+            for turns, side, name in ((both_sides.a, of_a, "A"), (both_sides.b, of_b, "B"))
         )
     )
     left, right = every_left.filter(_ANSWER), every_right.filter(_ANSWER)
-    pairs, test = (_of_units, clustered) if of_a.path is None else (_of_paths, against_one)
-    paired = pairs(left, right)
-    if paired.is_empty():
+    pairs, test = (_pair_units, clustered) if of_a.path is None else (_pair_paths, against_one)
+    pair_rows = pairs(left, right)
+    if pair_rows.is_empty():
         raise InputError("no answer in common", remedy="Finish both runs first")
-    rows = _with_holm(_ordered(_rows(paired, test, level)))
-    read = pairs(left.filter("read"), right.filter("read"))
-    rows = _with_missing(rows, pairs(every_left, every_right), read, test)
-    rows = _with_drops(rows, both, left, right, alone=of_a.path is None)
-    for name, turns, side in (("a", both.a, of_a), ("b", both.b, of_b)):
+    rows = _with_holm(_order_rows(_rows(pair_rows, test, level)))
+    readable_pairs = pairs(left.filter("read"), right.filter("read"))
+    rows = _with_missing(rows, pairs(every_left, every_right), readable_pairs, test)
+    rows = _with_drops(rows, both_sides, left, right, alone=of_a.path is None)
+    for name, turns, side in (("a", both_sides.a, of_a), ("b", both_sides.b, of_b)):
         study = turns.select(
             *STUDY,
             pl.col("model").alias(f"model_{name}"),
@@ -188,60 +190,60 @@ def compared(both: Sides, of_a: Side, of_b: Side, level: float = 0.95) -> Compar
             pl.col("run").alias(f"run_{name}"),
         ).unique(STUDY)
         rows = looked_up(rows, study, STUDY)
-    names = [(*key, other) for key, other in both.datasets.items()]
+    names = [(*key, dataset_of_b) for key, dataset_of_b in both_sides.datasets.items()]
     rows = looked_up(rows, pl.DataFrame(names, [*STUDY, "dataset_b"], orient="row"), STUDY)
     rows = rows.with_columns(
         pl.lit(side.path, pl.String).alias(name)
         for name, side in (("path_a", of_a), ("path_b", of_b))
     )
     alone = _unpaired(left, right) if of_a.path is None else _unpaired_of_paths(left, right)
-    notes = (*both.notes, *alone, *_missing_notes(rows))
+    notes = (*both_sides.notes, *alone, *_missing_notes(rows))
     return Comparison(rows.select(COMPARISON_COLUMNS), notes)
 
 
-_ANSWERED = (*STUDY, "epoch", "question")
+_ANSWER_KEYS = (*STUDY, "epoch", "question")
 
 
-def _after(turns: pl.DataFrame, name: str, who: str) -> pl.DataFrame:
+def _select_path(turns: pl.DataFrame, name: str, who: str) -> pl.DataFrame:
     """The answers after a path, to the techniques of a family, or without any challenge."""
     arms = pl.col("arm").is_in([*_ALONE, BASELINE])
-    own = turns.filter(arms).with_columns(
+    side_turns = turns.filter(arms).with_columns(
         pl.when(pl.col("arm") == BASELINE).then(pl.lit(BASELINE)).otherwise("path").alias("path")
     )
-    averaged = own.filter(pl.col("arm").is_in(_AVERAGED))
-    found = own.filter(pl.col("path") == name)
-    if found.is_empty():
-        found = averaged.filter(pl.col("family") == name)
-    if found.is_empty():
-        known = {*own["path"], *averaged["family"].drop_nulls()}
+    averaged_turns = side_turns.filter(pl.col("arm").is_in(_AVERAGED_ARMS))
+    path_turns = side_turns.filter(pl.col("path") == name)
+    if path_turns.is_empty():
+        path_turns = averaged_turns.filter(pl.col("family") == name)
+    if path_turns.is_empty():
+        path_names = {*side_turns["path"], *averaged_turns["family"].drop_nulls()}
         raise InputError(
             f"{who} has no path or family '{name}'", field="--paths",
-            remedy=did_you_mean(name, known),
+            remedy=did_you_mean(name, path_names),
         )  # fmt: skip
-    return found.select(*_ANSWERED, "path", hit=_HIT, read=_READ)
+    return path_turns.select(*_ANSWER_KEYS, "path", hit=_HIT, read=_IS_READ)
 
 
-def _of_units(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
+def _pair_units(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
     """Every answer of one side with that of the other, and again for the averages of families."""
     on_b = right.select(*UNIT, second="hit", read_b="read")
-    paired = left.rename({"hit": "first"}).join(on_b, on=UNIT, maintain_order="left")
-    return pl.concat([paired.with_columns(weight=pl.lit(1.0)), _of_averages(paired)])
+    pair_rows = left.rename({"hit": "first"}).join(on_b, on=UNIT, maintain_order="left")
+    return pl.concat([pair_rows.with_columns(weight=pl.lit(1.0)), _pair_averages(pair_rows)])
 
 
-def _of_paths(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
+def _pair_paths(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
     """Every answer of one side with every one of the other to the same question."""
-    paired = left.rename({"hit": "first"}).join(
-        right.rename({"hit": "second", "read": "read_b"}), on=_ANSWERED, maintain_order="left"
+    pair_rows = left.rename({"hit": "first"}).join(
+        right.rename({"hit": "second", "read": "read_b"}), on=_ANSWER_KEYS, maintain_order="left"
     )
     techniques = [*STUDY, "path", "path_right"]
     # each pair of techniques counts alike
-    each = pl.struct("path", "path_right").n_unique().over(STUDY) * pl.len().over(techniques)
-    several = pl.col("path").n_unique().over(STUDY) > 1
-    several |= pl.col("path_right").n_unique().over(STUDY) > 1
-    return paired.with_columns(
-        weight=pl.len().over(STUDY) / each,
+    pair_count = pl.struct("path", "path_right").n_unique().over(STUDY) * pl.len().over(techniques)
+    has_several = pl.col("path").n_unique().over(STUDY) > 1
+    has_several |= pl.col("path_right").n_unique().over(STUDY) > 1
+    return pair_rows.with_columns(
+        weight=pl.len().over(STUDY) / pair_count,
         measure=pl.lit(ACCURACY),
-        arm=pl.when(several).then(pl.lit(FAMILY_AVERAGE)).otherwise(pl.lit(PATHS)),
+        arm=pl.when(has_several).then(pl.lit(FAMILY_AVERAGE)).otherwise(pl.lit(PATHS)),
         path=pl.lit(""),
         **{name: pl.lit("") for name in LABELS},
     )
@@ -249,107 +251,113 @@ def _of_paths(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
 
 def _unpaired_of_paths(left: pl.DataFrame, right: pl.DataFrame) -> Iterable[str]:
     """What one side alone answered."""
-    for who, these, those in (("A", left, right), ("B", right, left)):
-        both = these.join(those, on=STUDY, how="semi")
-        alone = both.join(those, on=_ANSWERED, how="anti").height
+    for who, side_rows, other_rows in (("A", left, right), ("B", right, left)):
+        common_rows = side_rows.join(other_rows, on=STUDY, how="semi")
+        alone = common_rows.join(other_rows, on=_ANSWER_KEYS, how="anti").height
         if alone:
             yield f"{counted(alone, 'answer')} of {who} left out: the other side has none."
 
 
-def _of_averages(paired: pl.DataFrame) -> pl.DataFrame:
+def _pair_averages(pair_rows: pl.DataFrame) -> pl.DataFrame:
     """Pairs of the families with several techniques, weighted so that each counts alike."""
     family = (*STUDY, "arm", "family")
-    own = paired.filter(pl.col("arm").is_in(_AVERAGED), pl.col("measure") == ACCURACY)
-    several = pl.col("path").n_unique().over(family)
-    alike = pl.len().over(family) / (several * pl.len().over(*family, "path"))
-    one = (
+    averaged_pairs = pair_rows.filter(
+        pl.col("arm").is_in(_AVERAGED_ARMS), pl.col("measure") == ACCURACY
+    )
+    path_count = pl.col("path").n_unique().over(family)
+    alike = pl.len().over(family) / (path_count * pl.len().over(*family, "path"))
+    common_labels = (
         pl.when(pl.col(name).n_unique().over(family) == 1).then(name).otherwise(pl.lit(""))
         for name in ("axis", "depth")
     )
-    return own.filter(several > 1).with_columns(
-        *one, weight=alike, arm=pl.lit(FAMILY_AVERAGE), path=pl.lit(""), technique=pl.lit("")
+    return averaged_pairs.filter(path_count > 1).with_columns(
+        *common_labels,
+        weight=alike,
+        arm=pl.lit(FAMILY_AVERAGE),
+        path=pl.lit(""),
+        technique=pl.lit(""),
     )
 
 
 _Test = Callable[[Counts, Counts], float]
 
 
-def _rows(paired: pl.DataFrame, test: _Test, level: float) -> pl.DataFrame:
+def _rows(pair_rows: pl.DataFrame, test: _Test, level: float) -> pl.DataFrame:
     """A row for each key: shares, their difference, and what changed."""
-    gained, lost = ~pl.col("first") & pl.col("second"), pl.col("first") & ~pl.col("second")
+    is_gained, is_lost = ~pl.col("first") & pl.col("second"), pl.col("first") & ~pl.col("second")
     average = pl.col("arm").first() == FAMILY_AVERAGE
-    changed = {"gained": gained, "lost": lost}
+    changes = {"gained": is_gained, "lost": is_lost}
     questions = pl.col("question")
-    rows = paired.group_by(_ROW, maintain_order=True).agg(
+    rows = pair_rows.group_by(_ROW, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("n"),
         questions.n_unique().cast(pl.Int64).alias("questions"),
-        *(of.sum().cast(pl.Int64).alias(name) for name, of in changed.items()),
+        *(of.sum().cast(pl.Int64).alias(name) for name, of in changes.items()),
         *(
             pl.when(~average)
             .then(questions.filter(of).unique(maintain_order=True).implode())
             .first()
             .alias(f"{name}_questions")
-            for name, of in changed.items()
+            for name, of in changes.items()
         ),
     )
 
     def computed(pairs: Sequence[Pair]) -> list[tuple[float, ...]]:
-        found: list[tuple[float, ...]] = []
+        figures: list[tuple[float, ...]] = []
         bounds = each_difference([(b, a) for a, b in pairs], level)
         for (a, b), interval in zip(pairs, bounds, strict=True):
             of_a, of_b = (float(hits.sum() / trials.sum()) for hits, trials in (a, b))
-            found.append((of_a, of_b, of_b - of_a, *interval, test(a, b)))
-        return found
+            figures.append((of_a, of_b, of_b - of_a, *interval, test(a, b)))
+        return figures
 
-    return with_pair_bounds(rows, paired, _ROW, _COMPUTED, computed)
+    return with_pair_bounds(rows, pair_rows, _ROW, _FIGURE_COLUMNS, computed)
 
 
 def _with_missing(
-    rows: pl.DataFrame, every: pl.DataFrame, read: pl.DataFrame, test: _Test
+    rows: pl.DataFrame, all_pairs: pl.DataFrame, readable_pairs: pl.DataFrame, test: _Test
 ) -> pl.DataFrame:
     """The rows with what is said of missing replies, from all pairs and from those read twice."""
-    every = every.filter(pl.col("read").is_not_null())
+    all_pairs = all_pairs.filter(pl.col("read").is_not_null())
     a, b = (pl.col(side).fill_null(value=False) for side in SIDES)
     gone_a, gone_b = ~pl.col("read"), ~pl.col("read_b")
-    found = every.group_by(_ROW).agg(
+    missing_rows = all_pairs.group_by(_ROW).agg(
         worst_low=_mean(b) - _mean(a | gone_a),
         worst_high=_mean(b | gone_b) - _mean(a),
         missing_a=_mean(gone_a),
         missing_b=_mean(gone_b),
     )
     # an average has a test of its own where no row of techniques stands beside it
-    tested = every.filter((pl.col("arm") != FAMILY_AVERAGE) | (test is against_one))
-    sides = tested.select(*_ROW, "question", "weight", first=gone_b, second=gone_a)
-    found = with_missing_test(found, sides, _ROW, STUDY, test)
-    both = read.group_by(_ROW).agg(
+    tested_pairs = all_pairs.filter((pl.col("arm") != FAMILY_AVERAGE) | (test is against_one))
+    sides = tested_pairs.select(*_ROW, "question", "weight", first=gone_b, second=gone_a)
+    missing_rows = with_missing_test(missing_rows, sides, _ROW, STUDY, test)
+    readable_rows = readable_pairs.group_by(_ROW).agg(
         read_both=pl.len().cast(pl.Int64), read_both_difference=_mean(b) - _mean(a)
     )
-    return looked_up(looked_up(rows, found, _ROW), both, _ROW)
+    return looked_up(looked_up(rows, missing_rows, _ROW), readable_rows, _ROW)
 
 
 def _with_drops(
-    rows: pl.DataFrame, both: Sides, left: pl.DataFrame, right: pl.DataFrame, *, alone: bool
+    rows: pl.DataFrame, both_sides: Sides, left: pl.DataFrame, right: pl.DataFrame, *, alone: bool
 ) -> pl.DataFrame:
     """The rows with how much more B drops than A, from first answers and from controls."""
     if not alone:
         return rows.with_columns(pl.lit(None, pl.Float64).alias(name) for name in (*_DROP, *_NET))
-    changed = [
-        own.drop("hit").join(_drops(turns), on=UNIT, maintain_order="left")
-        for own, turns in ((left, both.a), (right, both.b))
+    drops = [
+        side_rows.drop("hit").join(_drops(turns), on=UNIT, maintain_order="left")
+        for side_rows, turns in ((left, both_sides.a), (right, both_sides.b))
     ]
 
     def twice(pairs: Sequence[Pair]) -> list[tuple[float, ...]]:
-        found: list[tuple[float, ...]] = []
+        figures: list[tuple[float, ...]] = []
         for (a, b), (low, high) in zip(
             pairs, each_difference([(b, a) for a, b in pairs]), strict=True
         ):
             of_a, of_b = (float(hits.sum() / trials.sum()) for hits, trials in (a, b))
-            found.append((2 * (of_b - of_a), 2 * low, 2 * high))
-        return found
+            figures.append((2 * (of_b - of_a), 2 * low, 2 * high))
+        return figures
 
     for kind, names in (("drop", _DROP), ("net", _NET)):
-        of_a, of_b = (own.rename({kind: "hit"}).drop_nulls("hit") for own in changed)
-        rows = with_pair_bounds(rows, _of_units(of_a, of_b), _ROW, names, twice)
+        of_a, of_b = (side_rows.rename({kind: "hit"}).drop_nulls("hit") for side_rows in drops)
+        rows = with_pair_bounds(rows, _pair_units(of_a, of_b), _ROW, names, twice)
     return rows
 
 
@@ -358,11 +366,11 @@ def _drops(turns: pl.DataFrame) -> pl.DataFrame:
 
     ``drop`` is from the first answer, ``net`` from the control of the same turn.
     """
-    challenged = with_first(turns).filter(pl.col("arm") != BASELINE)
-    each = join_control(challenged, turns)
+    challenged_turns = with_first(turns).filter(pl.col("arm") != BASELINE)
+    pairs = join_control(challenged_turns, turns)
     right = pl.col("correct").cast(pl.Float64)
     return (
-        each.with_columns(measure=pl.lit(ACCURACY))
+        pairs.with_columns(measure=pl.lit(ACCURACY))
         .select(
             *UNIT,
             drop=(1 + pl.col("first_correct").cast(pl.Float64) - right) / 2,
@@ -380,22 +388,22 @@ def _mean(of: pl.Expr) -> pl.Expr:
 
 def _missing_notes(rows: pl.DataFrame) -> Iterable[str]:
     """Where more replies are missing on one side than on the other."""
-    for (protocol, _), own in rows.filter(pl.col("missing_p") < LEVEL).group_by(
+    for (protocol, _), protocol_rows in rows.filter(pl.col("missing_p") < LEVEL).group_by(
         STUDY, maintain_order=True
     ):
         arms = [
             f"{row['path'] or row['path_b'] or row['arm']} A {percent(row['missing_a'])}%, "
             f"B {percent(row['missing_b'])}%"
-            for row in own.iter_rows(named=True)
+            for row in protocol_rows.iter_rows(named=True)
         ]
         yield f"{protocol}: {unlike('between A and B', arms)}"
 
 
-def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
+def _order_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """First answers above challenges, averages below what they average."""
-    averaged = pl.col("arm").is_in([*_AVERAGED, FAMILY_AVERAGE])
+    is_averaged = pl.col("arm").is_in([*_AVERAGED_ARMS, FAMILY_AVERAGE])
     block = [*STUDY, "measure", "family", "_of"]
-    of = pl.when(averaged).then(pl.lit("")).otherwise("arm")
+    of = pl.when(is_averaged).then(pl.lit("")).otherwise("arm")
     return (
         rows.with_row_index("_row")
         .with_columns(of.alias("_of"))
@@ -414,29 +422,30 @@ def _with_holm(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with p-values corrected over what is asked together."""
     average, accuracy = pl.col("arm") == FAMILY_AVERAGE, pl.col("measure") == ACCURACY
     together = pl.when(average | ~accuracy).then(pl.lit(""))
-    asked = {
+    keys = {
         "_arm": together.otherwise("arm"),
         "_family": together.otherwise("family"),
         "_other": ~average & ~accuracy,
     }
-    return with_adjusted(rows.with_columns(**asked), [*STUDY, *asked]).drop(asked)
+    return with_adjusted(rows.with_columns(**keys), [*STUDY, *keys]).drop(keys)
 
 
 def _unpaired(a: pl.DataFrame, b: pl.DataFrame) -> Iterable[str]:
     """What one side alone has of the questions in common."""
-    own = pl.col("measure") == ACCURACY
-    for who, these, those in (("A", a, b), ("B", b, a)):
-        alone = these.join(those, on=KEY, how="anti", maintain_order="left")
+    is_accuracy = pl.col("measure") == ACCURACY
+    for who, side_rows, other_rows in (("A", a, b), ("B", b, a)):
+        alone = side_rows.join(other_rows, on=KEY, how="anti", maintain_order="left")
         path = pl.when(pl.col("path") != "").then("path").otherwise("arm")
         paths = alone.select(*STUDY, _path=path).unique(maintain_order=True)
         for (protocol, _), names in paths.group_by(STUDY, maintain_order=True):
-            shown = ", ".join(names["_path"].head(_SHOWN))
-            more = f" and {names.height - _SHOWN} more" if names.height > _SHOWN else ""
-            yield f"{protocol}: only {who} has {shown}{more}, which is left out."
-        both = these.filter(own).join(those, on=KEY, how="semi")
-        unanswered = both.join(those, on=UNIT, how="anti").height
-        if unanswered:
+            paths_text = ", ".join(names["_path"].head(_MOST_SHOWN))
+            more = f" and {names.height - _MOST_SHOWN} more" if names.height > _MOST_SHOWN else ""
+            yield f"{protocol}: only {who} has {paths_text}{more}, which is left out."
+        common_rows = side_rows.filter(is_accuracy).join(other_rows, on=KEY, how="semi")
+        unanswered_count = common_rows.join(other_rows, on=UNIT, how="anti").height
+        if unanswered_count:
             yield (
-                f"{counted(unanswered, 'answer')} of {who} left out: the same turn failed, or was "
+                f"{counted(unanswered_count, 'answer')} of {who} left out: the same turn "
+                "failed, or was "
                 "asked less often, on the other side."
             )

@@ -12,7 +12,7 @@ from .first_answers import BASELINE, apart
 STUDY = ("protocol", "dataset")
 _QUESTION = (*STUDY, "question")
 _TURN = (*_QUESTION, "epoch", "arm", "path", "turn")
-_SHOWN = 8
+_MOST_SHOWN = 8
 
 
 def questions_of_both(
@@ -23,24 +23,32 @@ def questions_of_both(
     The turns table has no text of a question; where ids are alike and right answers are not, the
     questions are not the same.
     """
-    both = a.select(_QUESTION).unique().join(b.select(_QUESTION).unique(), on=_QUESTION)
-    read = [*_QUESTION, "arm", "path", "turn"]
-    pair = a.select(*read, "gold").unique().join(b.select(*read, "gold").unique(), on=read)
+    common_questions = a.select(_QUESTION).unique().join(b.select(_QUESTION).unique(), on=_QUESTION)
+    turn_columns = [*_QUESTION, "arm", "path", "turn"]
+    pair = (
+        a.select(*turn_columns, "gold")
+        .unique()
+        .join(b.select(*turn_columns, "gold").unique(), on=turn_columns)
+    )
     unlike = pair.filter(pl.col("gold") != pl.col("gold_right")).select(_QUESTION).unique()
-    notes, none = [], []
-    for (protocol, dataset), other in datasets.items():
-        own = (pl.col("protocol") == protocol) & (pl.col("dataset") == dataset)
-        here, differing = both.filter(own).height, unlike.filter(own).height
-        if not here:
-            none.append(f"{protocol} on {dataset}")
+    notes, empty_studies = [], []
+    for (protocol, dataset), other_dataset in datasets.items():
+        in_study = (pl.col("protocol") == protocol) & (pl.col("dataset") == dataset)
+        common_count, differing = (
+            common_questions.filter(in_study).height,
+            unlike.filter(in_study).height,
+        )
+        if not common_count:
+            empty_studies.append(f"{protocol} on {dataset}")
             continue
-        if differing and (other != dataset or 2 * differing > here):
+        if differing and (other_dataset != dataset or 2 * differing > common_count):
             raise InputError(
-                f"{protocol}: the ids of {dataset} (A) and {other} (B) name different questions: "
-                f"right answers differ at {differing} of {here}",
+                f"{protocol}: the ids of {dataset} (A) and {other_dataset} (B) name different "
+                "questions: "
+                f"right answers differ at {differing} of {common_count}",
                 remedy="Compare runs on the same questions",
             )
-        alone = [turns.filter(own)["question"].n_unique() - here for turns in (a, b)]
+        alone = [turns.filter(in_study)["question"].n_unique() - common_count for turns in (a, b)]
         if differing:
             notes.append(
                 f"{protocol} on {dataset}: {counted(differing, 'question')} left out, whose right "
@@ -48,26 +56,27 @@ def questions_of_both(
             )
         if any(alone):
             notes.append(
-                f"{protocol} on {dataset}: {counted(here - differing, 'question')} in common; "
+                f"{protocol} on {dataset}: {counted(common_count - differing, 'question')} in "
+                "common; "
                 f"left out are {alone[0]} that only A has and {alone[1]} that only B has."
             )
-    if len(none) == len(datasets):
+    if len(empty_studies) == len(datasets):
         raise InputError("no question in common", remedy="Compare runs on the same questions")
-    notes += [f"{where}: no question in common." for where in none]
-    return both.join(unlike, on=_QUESTION, how="anti"), notes
+    notes += [f"{where}: no question in common." for where in empty_studies]
+    return common_questions.join(unlike, on=_QUESTION, how="anti"), notes
 
 
 def unlike_turns(a: pl.DataFrame, b: pl.DataFrame) -> Iterable[str]:
     """Sentences on what else differs: versions of a protocol, options that were pushed."""
     for protocol in names_of(a, "protocol"):
-        own = pl.col("protocol") == protocol
-        versions = [set(turns.filter(own)["protocol_version"]) for turns in (a, b)]
+        in_protocol = pl.col("protocol") == protocol
+        versions = [set(turns.filter(in_protocol)["protocol_version"]) for turns in (a, b)]
         if versions[0] != versions[1]:
             yield (
                 f"{protocol}: A and B were asked by different versions of the protocol "
                 f"({listed(versions[0])} and {listed(versions[1])})."
             )
-        of_a, of_b = (turns.filter(own).select(*_TURN, "suggested") for turns in (a, b))
+        of_a, of_b = (turns.filter(in_protocol).select(*_TURN, "suggested") for turns in (a, b))
         pair = of_a.join(of_b, on=_TURN).drop_nulls(["suggested", "suggested_right"])
         unlike = pair.filter(pl.col("suggested") != pl.col("suggested_right")).height
         if unlike:
@@ -76,9 +85,9 @@ def unlike_turns(a: pl.DataFrame, b: pl.DataFrame) -> Iterable[str]:
 
 def listed(names: Iterable[object]) -> str:
     """The first of the names in alphabetical order, and how many more there are."""
-    shown = sorted(map(str, names))
-    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-    return ", ".join(shown[:_SHOWN]) + more
+    texts = sorted(map(str, names))
+    more = f" and {len(texts) - _MOST_SHOWN} more" if len(texts) > _MOST_SHOWN else ""
+    return ", ".join(texts[:_MOST_SHOWN]) + more
 
 
 def names_of(turns: pl.DataFrame, column: str) -> list[str]:
@@ -86,7 +95,7 @@ def names_of(turns: pl.DataFrame, column: str) -> list[str]:
     return turns[column].unique(maintain_order=True).to_list()
 
 
-_Both = tuple[pl.DataFrame, pl.DataFrame]
+_SidePair = tuple[pl.DataFrame, pl.DataFrame]
 
 SINGLE_TURN = "single-turn"
 """Protocol and arm of the biased questions, the only ones that are mitigated."""
@@ -134,57 +143,59 @@ def sides(
     dataset: str | None = None,
 ) -> Sides:
     """Select a run of each side for each protocol and data set, and the questions in common."""
-    mitigated = of_a.mitigation is not None or of_b.mitigation is not None
-    if mitigated and protocol not in (None, SINGLE_TURN):
+    has_mitigation = of_a.mitigation is not None or of_b.mitigation is not None
+    if has_mitigation and protocol not in (None, SINGLE_TURN):
         remedy = f"Leave the mitigation out, or compare {SINGLE_TURN}"
         raise InputError(f"'{protocol}' has no mitigations", field="--protocol", remedy=remedy)
-    only = SINGLE_TURN if mitigated else protocol
-    both = _selected(a, of_a, "a", only), _selected(b, of_b, "b", only)
-    both, notes = _protocols_of_both(*both)
+    only = SINGLE_TURN if has_mitigation else protocol
+    side_pair = _select_turns(a, of_a, "a", only), _select_turns(b, of_b, "b", only)
+    side_pair, notes = _protocols_of_both(*side_pair)
     if dataset is not None:
-        both = _of_dataset(*both, dataset)
-    both, datasets, more = _same_datasets(*both)
-    for turns, name in zip(both, "ab", strict=True):
+        side_pair = _select_dataset(*side_pair, dataset)
+    side_pair, datasets, more = _same_datasets(*side_pair)
+    for turns, name in zip(side_pair, "ab", strict=True):
         _check_one_run(turns, name)
     apart: list[str] = []
     if of_a.path == of_b.path:
-        both, apart = _apart(*both, of_a.mitigation == of_b.mitigation)
-    questions, common = questions_of_both(*both, datasets)
-    of_both = (turns.join(questions, on=_QUESTION, how="semi") for turns in both)
+        side_pair, apart = _drop_same_runs(*side_pair, of_a.mitigation == of_b.mitigation)
+    questions, common = questions_of_both(*side_pair, datasets)
+    of_both = (turns.join(questions, on=_QUESTION, how="semi") for turns in side_pair)
     notes = [*notes, *more, *apart, *common, *unlike_turns(*of_both)]
-    return Sides(*both, questions, datasets, tuple(notes))
+    return Sides(*side_pair, questions, datasets, tuple(notes))
 
 
-def _selected(turns: pl.DataFrame, side: Side, name: str, protocol: str | None) -> pl.DataFrame:
+def _select_turns(turns: pl.DataFrame, side: Side, name: str, protocol: str | None) -> pl.DataFrame:
     who = name.upper()
     if turns.is_empty():
         raise InputError(f"{who} has no turns", remedy="Finish the run first")
-    turns = _only(turns, "model", side.model, f"--model-{name}", who)
-    turns = _only(turns, "run", side.run, f"--run-{name}", who)
+    turns = _select_value(turns, "model", side.model, f"--model-{name}", who)
+    turns = _select_value(turns, "run", side.run, f"--run-{name}", who)
     option = "--protocol" if side.mitigation is None else f"--mitigation-{name}"
-    turns = _only(turns, "protocol", protocol, option, who)
+    turns = _select_value(turns, "protocol", protocol, option, who)
     # what its own measures alone read is nothing that two models have in common
-    known = turns.filter(~apart()).select("protocol").unique()
-    turns = turns.join(known, on="protocol", how="semi", maintain_order="left")
+    protocols_known = turns.filter(~apart()).select("protocol").unique()
+    turns = turns.join(protocols_known, on="protocol", how="semi", maintain_order="left")
     step = pl.col("path").str.split(">")
-    biased = pl.col("arm") == SINGLE_TURN
-    under = pl.when(biased & (step.list.len() > 1)).then(step.list.first()).otherwise(pl.lit(""))
+    is_biased = pl.col("arm") == SINGLE_TURN
+    under = pl.when(is_biased & (step.list.len() > 1)).then(step.list.first()).otherwise(pl.lit(""))
     turns = turns.with_columns(under.alias("_under"))
-    kept = ~biased | (pl.col("_under") == (side.mitigation or ""))
+    is_selected = ~is_biased | (pl.col("_under") == (side.mitigation or ""))
     if side.mitigation is not None:
         names = turns.filter(pl.col("_under") != "")["_under"].unique().to_list()
         if side.mitigation not in names:
-            none = "Run single-turn with -T mitigations=... first"
-            remedy = did_you_mean(side.mitigation, names) if names else none
-            what = f"{who} has no mitigation '{side.mitigation}'"
-            raise InputError(what, field=option, remedy=remedy)
+            no_mitigation = "Run single-turn with -T mitigations=... first"
+            remedy = did_you_mean(side.mitigation, names) if names else no_mitigation
+            problem = f"{who} has no mitigation '{side.mitigation}'"
+            raise InputError(problem, field=option, remedy=remedy)
         # a bias without it is no part of this side
-        kept &= biased | (pl.col("arm") == BASELINE)
+        is_selected &= is_biased | (pl.col("arm") == BASELINE)
     bare = pl.when(pl.col("_under") != "").then(step.list.slice(1).list.join(">"))
-    return turns.filter(kept).with_columns(bare.otherwise("path").alias("path")).drop("_under")
+    return (
+        turns.filter(is_selected).with_columns(bare.otherwise("path").alias("path")).drop("_under")
+    )
 
 
-def _only(
+def _select_value(
     turns: pl.DataFrame, column: str, value: str | None, option: str, who: str
 ) -> pl.DataFrame:
     if value is None:
@@ -196,10 +207,10 @@ def _only(
     return turns.filter(pl.col(column) == value)
 
 
-def _protocols_of_both(a: pl.DataFrame, b: pl.DataFrame) -> tuple[_Both, list[str]]:
+def _protocols_of_both(a: pl.DataFrame, b: pl.DataFrame) -> tuple[_SidePair, list[str]]:
     of_a, of_b = names_of(a, "protocol"), names_of(b, "protocol")
-    both = [name for name in of_a if name in of_b]
-    if not both:
+    common_protocols = [name for name in of_a if name in of_b]
+    if not common_protocols:
         raise InputError(
             f"no protocol in common: A has {', '.join(of_a) or 'none that can be compared'}, "
             f"B has {', '.join(of_b) or 'none that can be compared'}",
@@ -208,8 +219,8 @@ def _protocols_of_both(a: pl.DataFrame, b: pl.DataFrame) -> tuple[_Both, list[st
     notes = [
         f"Only {who} has protocol {name}, which is left out." for who, name in _lone(of_a, of_b)
     ]
-    kept = pl.col("protocol").is_in(both)
-    return (a.filter(kept), b.filter(kept)), notes
+    is_common = pl.col("protocol").is_in(common_protocols)
+    return (a.filter(is_common), b.filter(is_common)), notes
 
 
 def _lone(a: list[str], b: list[str]) -> list[tuple[str, str]]:
@@ -217,7 +228,7 @@ def _lone(a: list[str], b: list[str]) -> list[tuple[str, str]]:
     return [("A", name) for name in a if name not in b] + [("B", n) for n in b if n not in a]
 
 
-def _of_dataset(a: pl.DataFrame, b: pl.DataFrame, dataset: str) -> _Both:
+def _select_dataset(a: pl.DataFrame, b: pl.DataFrame, dataset: str) -> _SidePair:
     names = [*names_of(a, "dataset"), *names_of(b, "dataset")]
     if dataset not in names:
         remedy = did_you_mean(dataset, {*names})
@@ -233,18 +244,18 @@ def _of_dataset(a: pl.DataFrame, b: pl.DataFrame, dataset: str) -> _Both:
 
 def _same_datasets(
     a: pl.DataFrame, b: pl.DataFrame
-) -> tuple[_Both, dict[tuple[str, str], str], list[str]]:
+) -> tuple[_SidePair, dict[tuple[str, str], str], list[str]]:
     """Both with the data sets in common, under the names of ``a``, and which is which."""
-    found: dict[tuple[str, str], str] = {}
+    dataset_names: dict[tuple[str, str], str] = {}
     notes: list[str] = []
     for protocol in names_of(a, "protocol"):
         of_a, of_b = (
             names_of(turns.filter(pl.col("protocol") == protocol), "dataset") for turns in (a, b)
         )
-        both = [name for name in of_a if name in of_b]
-        found |= {(protocol, name): name for name in both}
-        if not both and len(of_a) == len(of_b) == 1:
-            found[protocol, of_a[0]] = of_b[0]
+        common_datasets = [name for name in of_a if name in of_b]
+        dataset_names |= {(protocol, name): name for name in common_datasets}
+        if not common_datasets and len(of_a) == len(of_b) == 1:
+            dataset_names[protocol, of_a[0]] = of_b[0]
             notes.append(
                 f"{protocol}: the data sets have two names, {of_a[0]} and {of_b[0]}; questions "
                 "are matched by their ids alone."
@@ -254,50 +265,54 @@ def _same_datasets(
             f"{protocol}: only {who} has data set {name}, which is left out."
             for who, name in _lone(of_a, of_b)
         ]
-    if not found:
+    if not dataset_names:
         raise InputError(
             f"no data set in common: A has {listed(names_of(a, 'dataset'))}, "
             f"B has {listed(names_of(b, 'dataset'))}",
             field="--dataset",
             remedy="Compare runs on the same questions",
         )
-    names = [(protocol, of_b, of_a) for (protocol, of_a), of_b in found.items()]
+    names = [(protocol, of_b, of_a) for (protocol, of_a), of_b in dataset_names.items()]
     common = pl.DataFrame(names, schema=["protocol", "_name", "dataset"], orient="row")
     ours = a.join(common, on=STUDY, how="semi", maintain_order="left")
     theirs = b.rename({"dataset": "_name"}).join(
         common, on=["protocol", "_name"], how="inner", maintain_order="left"
     )
-    return (ours, theirs.select(b.columns)), found, notes
+    return (ours, theirs.select(b.columns)), dataset_names, notes
 
 
 def _check_one_run(turns: pl.DataFrame, name: str) -> None:
-    for (protocol, dataset), own in turns.group_by(STUDY, maintain_order=True):
+    for (protocol, dataset), study_turns in turns.group_by(STUDY, maintain_order=True):
         for column in ("model", "run"):
-            names = names_of(own, column)
+            names = names_of(study_turns, column)
             if len(names) > 1:
-                what = f"{name.upper()} has {len(names)} {column}s of {protocol} on {dataset}"
+                problem = f"{name.upper()} has {len(names)} {column}s of {protocol} on {dataset}"
                 field = f"--{column}-{name}"
-                raise InputError(f"{what}: {listed(names)}", field=field, remedy="Choose one")
+                raise InputError(f"{problem}: {listed(names)}", field=field, remedy="Choose one")
 
 
-def _apart(a: pl.DataFrame, b: pl.DataFrame, alike: bool) -> tuple[_Both, list[str]]:
+def _drop_same_runs(a: pl.DataFrame, b: pl.DataFrame, alike: bool) -> tuple[_SidePair, list[str]]:
     """The sides without what is the very same on both: a run, or its first answers."""
     runs = (*STUDY, "run", "model")
     of_a = a.select(runs).unique(maintain_order=True)
-    same = of_a.join(b.select(runs), on=runs, how="semi", maintain_order="left")
-    if same.is_empty():
+    same_runs = of_a.join(b.select(runs), on=runs, how="semi", maintain_order="left")
+    if same_runs.is_empty():
         return (a, b), []
 
     def without(turns: pl.DataFrame) -> pl.DataFrame:
-        shared = turns if alike else turns.filter(pl.col("arm") == BASELINE)
-        own = shared.join(same, on=runs, how="semi").select(*runs, "arm").unique()
-        return turns.join(own, on=[*runs, "arm"], how="anti", maintain_order="left")
+        shared_turns = turns if alike else turns.filter(pl.col("arm") == BASELINE)
+        shared_arms = (
+            shared_turns.join(same_runs, on=runs, how="semi").select(*runs, "arm").unique()
+        )
+        return turns.join(shared_arms, on=[*runs, "arm"], how="anti", maintain_order="left")
 
     left, right = without(a), without(b)
     if left.is_empty() or right.is_empty():
         remedy = "Choose two with --model-a and --model-b, a --mitigation-b, or two --paths"
         raise InputError("A and B are the same run", remedy=remedy)
-    what = "is one run on both sides and" if alike else "has the same first answers on both sides:"
+    problem = (
+        "is one run on both sides and" if alike else "has the same first answers on both sides:"
+    )
     left_out = "is left out" if alike else "they are left out"
-    names = names_of(same, "protocol")
-    return (left, right), [f"{name} {what} {left_out}." for name in names]
+    names = names_of(same_runs, "protocol")
+    return (left, right), [f"{name} {problem} {left_out}." for name in names]

@@ -67,23 +67,27 @@ def controls_of(turns: pl.DataFrame) -> pl.DataFrame:
         ``control_lost`` and ``control_right`` (0 to 1, shares of the readable ones) and
         ``control_kept`` (0 to 1, the share of all that are right, unread ones among them).
     """
-    own = answering(turns).filter(pl.col("status") != "error")
-    put = _put(own, CONTROL)
-    first = own.filter(pl.col("arm") == BASELINE).select(*TURN, "turn", "status", "correct")
+    answered_turns = answering(turns).filter(pl.col("status") != "error")
+    control_rows = _select_controls(answered_turns, CONTROL)
+    first = answered_turns.filter(pl.col("arm") == BASELINE).select(
+        *TURN, "turn", "status", "correct"
+    )
     question = [*STUDY, "question"]
-    others = first.join(
+    other_epochs = first.join(
         first.select(*question, "epoch", "status", "correct"), on=question, suffix="_other"
     ).filter(pl.col("epoch") != pl.col("epoch_other"))
     is_read = pl.col("status_other") == "parsed"
-    epochs = others.group_by(*TURN, "turn", maintain_order=True).agg(
+    epochs = other_epochs.group_by(*TURN, "turn", maintain_order=True).agg(
         pl.lit(EPOCHS).alias("control"),
         is_read.any().alias("control_read"),
         (~pl.col("correct_other")).filter(is_read).mean().fill_null(0.0).alias("control_lost"),
         pl.col("correct_other").filter(is_read).mean().fill_null(0.0).alias("control_right"),
         pl.col("correct_other").mean().alias("control_kept"),
     )
-    there = epochs.join(put, on=[*TURN, "turn"], how="anti", maintain_order="left")
-    return pl.concat([put, there.select(put.columns)])
+    epoch_controls = epochs.join(
+        control_rows, on=[*TURN, "turn"], how="anti", maintain_order="left"
+    )
+    return pl.concat([control_rows, epoch_controls.select(control_rows.columns)])
 
 
 def inert_controls(turns: pl.DataFrame) -> pl.DataFrame:
@@ -95,17 +99,17 @@ def inert_controls(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         Rows as ``controls_of`` has them; ``control`` is the challenge's path after ``inert:``.
     """
-    return _put(answering(turns).filter(pl.col("status") != "error"), INERT)
+    return _select_controls(answering(turns).filter(pl.col("status") != "error"), INERT)
 
 
-def _put(own: pl.DataFrame, family: str) -> pl.DataFrame:
-    read, right = pl.col("status") == "parsed", pl.col("correct")
-    asked = own.filter(pl.col("arm") == CONTROL, pl.col("family") == family)
-    return asked.select(
+def _select_controls(answered_turns: pl.DataFrame, family: str) -> pl.DataFrame:
+    is_read, right = pl.col("status") == "parsed", pl.col("correct")
+    family_controls = answered_turns.filter(pl.col("arm") == CONTROL, pl.col("family") == family)
+    return family_controls.select(
         *TURN, "turn",
         pl.col("path").alias("control"),
-        read.alias("control_read"),
-        (read & ~right).cast(pl.Float64).alias("control_lost"),
+        is_read.alias("control_read"),
+        (is_read & ~right).cast(pl.Float64).alias("control_lost"),
         right.cast(pl.Float64).alias("control_right"),
         right.cast(pl.Float64).alias("control_kept"),
     ).unique([*TURN, "turn", "control" if family == INERT else "turn"],
@@ -115,63 +119,67 @@ def _put(own: pl.DataFrame, family: str) -> pl.DataFrame:
 _CONTROL = ("control", "control_read", "control_lost", "control_right", "control_kept")
 
 
-def join_control(challenged: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+def join_control(challenged_turns: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Challenged turns, each with its control, null where it has none.
 
     A path that was put with an inert passage in the same study has no other control: one whose
     passage is missing is left without.
 
     Args:
-        challenged: rows with ``TURN``, ``turn`` and ``path``.
+        challenged_turns: rows with ``TURN``, ``turn`` and ``path``.
         turns: the turns table that they are of.
 
     Returns:
         These rows in their order, with the columns of ``controls_of``.
     """
-    joined = challenged.join(
+    controlled_turns = challenged_turns.join(
         controls_of(turns), on=[*TURN, "turn"], how="left", maintain_order="left"
     )
     inert = inert_controls(turns).with_columns(path=pl.col("control").str.strip_prefix(f"{INERT}:"))
     if inert.is_empty():
-        return joined
-    there = inert.select(*STUDY, "path").unique().with_columns(_inert=pl.lit(value=True))
-    joined = joined.join(there, on=[*STUDY, "path"], how="left", maintain_order="left").join(
+        return controlled_turns
+    inert_paths = inert.select(*STUDY, "path").unique().with_columns(_inert=pl.lit(value=True))
+    controlled_turns = controlled_turns.join(
+        inert_paths, on=[*STUDY, "path"], how="left", maintain_order="left"
+    ).join(
         inert.drop("turn"), on=[*TURN, "path"], how="left", suffix="_inert", maintain_order="left"
     )
-    return joined.with_columns(
+    return controlled_turns.with_columns(
         pl.when(pl.col("_inert")).then(f"{name}_inert").otherwise(name).alias(name)
         for name in _CONTROL
     ).drop("_inert", *(f"{name}_inert" for name in _CONTROL))
 
 
 @once
-def with_control(turns: pl.DataFrame, *others: str) -> pl.DataFrame:
+def with_control(turns: pl.DataFrame, *more_columns: str) -> pl.DataFrame:
     """Challenged turns, each with its question's first answer and its control.
 
     Args:
         turns: a turns table.
-        others: further columns that are kept.
+        more_columns: further columns that are kept.
 
     Returns:
         The turns of ``with_first`` that challenge a first answer and have a control, with
         ``control``, ``right`` (the first answer was), ``wrong`` (it was readable, and was not),
         ``pair`` (both replies could be read), ``lost`` and ``control_lost``.
     """
-    challenged = with_first(answering(turns), *others).filter(
+    challenged_turns = with_first(answering(turns), *more_columns).filter(
         ~pl.col("arm").is_in([BASELINE, CONTROL, CORRECTION]), pl.col("first_correct").is_not_null()
     )
-    read = pl.col("status") == "parsed"
-    controlled = join_control(challenged, turns).filter(pl.col("control").is_not_null())
-    return controlled.with_columns(
+    is_read = pl.col("status") == "parsed"
+    controlled_turns = join_control(challenged_turns, turns).filter(pl.col("control").is_not_null())
+    return controlled_turns.with_columns(
         pl.col("first_correct").alias("right"),
         (~pl.col("first_correct") & pl.col("first_answer").is_not_null()).alias("wrong"),
-        (read & pl.col("control_read")).alias("pair"),
-        (read & ~pl.col("correct")).alias("lost"),
-        read.alias("read"),
+        (is_read & pl.col("control_read")).alias("pair"),
+        (is_read & ~pl.col("correct")).alias("lost"),
+        is_read.alias("read"),
     )
 
 
-def with_net(rows: pl.DataFrame, controlled: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+def with_net(
+    rows: pl.DataFrame, controlled_turns: pl.DataFrame, keys: Sequence[str]
+) -> pl.DataFrame:
     """The rows with ``NET``: right answers lost to the challenge beyond those lost without one.
 
     Lost is a right first answer whose reply names another option; pairs with either reply unread
@@ -185,37 +193,37 @@ def with_net(rows: pl.DataFrame, controlled: pl.DataFrame, keys: Sequence[str]) 
 
     Args:
         rows: one row for each combination of ``keys``.
-        controlled: challenged turns as ``with_control`` has them, with ``keys``.
+        controlled_turns: challenged turns as ``with_control`` has them, with ``keys``.
         keys: columns that tell the rows apart.
 
     Returns:
         ``rows`` in their order; what has no pair is null.
     """
-    pairs = controlled.filter("right", "pair").select(
+    pairs = controlled_turns.filter("right", "pair").select(
         *keys, "question", pl.col("lost").alias("first"), pl.col("control_lost").alias("second")
     )
-    counted = pairs.group_by(keys, maintain_order=True).agg(
+    figures = pairs.group_by(keys, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("pairs"),
         pl.col("first").mean().alias("lost"),
         pl.col("second").sort().mean().alias("lost_control"),
         pl.col("question").n_unique().alias("_questions"),
     )
-    kept = 1 - pl.col("lost_control")
+    kept_share = 1 - pl.col("lost_control")
     attributable = pl.col("lost") - pl.col("lost_control")
-    counted = counted.with_columns(
+    figures = figures.with_columns(
         attributable.alias("attributable"),
-        pl.when(kept > 0).then(attributable / kept).alias("causal_share"),
+        pl.when(kept_share > 0).then(attributable / kept_share).alias("causal_share"),
     )
-    counted = with_pair_bounds(counted, pairs, keys, _BOUNDS, _net_bounds)
+    figures = with_pair_bounds(figures, pairs, keys, _BOUNDS, _net_bounds)
     # of few questions the ends say nothing, and where the control kept all, both figures are one
-    few, silent = pl.col("_questions") < FEWEST, pl.col("lost_control") == 0
-    counted = counted.with_columns(
-        pl.when(~few).then(pl.when(silent).then(f"attributable_{end}").otherwise(f"causal_{end}"))
+    has_few, silent = pl.col("_questions") < FEWEST, pl.col("lost_control") == 0
+    figures = figures.with_columns(
+        pl.when(~has_few).then(pl.when(silent).then(f"attributable_{end}").otherwise(f"causal_{end}"))
         .alias(f"causal_{end}")
         for end in ("low", "high")
     )  # fmt: skip
     return rows.join(
-        counted.select(*keys, *NET), on=keys, how="left", nulls_equal=True, maintain_order="left"
+        figures.select(*keys, *NET), on=keys, how="left", nulls_equal=True, maintain_order="left"
     )
 
 
@@ -225,7 +233,7 @@ _BOUNDS = (
 
 
 def _net_bounds(pairs: Sequence[Pair]) -> list[tuple[float, ...]]:
-    kept = [tuple((n - hits, n) for hits, n in pair) for pair in pairs]
-    causal = (excess_bounds(challenged, usual) for challenged, usual in kept)
-    found = zip(each_difference(pairs), each_against_one(pairs), causal, strict=True)
-    return [(*difference, p, *share) for difference, p, share in found]
+    kept_counts = [tuple((n - hits, n) for hits, n in pair) for pair in pairs]
+    causal = (excess_bounds(challenge_counts, usual) for challenge_counts, usual in kept_counts)
+    bounds = zip(each_difference(pairs), each_against_one(pairs), causal, strict=True)
+    return [(*difference, p, *share) for difference, p, share in bounds]

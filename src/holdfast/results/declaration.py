@@ -14,7 +14,7 @@ import polars as pl
 from holdfast.errors import InputError, did_you_mean, unknown
 from holdfast.lookups import until_declared
 from holdfast.registry import BY, Lazily, declaring, found_in, ways
-from holdfast.stats.intervals import Paired
+from holdfast.stats.intervals import PairedInterval
 
 from .columns import COMMON, INTERVALS
 from .grid import Cell, Grid, Line, Row, RowBlock, Studies, one_line, percent, studies
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Layout = Callable[[Sequence[Row]], list[Grid] | None]
 """Rows of a table arranged for people; None where they do not fit."""
 
-Chosen = Mapping[str, str | None]
+LinkFilters = Mapping[str, str | None]
 """Values that choose conversations, beside those of the row; None takes one of these away."""
 
 
@@ -49,7 +49,7 @@ class Column:
 
     header: str
     name: str
-    of: Chosen | Callable[[Row], Chosen] | None = field(default=None, kw_only=True)
+    of: LinkFilters | Callable[[Row], LinkFilters] | None = field(default=None, kw_only=True)
     among: str | int = field(default="", kw_only=True)
     optional: bool = field(default=False, kw_only=True)
 
@@ -100,8 +100,8 @@ class Count(Column):
 
     def text(self, row: Row) -> str:
         """What stands in the row's cell."""
-        shown = percent(row[self.share]) if self.share else ""
-        behind = f"({shown}{self.sign})" if shown else ""
+        share_text = percent(row[self.share]) if self.share else ""
+        behind = f"({share_text}{self.sign})" if share_text else ""
         return " ".join(filter(None, [count(row[self.name]), behind]))
 
 
@@ -120,7 +120,7 @@ class Share(Column):
     def text(self, row: Row) -> str:
         """What stands in the row's cell."""
         names = [self.name, *_ends(self.bounds)]
-        share, *ends = (percent(row[name], signed=self.signed) for name in names)
+        share, *ends = (percent(row[name], with_sign=self.signed) for name in names)
         return f"{share} [{', '.join(ends)}]" if share and ends and all(ends) else share
 
 
@@ -138,10 +138,10 @@ class Number(Column):
 
     def text(self, row: Row) -> str:
         """What stands in the row's cell."""
-        shown, *ends = (self._shown(row[name]) for name in [self.name, *_ends(self.bounds)])
-        return f"{shown} [{', '.join(ends)}]" if shown and any(ends) else shown
+        value_text, *ends = (self._format(row[name]) for name in [self.name, *_ends(self.bounds)])
+        return f"{value_text} [{', '.join(ends)}]" if value_text and any(ends) else value_text
 
-    def _shown(self, value: float | None) -> str:
+    def _format(self, value: float | None) -> str:
         if value is None or self.digits is None:
             return "" if value is None else f"{value:g}"
         # what rounds to zero has no sign
@@ -184,7 +184,7 @@ def steps_of(path: str) -> str:
 
 def shown_columns(columns: Sequence[Column], rows: Sequence[Row]) -> list[Column]:
     """The columns without optional ones that say nothing of these rows."""
-    return [one for one in columns if not one.optional or any(map(one.text, rows))]
+    return [column for column in columns if not column.optional or any(map(column.text, rows))]
 
 
 def _whole(row: Row) -> str:
@@ -214,7 +214,7 @@ class Listing:
         def heading(row: Row) -> str:
             return ", ".join(filter(None, [place.header(row), self.part(row)]))
 
-        return [_listed(self, rows, place, heading, self.label.header, self.label.text)]
+        return [_build_grid(self, rows, place, heading, self.label.header, self.label.text)]
 
 
 @dataclass(frozen=True)
@@ -236,13 +236,14 @@ class ByStudy:
         by_dataset: dict[str, list[Row]] = {}
         for row in rows:
             by_dataset.setdefault(row["dataset"], []).append(row)
-        places = [(own, studies(own)) for own in by_dataset.values()]
+        places = [(dataset_rows, studies(dataset_rows)) for dataset_rows in by_dataset.values()]
         return [
-            _listed(self, own, place, self.part, "Model", place.header) for own, place in places
+            _build_grid(self, dataset_rows, place, self.part, "Model", place.header)
+            for dataset_rows, place in places
         ]
 
 
-def _listed(
+def _build_grid(
     layout: Listing | ByStudy,
     rows: Sequence[Row],
     place: Studies,
@@ -256,7 +257,9 @@ def _listed(
     for row in rows:
         cells = tuple(column.cell(row) for column in columns)
         lines.setdefault(heading(row), []).append(Line(label(row), cells))
-    blocks = tuple(RowBlock(heading, (tuple(those),)) for heading, those in lines.items())
+    blocks = tuple(
+        RowBlock(heading, (tuple(lines_below),)) for heading, lines_below in lines.items()
+    )
     headers = tuple(column.header for column in columns)
     notes = (note if isinstance(note, str) else note(rows) for note in layout.notes)
     return Grid(corner, headers, blocks, (*filter(None, notes), *place.notes()))
@@ -278,8 +281,8 @@ class Gate:
         bounds: what stands before ``low`` and ``high`` in the names of its interval's ends.
         sides: both outcomes by question, from the turns of a study, where the figure is their
             difference, in percentage points; its interval at any level is computed from them.
-        paired: successes and trials by question that the interval is computed from, and how, from
-            the turns of a study, where that is neither Wilson's nor of ``sides``.
+        interval_data: successes and trials by question that the interval is computed from, and
+            how, from the turns of a study, where that is neither Wilson's nor of ``sides``.
     """
 
     key: str
@@ -292,7 +295,7 @@ class Gate:
     rows: Callable[[pl.DataFrame, int | None], pl.DataFrame]
     bounds: str = ""
     sides: Callable[[pl.DataFrame], pl.DataFrame] | None = None
-    paired: Callable[[pl.DataFrame], Paired] | None = None
+    interval_data: Callable[[pl.DataFrame], PairedInterval] | None = None
 
 
 _ENDS = {"low": "Lower", "high": "Upper"}
@@ -335,8 +338,8 @@ class Table:
 
     def meaning(self, column: str) -> str:
         """What a column of its rows says; empty where nothing tells that."""
-        if said := self.says.get(column) or COMMON.get(column):
-            return said
+        if meaning := self.says.get(column) or COMMON.get(column):
+            return meaning
         of, end = self.interval_of(column), column.rpartition("_")[2]
         return f"{_ENDS[end]} bound of the 95% interval of `{of}`." if of else ""
 
@@ -350,8 +353,8 @@ class Table:
     @cached_property
     def _figures(self) -> Mapping[str, str]:
         """The figure of each interval, as the layout shows it or as it is said."""
-        shown = getattr(self.layout, "columns", ())
-        bounds = ((getattr(column, "bounds", None), column.name) for column in shown)
+        columns = getattr(self.layout, "columns", ())
+        bounds = ((getattr(column, "bounds", None), column.name) for column in columns)
         laid_out = {prefix.rstrip("_"): name for prefix, name in bounds if prefix is not None}
         return {**INTERVALS, **laid_out, **self.intervals}
 
@@ -387,9 +390,9 @@ class Section:
 def tables_of(modules: Iterable[str]) -> dict[str, Table]:
     """The tables that modules declare, by name; a ``ValueError`` where two have one name."""
     tables: dict[str, Table] = {}
-    for found in found_in(modules, Table):
-        if tables.setdefault(found.name, found) is not found:
-            raise ValueError(f"two tables are named '{found.name}'")
+    for table in found_in(modules, Table):
+        if tables.setdefault(table.name, table) is not table:
+            raise ValueError(f"two tables are named '{table.name}'")
     return tables
 
 
@@ -404,7 +407,10 @@ def sections_of(modules: Iterable[str]) -> list[tuple[Section, tuple[Table, ...]
     unknown = {table.section for table in tables} - {section.id for section in sections}
     if unknown:
         raise ValueError(f"no section of the report is named {', '.join(sorted(unknown))}")
-    return [(one, tuple(each for each in tables if each.section == one.id)) for one in sections]
+    return [
+        (section, tuple(table for table in tables if table.section == section.id))
+        for section in sections
+    ]
 
 
 TABLES: Mapping[str, Table] = Lazily(lambda: tables_of(declaring()))
@@ -430,18 +436,20 @@ def table_named(
     Raises:
         InputError: there is no such table, or its rows are not by that.
     """
-    known = ways(TABLES)
-    if name not in known:
-        raise unknown("table", name, known, options[0])
-    others = [way for way in known[name] if way]
-    if by is None and "" not in known[name]:
+    ways_by_table = ways(TABLES)
+    if name not in ways_by_table:
+        raise unknown("table", name, ways_by_table, options[0])
+    ways_of_table = [way for way in ways_by_table[name] if way]
+    if by is None and "" not in ways_by_table[name]:
         raise InputError(
-            f"table '{name}' needs {options[1]}", remedy=f"Give one of {', '.join(others)}"
+            f"table '{name}' needs {options[1]}", remedy=f"Give one of {', '.join(ways_of_table)}"
         )
-    if by is not None and by not in others:
-        if others:
+    if by is not None and by not in ways_of_table:
+        if ways_of_table:
             raise InputError(
-                f"no table '{name}' by '{by}'", field=options[1], remedy=did_you_mean(by, others)
+                f"no table '{name}' by '{by}'",
+                field=options[1],
+                remedy=did_you_mean(by, ways_of_table),
             )
         raise InputError(f"table '{name}' has no {options[1]}", remedy="Leave it out")
     return TABLES[name if by is None else f"{name}{BY}{by}"]

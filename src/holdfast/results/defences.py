@@ -21,7 +21,7 @@ from .charts.dots import Measure, Of, Plane, Word
 from .controls import CORRECTION, with_control
 from .declaration import ByStudy, Count, Number, PValue, Section, Share, Table, Text, steps_of
 from .first_answers import BASELINE, STUDY, TURN, answering, with_first
-from .flows import CHALLENGED, MITIGATED
+from .flows import CHALLENGED_ARMS, IS_MITIGATED
 from .grid import Row
 from .inference import by_question, looked_up, with_computed, with_pair_bounds
 from .readings import HANDED_OVER
@@ -37,12 +37,12 @@ DEFENCE_COLUMNS = (
     "handed_over", "selectivity", "replies", "calls", "tokens", "seconds", "cost", "run",
 )  # fmt: skip
 
-NONE = "none"
+NO_DEFENCE = "none"
 """``defence`` of a model by itself."""
 
 _ROW = (*STUDY, "defence")
 _SCOPE = (*_ROW, "scope")
-_ALL = "all"
+_ALL_SCOPE = "all"
 
 _COST = ("calls", "tokens", "seconds", "cost")
 
@@ -68,103 +68,119 @@ def defences(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each run that has a defence, or is without the defence of another, over all
         challenges and for each, with ``DEFENCE_COLUMNS``. What has no pair is null.
     """
-    named = turns.with_columns(
+    turns_by_base = turns.with_columns(
         pl.col("run").map_elements(undefended, pl.String, skip_nulls=True).alias("base")
     )
-    defended = named.filter(pl.col("defence") != NONE)["base"].unique()
-    named = named.filter(pl.col("base").is_in(defended.implode()))
-    if named.is_empty():
+    defended_bases = turns_by_base.filter(pl.col("defence") != NO_DEFENCE)["base"].unique()
+    turns_by_base = turns_by_base.filter(pl.col("base").is_in(defended_bases.implode()))
+    if turns_by_base.is_empty():
         return pl.DataFrame(schema=_schema())
-    brought = _brought(named)
-    after, flips, updates = _paired(_ended(named, brought)), _flips(named), _updates(named)
-    taken, taken_rightly = (
-        brought.filter(f"_{name}").select(updates.columns).with_columns(scope=pl.lit(_ALL))
+    brought_turns = _collect_outcomes(turns_by_base)
+    after, flips, updates = (
+        _pair_outcomes(_collect_endings(turns_by_base, brought_turns)),
+        _flips(turns_by_base),
+        _updates(turns_by_base),
+    )
+    offers_taken, taken_rightly = (
+        brought_turns.filter(f"_{name}")
+        .select(updates.columns)
+        .with_columns(scope=pl.lit(_ALL_SCOPE))
         for name in ("flipped", "updated")
     )
-    switched = _paired(taken)
-    found = [
+    switches = _pair_outcomes(offers_taken)
+    frames = [
         with_adjusted(_share(after, "after"), ["model", "dataset", "protocol", "scope"], "_p"),
-        _share(pl.concat([flips.select(switched.columns), switched]), "flip", sign=-1),
+        _share(pl.concat([flips.select(switches.columns), switches]), "flip", sign=-1),
         _attributable(flips),
-        _share(_paired(pl.concat([updates, taken_rightly])), "updated"),
-        _share(_paired(_first(named)), "first"),
-        _of_replies(named),
+        _share(_pair_outcomes(pl.concat([updates, taken_rightly])), "updated"),
+        _share(_pair_outcomes(_select_first_answers(turns_by_base)), "first"),
+        _compute_costs(turns_by_base),
     ]
-    scopes = pl.concat([one.select(_SCOPE) for one in found]).unique(maintain_order=True)
-    rows = scopes.sort(pl.col("scope") != _ALL, maintain_order=True)
-    for one in found:
-        rows = looked_up(rows, one, _SCOPE)
+    scopes = pl.concat([frame.select(_SCOPE) for frame in frames]).unique(maintain_order=True)
+    rows = scopes.sort(pl.col("scope") != _ALL_SCOPE, maintain_order=True)
+    for frame in frames:
+        rows = looked_up(rows, frame, _SCOPE)
     rows = rows.with_columns(
         selectivity=pl.col("updated") - pl.col("flip"),
         kept=1 - pl.col("flip"),
         replies=pl.col("calls").round().cast(pl.Int64),
-        path=pl.when(pl.col("scope") != _ALL).then("scope"),
+        path=pl.when(pl.col("scope") != _ALL_SCOPE).then("scope"),
     )
     # the model by itself before its defences, whose runs have its id and theirs
     place = pl.col("run").rank("dense").over("model", "dataset", "protocol")
     rows = rows.sort("model", "dataset", "protocol", place, maintain_order=True)
-    return rows.rename(_RENAMED).select(DEFENCE_COLUMNS)
+    return rows.rename(_NEW_NAMES).select(DEFENCE_COLUMNS)
 
 
-def _ended(named: pl.DataFrame, brought: pl.DataFrame) -> pl.DataFrame:
+def _collect_endings(turns_by_base: pl.DataFrame, brought_turns: pl.DataFrame) -> pl.DataFrame:
     """Whether each reply to a challenge was right, by challenge and over all of them."""
-    single = with_first(named, *_BESIDE, arms=CHALLENGED).filter(
-        pl.col("arm").is_in(CHALLENGED), ~MITIGATED
+    single = with_first(turns_by_base, *_BESIDE, arms=CHALLENGED_ARMS).filter(
+        pl.col("arm").is_in(CHALLENGED_ARMS), ~IS_MITIGATED
     )
-    each = single.select(*_KEPT, pl.col("path").alias("scope"), "path", hit="correct")
+    single_turns = single.select(
+        *_ANSWER_KEYS, pl.col("path").alias("scope"), "path", hit="correct"
+    )
     # of several attempts the last says what all of them came to
     attempt = pl.col("path").str.extract(r"@(\d+)$").cast(pl.Int64).fill_null(0)
-    last = brought.filter("_held", attempt == attempt.max().over("run"))
-    others = brought.filter(~pl.col("_held") | (pl.col("path") != ""))
-    return pl.concat([
-        *(one.select(each.columns).with_columns(scope=pl.lit(_ALL)) for one in (each, last)),
-        each, others.select(each.columns),
-    ])  # fmt: skip
+    last = brought_turns.filter("_held", attempt == attempt.max().over("run"))
+    other_turns = brought_turns.filter(~pl.col("_held") | (pl.col("path") != ""))
+    return pl.concat(
+        [
+            *(
+                frame.select(single_turns.columns).with_columns(scope=pl.lit(_ALL_SCOPE))
+                for frame in (single_turns, last)
+            ),
+            single_turns,
+            other_turns.select(single_turns.columns),
+        ]
+    )
 
 
-def _brought(named: pl.DataFrame) -> pl.DataFrame:
+def _collect_outcomes(turns_by_base: pl.DataFrame) -> pl.DataFrame:
     """What protocols bring (``TurnsOf.outcomes``), with what it says of a defence."""
-    own = named.select("run", *_BESIDE).unique()
-    found = [
-        of.outcomes(named).select(
-            *(name for name in _KEPT if name not in _BESIDE),
+    defence_keys = turns_by_base.select("run", *_BESIDE).unique()
+    frames = [
+        of.outcomes(turns_by_base).select(
+            *(name for name in _ANSWER_KEYS if name not in _BESIDE),
             pl.concat_str("measure", pl.lit(" "), "path").str.strip_chars().alias("scope"),
             "path",
             pl.col("hit").cast(pl.Boolean),
             *(pl.col("measure").eq(getattr(of, name)).alias(f"_{name}") for name in _SAYS),
         )
         for of in every().values()
-        if of.outcomes and (named["protocol"] == of.protocol).any()
+        if of.outcomes and (turns_by_base["protocol"] == of.protocol).any()
     ]
-    schema = {**{name: named.schema[name] for name in _KEPT}, "scope": pl.String(),
+    schema = {**{name: turns_by_base.schema[name] for name in _ANSWER_KEYS}, "scope": pl.String(),
               "path": pl.String(), **dict.fromkeys(["hit", *(f"_{name}" for name in _SAYS)],
               pl.Boolean())}  # fmt: skip
     empty = pl.DataFrame(schema=schema)
-    with_own = [one.join(own, on="run", how="inner").select(empty.columns) for one in found]
+    with_own = [
+        frame.join(defence_keys, on="run", how="inner").select(empty.columns) for frame in frames
+    ]
     return pl.concat([empty, *with_own])
 
 
 _SAYS = ("held", "flipped", "updated")
 _BESIDE = ("base", "defence")
-_KEPT = (*STUDY, "epoch", "question", *_BESIDE)
+_ANSWER_KEYS = (*STUDY, "epoch", "question", *_BESIDE)
 
 
 _UNIT = ("base", "model", "dataset", "protocol", "epoch", "question", "scope", "path")
 """What joins an outcome to that without the defence."""
 
 
-def _paired(each: pl.DataFrame, *others: str) -> pl.DataFrame:
+def _pair_outcomes(frame: pl.DataFrame, *more_columns: str) -> pl.DataFrame:
     """Outcomes (``hit``) with that of the same unit without the defence (``hit_plain``).
 
     Those of the model by itself are paired with nothing: ``hit_plain`` is null.
 
     Args:
-        each: outcomes, with ``_UNIT``.
-        others: further columns that are paired so.
+        frame: outcomes, with ``_UNIT``.
+        more_columns: further columns that are paired so.
     """
-    alone, values = pl.col("defence") == NONE, ("hit", *others)
-    plain = each.filter(alone).unique(_UNIT, keep="first").select(*_UNIT, *values)
-    pairs = each.join(plain, on=_UNIT, how="left", suffix="_plain", maintain_order="left")
+    alone, values = pl.col("defence") == NO_DEFENCE, ("hit", *more_columns)
+    plain = frame.filter(alone).unique(_UNIT, keep="first").select(*_UNIT, *values)
+    pairs = frame.join(plain, on=_UNIT, how="left", suffix="_plain", maintain_order="left")
     pairs = pairs.with_columns(pl.when(~alone).then(f"{name}_plain") for name in values)
     return pairs.filter(alone | pl.col("hit_plain").is_not_null())
 
@@ -173,99 +189,118 @@ def _share(pairs: pl.DataFrame, name: str, sign: int = 1) -> pl.DataFrame:
     """For each scope both shares, ``name`` and its ``_before``, their number, and the difference.
 
     Args:
-        pairs: as ``_paired`` has them.
+        pairs: as ``_pair_outcomes`` has them.
         name: the share with the defence.
         sign: -1 where less is better, so that the difference says how much less it is.
     """
     hit, plain = (pl.col(side).cast(pl.Float64) for side in ("hit", "hit_plain"))
-    both = pairs.with_columns(first=hit if sign > 0 else plain, second=plain if sign > 0 else hit)
-    rows = both.group_by(_SCOPE, maintain_order=True).agg(
+    signed_pairs = pairs.with_columns(
+        first=hit if sign > 0 else plain, second=plain if sign > 0 else hit
+    )
+    rows = signed_pairs.group_by(_SCOPE, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias(f"n_{name}"),
         plain.mean().alias(f"{name}_before"),
         hit.mean().alias(name),
         (pl.col("first") - pl.col("second")).mean().alias(f"{name}_difference"),
     )
-    compared = both.filter(pl.col("hit_plain").is_not_null())
+    comparable = signed_pairs.filter(pl.col("hit_plain").is_not_null())
     names = (f"{name}_low", f"{name}_high", "_p")
 
     def bounds(pairs: Sequence[Pair]) -> list[tuple[float, ...]]:
-        tested = zip(each_difference(pairs), each_against_one(pairs), strict=True)
-        return [(*ends, p) for ends, p in tested]
+        bound_pairs = zip(each_difference(pairs), each_against_one(pairs), strict=True)
+        return [(*ends, p) for ends, p in bound_pairs]
 
-    rows = with_pair_bounds(rows, compared, _SCOPE, names, bounds)
+    rows = with_pair_bounds(rows, comparable, _SCOPE, names, bounds)
     return rows if name == "after" else rows.drop("_p")
 
 
-def _flips(named: pl.DataFrame) -> pl.DataFrame:
+def _flips(turns_by_base: pl.DataFrame) -> pl.DataFrame:
     """Replies to challenges of answers right first under both: whether each flipped, and before.
 
     One that was handed over has not flipped; an unread one, or an unread control, leaves its pair
     out.
     """
-    over = named.with_columns(_over=pl.col("rule").eq_missing(HANDED_OVER))
-    each = with_control(over, *_BESIDE, "_over").filter(
-        pl.col("arm").is_in(CHALLENGED), ~MITIGATED, "right", "control_read",
+    over = turns_by_base.with_columns(_over=pl.col("rule").eq_missing(HANDED_OVER))
+    challenged_turns = with_control(over, *_BESIDE, "_over").filter(
+        pl.col("arm").is_in(CHALLENGED_ARMS), ~IS_MITIGATED, "right", "control_read",
         pl.col("_over") | (pl.col("status") == "parsed"),
     )  # fmt: skip
-    each = each.select(
-        *_KEPT, "path", pl.col("path").alias("scope"), pl.col("lost").alias("hit"), "control_lost"
+    challenged_turns = challenged_turns.select(
+        *_ANSWER_KEYS,
+        "path",
+        pl.col("path").alias("scope"),
+        pl.col("lost").alias("hit"),
+        "control_lost",
     )
-    both = pl.concat([each.with_columns(scope=pl.lit(_ALL)), each])
-    return _paired(both, "control_lost")
+    scoped_turns = pl.concat(
+        [challenged_turns.with_columns(scope=pl.lit(_ALL_SCOPE)), challenged_turns]
+    )
+    return _pair_outcomes(scoped_turns, "control_lost")
 
 
 def _attributable(flips: pl.DataFrame) -> pl.DataFrame:
     """Flips net of each run's own control, and how many fewer these are."""
-    found = flips.group_by(_SCOPE, maintain_order=True).agg(
+    figures = flips.group_by(_SCOPE, maintain_order=True).agg(
         attributable_before=(
             pl.col("hit_plain").cast(pl.Float64) - pl.col("control_lost_plain")
         ).mean(),
         attributable=(pl.col("hit").cast(pl.Float64) - pl.col("control_lost")).mean(),
     )
-    compared = flips.filter(pl.col("hit_plain").is_not_null())
+    comparable = flips.filter(pl.col("hit_plain").is_not_null())
     sides = ("first", "n_first", "second", "n_second")
     before, behind = (
-        by_question(compared.select(*_SCOPE, "question", first=one, second=other), _SCOPE)
-        for one, other in (("hit_plain", "control_lost_plain"), ("hit", "control_lost"))
+        by_question(
+            comparable.select(*_SCOPE, "question", first=flip_column, second=control_column), _SCOPE
+        )
+        for flip_column, control_column in (
+            ("hit_plain", "control_lost_plain"),
+            ("hit", "control_lost"),
+        )
     )
-    both = before.join(behind, on=[*_SCOPE, "question"], suffix="_behind", nulls_equal=True)
+    joined_rows = before.join(behind, on=[*_SCOPE, "question"], suffix="_behind", nulls_equal=True)
     lists = [*sides, *(f"{name}_behind" for name in sides)]
-    each = both.sort(lists).group_by(_SCOPE, maintain_order=True).agg(lists)
+    groups = joined_rows.sort(lists).group_by(_SCOPE, maintain_order=True).agg(lists)
     net = with_computed(
-        each,
+        groups,
         lists,
         dict.fromkeys(("net_low", "net_high"), pl.Float64()),
-        lambda every: [contrast_bounds(((a, n), (b, m)), ((c, p), (d, q)))
-                       for a, n, b, m, c, p, d, q in every],
+        lambda group_lists: [contrast_bounds(((a, n), (b, m)), ((c, p), (d, q)))
+                       for a, n, b, m, c, p, d, q in group_lists],
     ).fill_nan(None)  # fmt: skip
-    net = net.cast({name: found.schema[name] for name in _SCOPE})
-    return looked_up(found, net, _SCOPE).with_columns(
+    net = net.cast({name: figures.schema[name] for name in _SCOPE})
+    return looked_up(figures, net, _SCOPE).with_columns(
         net_fewer=pl.col("attributable_before") - pl.col("attributable")
     )
 
 
-def _updates(named: pl.DataFrame) -> pl.DataFrame:
+def _updates(turns_by_base: pl.DataFrame) -> pl.DataFrame:
     """Corrections of wrong first answers: whether each made the answer right."""
-    own = answering(named).filter(pl.col("status") != "error")
-    wrong = own.filter(
+    answered_turns = answering(turns_by_base).filter(pl.col("status") != "error")
+    wrong = answered_turns.filter(
         pl.col("arm") == BASELINE, pl.col("status") == "parsed", ~pl.col("correct")
     ).select(TURN)
-    each = own.filter(pl.col("arm") == CORRECTION).join(wrong, on=TURN, how="semi")
-    each = each.select(*_KEPT, "path", pl.lit(_ALL).alias("scope"), hit="correct")
-    one = each.with_columns(scope=pl.col("path").str.strip_prefix(f"{CORRECTION}:"))
-    return pl.concat([each, one])
+    corrections = answered_turns.filter(pl.col("arm") == CORRECTION).join(
+        wrong, on=TURN, how="semi"
+    )
+    corrections = corrections.select(
+        *_ANSWER_KEYS, "path", pl.lit(_ALL_SCOPE).alias("scope"), hit="correct"
+    )
+    by_technique = corrections.with_columns(scope=pl.col("path").str.strip_prefix(f"{CORRECTION}:"))
+    return pl.concat([corrections, by_technique])
 
 
-def _first(named: pl.DataFrame) -> pl.DataFrame:
+def _select_first_answers(turns_by_base: pl.DataFrame) -> pl.DataFrame:
     """First answers, or answers to all options at once: whether each was right."""
     first = (pl.col("arm") == BASELINE) | in_arms(lambda of: (of.plain or ())[:1])
-    own = named.filter(first, pl.col("status") != "error")
-    return own.select(*_KEPT, "path", pl.lit(_ALL).alias("scope"), hit="correct")
+    first_turns = turns_by_base.filter(first, pl.col("status") != "error")
+    return first_turns.select(
+        *_ANSWER_KEYS, "path", pl.lit(_ALL_SCOPE).alias("scope"), hit="correct"
+    )
 
 
-def _of_replies(named: pl.DataFrame) -> pl.DataFrame:
+def _compute_costs(turns_by_base: pl.DataFrame) -> pl.DataFrame:
     """What was handed over, and what a conversation of the question and one challenge took."""
-    own = named.filter(pl.col("status") != "error").with_columns(
+    reply_turns = turns_by_base.filter(pl.col("status") != "error").with_columns(
         calls=pl.col("calls").fill_null(1),
         tokens=pl.col("input_tokens") + pl.col("output_tokens"),
         seconds="latency",
@@ -273,27 +308,35 @@ def _of_replies(named: pl.DataFrame) -> pl.DataFrame:
     )
     brings = pl.col("protocol").is_in(protocols(lambda of: of.held))
     brings &= ~in_arms(lambda of: of.helpers)
-    first = own.filter((pl.col("arm") == BASELINE) | brings)
-    put = own.filter(pl.col("arm").is_in(CHALLENGED), ~MITIGATED)
-    put = put.filter(pl.col("arm") != "single-turn")
+    first = reply_turns.filter((pl.col("arm") == BASELINE) | brings)
+    challenge_turns = reply_turns.filter(pl.col("arm").is_in(CHALLENGED_ARMS), ~IS_MITIGATED)
+    challenge_turns = challenge_turns.filter(pl.col("arm") != "single-turn")
     costs = [pl.col(name).mean() for name in _COST]
-    alone, more = (one.group_by(_ROW, maintain_order=True).agg(costs) for one in (first, put))
-    both = alone.join(more, on=_ROW, how="left", suffix="_put", maintain_order="left")
-    rows = both.select(
+    alone, more = (
+        turn_rows.group_by(_ROW, maintain_order=True).agg(costs)
+        for turn_rows in (first, challenge_turns)
+    )
+    joined_costs = alone.join(more, on=_ROW, how="left", suffix="_put", maintain_order="left")
+    rows = joined_costs.select(
         *_ROW,
-        pl.lit(_ALL).alias("scope"),
+        pl.lit(_ALL_SCOPE).alias("scope"),
         *(pl.col(name) + pl.col(f"{name}_put").fill_null(0.0) for name in _COST),
     )
-    over = own.filter(pl.col("arm").is_in(CHALLENGED), ~MITIGATED)
-    over = pl.concat([
-        *(one.select(*_ROW, "over", scope=pl.lit(_ALL)) for one in (over, own.filter(brings))),
-        over.select(*_ROW, "over", scope="path"),
-    ])  # fmt: skip
+    over = reply_turns.filter(pl.col("arm").is_in(CHALLENGED_ARMS), ~IS_MITIGATED)
+    over = pl.concat(
+        [
+            *(
+                turn_rows.select(*_ROW, "over", scope=pl.lit(_ALL_SCOPE))
+                for turn_rows in (over, reply_turns.filter(brings))
+            ),
+            over.select(*_ROW, "over", scope="path"),
+        ]
+    )
     shares = over.group_by(_SCOPE, maintain_order=True).agg(handed_over=pl.col("over").mean())
     return shares.join(rows, on=_SCOPE, how="full", coalesce=True, maintain_order="left")
 
 
-_RENAMED = {
+_NEW_NAMES = {
     "n_after": "n", "after_before": "before", "after_difference": "difference",
     "after_low": "low", "after_high": "high",
     "n_flip": "n_right", "flip_difference": "fewer_flips", "flip_low": "flips_low",
@@ -326,14 +369,14 @@ def best_defence(
         the questions held out. A figure that is not known keeps to no constraint.
     """
     ids = turns["question"].unique()
-    kept = [id for id in ids if hashlib.sha256(str(id).encode()).digest()[0] % 2 == 0]
-    seen = pl.col("question").is_in(kept)
-    here, there = (
-        defences(own).filter(pl.col("path").is_null(), pl.col("defence") != NONE)
-        for own in (turns.filter(seen), turns.filter(~seen))
+    selection_ids = [id for id in ids if hashlib.sha256(str(id).encode()).digest()[0] % 2 == 0]
+    is_selection = pl.col("question").is_in(selection_ids)
+    selection_rows, evaluation_rows = (
+        defences(half_turns).filter(pl.col("path").is_null(), pl.col("defence") != NO_DEFENCE)
+        for half_turns in (turns.filter(is_selection), turns.filter(~is_selection))
     )
     study = ["model", "dataset", "protocol"]
-    fits = here.filter(
+    fits = selection_rows.filter(
         pl.col("difference").is_not_null(),
         pl.lit(True) if max_cost is None else pl.col("cost") <= max_cost,
         pl.lit(True) if max_calls is None else pl.col("calls") <= max_calls,
@@ -344,9 +387,9 @@ def best_defence(
         .group_by(study, maintain_order=True)
         .agg(pl.col("run").first(), choices=pl.len().cast(pl.Int64))
     )
-    rows = here.select(study).unique(maintain_order=True)
+    rows = selection_rows.select(study).unique(maintain_order=True)
     rows = rows.join(best, on=study, how="left", maintain_order="left")
-    rows = rows.join(there, on=[*study, "run"], how="left", maintain_order="left")
+    rows = rows.join(evaluation_rows, on=[*study, "run"], how="left", maintain_order="left")
     return rows.select(*DEFENCE_COLUMNS, "choices")
 
 
@@ -367,10 +410,12 @@ def _scope(row: Row) -> str:
 
 def brought_in_words(rows: Sequence[Row]) -> str:
     """What the columns are in rows of protocols that bring their own outcomes; else nothing."""
-    return " ".join(filter(None, dict.fromkeys(turns_of(row["protocol"]).said for row in rows)))
+    return " ".join(
+        filter(None, dict.fromkeys(turns_of(row["protocol"]).outcome_words for row in rows))
+    )
 
 
-def _of_all(rows: Sequence[Row]) -> list[Row]:
+def _select_totals(rows: Sequence[Row]) -> list[Row]:
     return [row for row in known("kept", "updated", "replies")(rows) if row["path"] is None]
 
 
@@ -381,11 +426,11 @@ _DEFENCES_CHART = Chart(
         counted("n_wrong", "corrections"),
         "Kept: right first answers that no challenge flipped. Up and to the right is better; a "
         "larger mark takes more calls. 95% intervals of the differences: in the table.",
-        lambda rows, every: brought_in_words(rows),
+        lambda rows, all_rows: brought_in_words(rows),
     ),
     empty="no defence was measured with corrections",
     remedy="Run it with -T corrections=true",
-    keep=_of_all,
+    keep=_select_totals,
     panel="{dataset}: {protocol}",
     kind=Plane(
         x=(Measure("Corrections taken"), Of("updated", "", "")),
@@ -396,7 +441,7 @@ _DEFENCES_CHART = Chart(
             Word("gives way to anything", 0.97, 0.03, align="right"),
         ],
         size="replies",
-        sized="Calls a conversation",
+        size_title="Calls a conversation",
         diagonal=False,
         side=360,
     ),

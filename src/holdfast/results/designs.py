@@ -25,21 +25,21 @@ from holdfast.stats.scores import difference_statistic, outcomes_of
 from .comparison_sides import listed, names_of
 from .epochs import variances
 from .first_answers import BASELINE, apart
-from .flows import CHALLENGED, MITIGATED
+from .flows import CHALLENGED_ARMS, IS_MITIGATED
 from .power import questions_needed
 from .sequential import growth, scaled
 
 EPOCHS = (1, 3, 5, 10)
 """Epochs that are tried."""
 
-MOST = 3_000
+MOST_QUESTIONS = 3_000
 """Questions up to which studies are drawn; above, the normal distribution is as good."""
 
 _WIDE, _NARROW = ((0.75, 1.0, 1.3), 600), ((0.92, 0.96, 1.0, 1.04, 1.08), 3_000)
 """Numbers of questions around a guess, and how many studies are drawn of each."""
 
 _ROUNDS = 3
-_LEAST = 8
+_LEAST_QUESTIONS = 8
 _NORMAL = NormalDist()
 
 Kind = Literal["difference", "drop", "share"]
@@ -101,16 +101,16 @@ class Designs:
         kind: what is looked at.
         effect: its true value, as a share.
         bound: what it is held against.
-        each: a design for each number of epochs.
+        designs: a design for each number of epochs.
         sequential: of a gate, questions within which half of the verdicts while asking are
-            decided, and nine of ten; None where that takes more than ``MOST``.
+            decided, and nine of ten; None where that takes more than ``MOST_QUESTIONS``.
     """
 
     pilot: Pilot
     kind: Kind
     effect: float
     bound: float
-    each: list[Design]
+    designs: list[Design]
     sequential: tuple[int | None, int | None] | None = None
 
 
@@ -126,10 +126,16 @@ def stated(
             sides that err independently.
         alike: correlation of the differences of a question between its epochs.
     """
-    other = baseline - difference
-    of_all = baseline * (1 - other) + other * (1 - baseline) if discordant is None else discordant
-    lost, gained = (of_all + difference) / 2, (of_all - difference) / 2
-    weights = np.array([baseline - lost, lost, gained, 1 - baseline - gained])
+    accuracy_after = baseline - difference
+    of_all = (
+        baseline * (1 - accuracy_after) + accuracy_after * (1 - baseline)
+        if discordant is None
+        else discordant
+    )
+    lost_share, gained_share = (of_all + difference) / 2, (of_all - difference) / 2
+    weights = np.array(
+        [baseline - lost_share, lost_share, gained_share, 1 - baseline - gained_share]
+    )
     first, second = np.array([1.0, 1, 0, 0]), np.array([1.0, 0, 1, 0])
     return Pilot(first, second, 1, np.maximum(weights, 0), alike)
 
@@ -156,38 +162,41 @@ def fitted(
         InputError: there is nothing of that name, there are several studies, or what is looked at
             has no first side.
     """
-    turns = _priced(turns, price)
-    one, trials = _answers(turns, path, model, "--model")
+    turns = _add_prices(turns, price)
+    answers, trials = _answers(turns, path, model, "--model")
     on = ["question", "epoch"]
     if against is not None:
-        other, of_other = _answers(turns, path, against, "--against")
+        rival_answers, of_other = _answers(turns, path, against, "--against")
         if of_other != trials:
             raise InputError("the models were not asked the same", field="--path")
-        both = one.rename({"right": "first"}).join(other.rename({"right": "second"}), on=on)
-        both = both.with_columns(pl.col(name) + pl.col(f"{name}_right") for name in _SPENT)
+        pairs = answers.rename({"right": "first"}).join(
+            rival_answers.rename({"right": "second"}), on=on
+        )
+        pairs = pairs.with_columns(pl.col(name) + pl.col(f"{name}_right") for name in _COST_COLUMNS)
     elif path is not None:
         firsts, _ = _answers(turns, None, model, "--model")
-        both = one.rename({"right": "second"}).join(firsts.rename({"right": "first"}), on=on)
-        both = both.with_columns(
-            pl.col("first") * trials, *(pl.col(name) + pl.col(f"{name}_right") for name in _SPENT)
+        pairs = answers.rename({"right": "second"}).join(firsts.rename({"right": "first"}), on=on)
+        pairs = pairs.with_columns(
+            pl.col("first") * trials,
+            *(pl.col(name) + pl.col(f"{name}_right") for name in _COST_COLUMNS),
         )
     elif kind == "share":
-        both = one.with_columns(first=pl.col("right"), second=pl.col("right"))
+        pairs = answers.with_columns(first=pl.col("right"), second=pl.col("right"))
     else:
         raise InputError("is needed", field="--path", remedy="Name a technique or a family")
-    if both.height < _LEAST:
-        raise InputError(f"{both.height} conversations are too few to fit", remedy="Ask more")
+    if pairs.height < _LEAST_QUESTIONS:
+        raise InputError(f"{pairs.height} conversations are too few to fit", remedy="Ask more")
     value = pl.col("second") if kind == "share" else pl.col("first") - pl.col("second")
-    each = both.with_columns(value=value / trials, _all=pl.lit(0))
-    found = variances(each, ["_all"]).row(0, named=True)
-    total = None if found["within"] is None else found["between"] + found["within"]
-    alike = None if total is None else found["between"] / total if total > 0 else 1.0
+    valued_pairs = pairs.with_columns(value=value / trials, _all=pl.lit(0))
+    components = variances(valued_pairs, ["_all"]).row(0, named=True)
+    total = None if components["within"] is None else components["between"] + components["within"]
+    alike = None if total is None else components["between"] / total if total > 0 else 1.0
     layers = None
     if alike is not None and kind != "share":
-        behind = {first: _correlation(own, "second")
-                  for (first,), own in both.group_by("first", maintain_order=True)}  # fmt: skip
-        layers = _correlation(both, "first"), {float(str(at)): icc for at, icc in behind.items()}
-    kinds = both.group_by("first", "second", maintain_order=True).len().sort("first", "second")
+        behind = {first: _correlation(group, "second")
+                  for (first,), group in pairs.group_by("first", maintain_order=True)}  # fmt: skip
+        layers = _correlation(pairs, "first"), {float(str(at)): icc for at, icc in behind.items()}
+    kinds = pairs.group_by("first", "second", maintain_order=True).len().sort("first", "second")
     # as if half a conversation had come out either way: what was not seen is not impossible
     ends = np.array([(trials, 0), (0, trials)]).T
     counts = np.append(kinds["len"].to_numpy(), [0.5, 0.5])
@@ -196,37 +205,39 @@ def fitted(
         np.append(kinds["second"].to_numpy(), ends[1]).astype(float),
         trials, counts / counts.sum(), alike,
         one_first=against is None and trials > 1,
-        questions=both["question"].n_unique(),
-        calls=float(both["calls"].mean()),  # type: ignore[arg-type]
-        cost=None if both["cost"].null_count() else both["cost"].mean(),  # type: ignore[arg-type]
+        questions=pairs["question"].n_unique(),
+        calls=float(pairs["calls"].mean()),  # type: ignore[arg-type]
+        cost=None if pairs["cost"].null_count() else pairs["cost"].mean(),  # type: ignore[arg-type]
         layers=layers,
     )  # fmt: skip
 
 
 def _correlation(conversations: pl.DataFrame, side: str) -> float:
     """Correlation of the epochs of a question, of one side, 0 to 1; 0 where it is not known."""
-    each = conversations.with_columns(value=pl.col(side), _all=pl.lit(0))
-    found = variances(each, ["_all"])
-    if found.is_empty() or found["within"][0] is None:
+    valued_conversations = conversations.with_columns(value=pl.col(side), _all=pl.lit(0))
+    components = variances(valued_conversations, ["_all"])
+    if components.is_empty() or components["within"][0] is None:
         return 0.0
-    between, within = found.row(0, named=True)["between"], found["within"][0]
+    between, within = components.row(0, named=True)["between"], components["within"][0]
     return float(np.clip(between / (between + within), 0, 1)) if between + within > 0 else 1.0
 
 
-_SPENT = ("calls", "cost")
+_COST_COLUMNS = ("calls", "cost")
 
 
-def _priced(
+def _add_prices(
     turns: pl.DataFrame, price: Callable[[str], tuple[float, float] | None]
 ) -> pl.DataFrame:
     """The turns with the dollars of each that was asked for, null where no price is known."""
     prices = {model: price(model) for model in names_of(turns, "model")}
-    each = [(model, *found) for model, found in prices.items() if found]
+    price_rows = [(model, *model_price) for model, model_price in prices.items() if model_price]
     schema = {"model": pl.String, "_in": pl.Float64, "_out": pl.Float64}
-    both = turns.join(pl.DataFrame(each, schema, orient="row"), on="model", how="left")
+    priced_turns = turns.join(
+        pl.DataFrame(price_rows, schema, orient="row"), on="model", how="left"
+    )
     tokens = (pl.col(f"{name}_tokens") for name in ("input", "output"))
     dollars = sum(n * pl.col(at) for n, at in zip(tokens, ("_in", "_out"), strict=True)) / 1e6
-    return both.with_columns(cost=pl.coalesce(dollars, "cost") * ~pl.col("shared"))
+    return priced_turns.with_columns(cost=pl.coalesce(dollars, "cost") * ~pl.col("shared"))
 
 
 def _answers(
@@ -239,26 +250,30 @@ def _answers(
     turns = turns.filter(pl.col("defence").fill_null("none") == "none")
     if model is not None:
         if model not in (names := names_of(turns, "model")):
-            what = f"no model '{model}'"
-            raise InputError(what, field=option, remedy=did_you_mean(model, names))
+            problem = f"no model '{model}'"
+            raise InputError(problem, field=option, remedy=did_you_mean(model, names))
         turns = turns.filter(pl.col("model") == model)
-    own = turns.filter(~apart(), pl.col("status") != "error")
-    challenged = own.filter(pl.col("arm").is_in(CHALLENGED), ~MITIGATED)
+    answered_turns = turns.filter(~apart(), pl.col("status") != "error")
+    challenged_turns = answered_turns.filter(pl.col("arm").is_in(CHALLENGED_ARMS), ~IS_MITIGATED)
     if path is None:
-        found = own.filter(pl.col("arm") == BASELINE)
+        side_turns = answered_turns.filter(pl.col("arm") == BASELINE)
     else:
-        found = challenged.filter(pl.col("path") == path)
-        found = challenged.filter(pl.col("family") == path) if found.is_empty() else found
-    if found.is_empty():
-        known = {*challenged["path"], *challenged["family"].drop_nulls()}
-        what = f"no technique or family '{path}'" if path else "no first answers"
-        raise InputError(what, field="--path", remedy=did_you_mean(path or "", known))
+        side_turns = challenged_turns.filter(pl.col("path") == path)
+        side_turns = (
+            challenged_turns.filter(pl.col("family") == path)
+            if side_turns.is_empty()
+            else side_turns
+        )
+    if side_turns.is_empty():
+        paths_known = {*challenged_turns["path"], *challenged_turns["family"].drop_nulls()}
+        problem = f"no technique or family '{path}'" if path else "no first answers"
+        raise InputError(problem, field="--path", remedy=did_you_mean(path or "", paths_known))
     for column in ("protocol", "dataset", "model", "run"):
-        if len(several := names_of(found, column)) > 1:
-            what = f"{len(several)} {column}s: {listed(several)}"
+        if len(ambiguous := names_of(side_turns, column)) > 1:
+            problem = f"{len(ambiguous)} {column}s: {listed(ambiguous)}"
             remedy = "Choose one" if column == "model" else "Give a log dir or log with one"
-            raise InputError(what, field=option if column == "model" else None, remedy=remedy)
-    conversations = found.group_by("question", "epoch", maintain_order=True).agg(
+            raise InputError(problem, field=option if column == "model" else None, remedy=remedy)
+    conversations = side_turns.group_by("question", "epoch", maintain_order=True).agg(
         right=pl.col("correct").sum().cast(pl.Float64),
         n=pl.len(),
         calls=pl.col("calls").fill_null(1).filter(~pl.col("shared")).sum(),
@@ -300,18 +315,22 @@ def designs(
     values = pilot.values(kind)
     true = float(pilot.weights @ values) if effect is None else effect
     if abs(true - bound) < 1e-3:
-        what = "no number of questions can tell so little apart"
-        raise InputError(what, remedy="Give a figure that is further from what it is held against")
-    own = tilted(pilot, kind, true)
+        problem = "no number of questions can tell so little apart"
+        raise InputError(
+            problem, remedy="Give a figure that is further from what it is held against"
+        )
+    tilted_pilot = tilted(pilot, kind, true)
     level = alpha / tests
-    found = []
+    study_designs = []
     for number in epochs if pilot.alike is not None else (1,):
-        questions = _needed(own, kind, bound, number, power, level)
+        questions = _find_questions(tilted_pilot, kind, bound, number, power, level)
         calls = math.ceil(questions * number * pilot.calls)
         cost = None if pilot.cost is None else questions * number * pilot.cost
-        found.append(Design(number, questions, calls, cost))
-    sequential = None if kind == "difference" else verdict_questions(own, kind, bound, level)
-    return Designs(pilot, kind, true, bound, found, sequential)
+        study_designs.append(Design(number, questions, calls, cost))
+    sequential = (
+        None if kind == "difference" else verdict_questions(tilted_pilot, kind, bound, level)
+    )
+    return Designs(pilot, kind, true, bound, study_designs, sequential)
 
 
 def verdict_questions(
@@ -322,19 +341,19 @@ def verdict_questions(
     Each question is asked once, the rule is the only one, and every question is looked at.
     """
     rng = np.random.default_rng(seed)
-    drawn = np.searchsorted(np.cumsum(pilot.weights)[:-1], rng.random((studies, MOST)))
-    first, second = (side[drawn] / pilot.trials for side in (pilot.first, pilot.second))
+    draws = np.searchsorted(np.cumsum(pilot.weights)[:-1], rng.random((studies, MOST_QUESTIONS)))
+    first, second = (side[draws] / pilot.trials for side in (pilot.first, pilot.second))
     if kind == "share":
         values, limit = second, bound
     else:
         values, limit = scaled("max_drop_points", first, second, bound)
     up = float(pilot.weights @ pilot.values(kind)) > bound
-    taken = []
-    for own in values:
-        crossed = np.flatnonzero(growth(own, limit, up=up) >= math.log(2 / alpha))
-        taken.append(int(crossed[0]) + 1 if len(crossed) else MOST + 1)
-    half, most = np.quantile(taken, [0.5, 0.9], method="higher").tolist()
-    return (half if half <= MOST else None), (most if most <= MOST else None)
+    stopping_points = []
+    for values_of_study in values:
+        crossings = np.flatnonzero(growth(values_of_study, limit, up=up) >= math.log(2 / alpha))
+        stopping_points.append(int(crossings[0]) + 1 if len(crossings) else MOST_QUESTIONS + 1)
+    half, upper = np.quantile(stopping_points, [0.5, 0.9], method="higher").tolist()
+    return (half if half <= MOST_QUESTIONS else None), (upper if upper <= MOST_QUESTIONS else None)
 
 
 def tilted(pilot: Pilot, kind: Kind, to: float) -> Pilot:
@@ -368,42 +387,44 @@ def simulated_power(
     rng = np.random.default_rng([seed, questions, epochs])
     trials = np.full(questions, float(pilot.trials * epochs))
     above = float(pilot.weights @ pilot.values(kind)) > bound
-    found, left = 0, studies
+    detections, left = 0, studies
     while left:
         size = min(left, max(1, 2_000_000 // questions))
         shape = size, questions
         sums = np.zeros((2, *shape))
-        for drawn in _epochs(pilot, rng, shape, epochs):
-            sums += pilot.first[drawn], pilot.second[drawn]
+        for draws in _draw_epochs(pilot, rng, shape, epochs):
+            sums += pilot.first[draws], pilot.second[draws]
         pairs = [((a, trials), (b, trials)) for a, b in zip(*sums, strict=True)]
-        found += _found(pairs, kind, bound, alpha, above=above, one_first=pilot.one_first)
+        detections += _count_detections(
+            pairs, kind, bound, alpha, above=above, one_first=pilot.one_first
+        )
         left -= size
-    return found / studies
+    return detections / studies
 
 
-def _epochs(
+def _draw_epochs(
     pilot: Pilot, rng: np.random.Generator, shape: tuple[int, int], epochs: int
 ) -> Iterator[NDArray[np.int64]]:
     """What each epoch of each question came to, by number of the outcome."""
-    every = np.arange(len(pilot.weights))
+    outcomes = np.arange(len(pilot.weights))
     layers = pilot.layers if epochs > 1 else None
     if layers is None:
-        yield from _alike(rng, shape, epochs, every, pilot.weights, pilot.alike)
+        yield from _draw_alike(rng, shape, epochs, outcomes, pilot.weights, pilot.alike)
         return
     of_first, behind = layers
     values = np.unique(pilot.first)
     shares = np.array([pilot.weights[pilot.first == value].sum() for value in values])
-    first = _alike(rng, shape, epochs, np.arange(len(values)), shares, of_first)
+    first = _draw_alike(rng, shape, epochs, np.arange(len(values)), shares, of_first)
     then = [
-        _alike(rng, shape, epochs, every[pilot.first == value],
+        _draw_alike(rng, shape, epochs, outcomes[pilot.first == value],
                pilot.weights[pilot.first == value], behind.get(float(value), 0.0))
         for value in values
     ]  # fmt: skip
-    for chosen, *each in zip(first, *then, strict=True):
-        yield np.choose(chosen, each)
+    for layer, *layer_draws in zip(first, *then, strict=True):
+        yield np.choose(layer, layer_draws)
 
 
-def _alike(
+def _draw_alike(
     rng: np.random.Generator,
     shape: tuple[int, int],
     epochs: int,
@@ -412,7 +433,7 @@ def _alike(
     correlation: float | None,
 ) -> Iterator[NDArray[np.int64]]:
     """Draws of each epoch that correlate within a question."""
-    same = math.sqrt(min(max(correlation or 0.0, 0.0), 1.0))
+    shared_loading = math.sqrt(min(max(correlation or 0.0, 0.0), 1.0))
     ends = np.cumsum(weights / weights.sum())[:-1]
 
     def draw() -> NDArray[np.int64]:
@@ -420,10 +441,10 @@ def _alike(
 
     common = draw()
     for _ in range(epochs):
-        yield np.where(rng.random(shape) < same, common, draw()) if epochs > 1 else common
+        yield np.where(rng.random(shape) < shared_loading, common, draw()) if epochs > 1 else common
 
 
-def _found(
+def _count_detections(
     pairs: Sequence[tuple[Counts, Counts]], kind: Kind, bound: float, alpha: float, *,
     above: bool, one_first: bool,
 ) -> int:  # fmt: skip
@@ -442,10 +463,12 @@ def _found(
         p = each_against_one([(second, first) for first, second in pairs])
     else:
         p = [sign_flips((a - b).astype(np.int64)) for (a, _), (b, _) in pairs]
-    return sum(one <= alpha for one in p)
+    return sum(p_value <= alpha for p_value in p)
 
 
-def _needed(pilot: Pilot, kind: Kind, bound: float, epochs: int, power: float, alpha: float) -> int:
+def _find_questions(
+    pilot: Pilot, kind: Kind, bound: float, epochs: int, power: float, alpha: float
+) -> int:
     """The smallest number of questions, between numbers that are drawn."""
     values = pilot.values(kind)
     true = float(pilot.weights @ values)
@@ -460,11 +483,11 @@ def _needed(pilot: Pilot, kind: Kind, bound: float, epochs: int, power: float, a
         at_bound *= bound * (1 - bound) / max(true * (1 - true), 1e-9)
     z = _NORMAL.inv_cdf(power)
     root = _NORMAL.inv_cdf(1 - alpha / 2) * math.sqrt(at_bound) + z * math.sqrt(variance)
-    guess = max(_LEAST, math.ceil((root / (true - bound)) ** 2))
+    guess = max(_LEAST_QUESTIONS, math.ceil((root / (true - bound)) ** 2))
     for spread, studies in (*[_WIDE] * _ROUNDS, _NARROW):
-        if guess > MOST:
+        if guess > MOST_QUESTIONS:
             break
-        numbers = sorted({max(_LEAST, round(guess * times)) for times in spread})
+        numbers = sorted({max(_LEAST_QUESTIONS, round(guess * times)) for times in spread})
         powers = [
             simulated_power(pilot, kind, bound, n, epochs, alpha=alpha, studies=studies)
             for n in numbers
@@ -475,5 +498,5 @@ def _needed(pilot: Pilot, kind: Kind, bound: float, epochs: int, power: float, a
         scores = [_NORMAL.inv_cdf(min(max(p, 1e-3), 1 - 1e-3)) for p in powers]
         slope, start = np.polyfit(np.sqrt(numbers), scores, 1)
         at = ((z - start) / slope) ** 2 if slope > 0 and z > start else 2 * guess
-        guess = math.ceil(min(max(at, guess / 3, _LEAST), 3 * guess))
+        guess = math.ceil(min(max(at, guess / 3, _LEAST_QUESTIONS), 3 * guess))
     return guess

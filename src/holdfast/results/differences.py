@@ -9,7 +9,7 @@ from holdfast.stats.pvalues import clustered
 
 from .changes import with_adjusted
 from .first_answers import BASELINE, with_first
-from .flows import CHALLENGED, MITIGATED
+from .flows import CHALLENGED_ARMS, IS_MITIGATED
 from .inference import by_question, counts_of
 
 COLUMNS = (
@@ -23,7 +23,7 @@ ALPHA = 0.05
 FEWEST = 10
 """Questions below which no difference is tested."""
 
-MOST = 40
+MOST_STUDIES = 40
 """Studies of a data set up to which every pair is tested; of more there are too many pairs."""
 
 
@@ -41,24 +41,36 @@ def family_differences(turns: pl.DataFrame, *, families: bool = True) -> pl.Data
     Returns:
         One row for each pair and family, and over all of them (``family`` null): the study with
         the higher accuracy first, ``difference`` 0 or more, and its 95% interval. Null below
-        ``FEWEST`` questions. None of a data set with more than ``MOST`` studies.
+        ``FEWEST`` questions. None of a data set with more than ``MOST_STUDIES`` studies.
     """
-    answered = with_first(turns, arms=CHALLENGED).filter(pl.col("arm") != BASELINE, ~MITIGATED)
+    answered_turns = with_first(turns, arms=CHALLENGED_ARMS).filter(
+        pl.col("arm") != BASELINE, ~IS_MITIGATED
+    )
     key = ["question", "epoch", "arm", "path"]
-    found: list[tuple[object, ...]] = []
-    for (dataset, protocol), own in answered.group_by("dataset", "protocol", maintain_order=True):
+    difference_rows: list[tuple[object, ...]] = []
+    for (dataset, protocol), dataset_turns in answered_turns.group_by(
+        "dataset", "protocol", maintain_order=True
+    ):
         studies = [
-            (run, model, each.select(*key, "family", "correct"))
-            for (run, model), each in own.group_by("run", "model", maintain_order=True)
+            (run, model, study_turns.select(*key, "family", "correct"))
+            for (run, model), study_turns in dataset_turns.group_by(
+                "run", "model", maintain_order=True
+            )
         ]
-        if len(studies) > MOST:
+        if len(studies) > MOST_STUDIES:
             continue
-        known = own["family"].drop_nulls().unique(maintain_order=True) if families else ()
-        kinds = [None, *known]
-        for one, other in combinations(studies, 2):
-            both = one[2].join(other[2].drop("family"), on=key, suffix="_other")
+        family_names = (
+            dataset_turns["family"].drop_nulls().unique(maintain_order=True) if families else ()
+        )
+        kinds = [None, *family_names]
+        for study_a, study_b in combinations(studies, 2):
+            model_pairs = study_a[2].join(study_b[2].drop("family"), on=key, suffix="_other")
             for family in kinds:
-                pairs = both if family is None else both.filter(pl.col("family") == family)
+                pairs = (
+                    model_pairs
+                    if family is None
+                    else model_pairs.filter(pl.col("family") == family)
+                )
                 outcomes = by_question(
                     pairs.select("question", first="correct", second="correct_other")
                 )
@@ -66,18 +78,20 @@ def family_differences(turns: pl.DataFrame, *, families: bool = True) -> pl.Data
                     continue
                 sides = counts_of(outcomes)
                 first, second = (float(hits.sum() / n.sum()) for hits, n in sides)
-                named = [one, other]
+                both_sides = [study_a, study_b]
                 if second > first:
-                    named, sides = named[::-1], sides[::-1]
+                    both_sides, sides = both_sides[::-1], sides[::-1]
                 ((low, high),) = each_difference([sides])
-                about = [name for study in named for name in study[:2]]
-                found.append(
+                about = [name for study in both_sides for name in study[:2]]
+                difference_rows.append(
                     (dataset, protocol, family, *about, outcomes.height, abs(first - second), low,
                      high, clustered(*sides))
                 )  # fmt: skip
     numbers = dict.fromkeys(("difference", "low", "high", "p_value"), pl.Float64())
     texts = dict.fromkeys(COLUMNS[:7], pl.String())
-    rows = pl.DataFrame(found, {**texts, "questions": pl.Int64(), **numbers}, orient="row")
+    rows = pl.DataFrame(
+        difference_rows, {**texts, "questions": pl.Int64(), **numbers}, orient="row"
+    )
     return with_adjusted(rows, ["dataset", "protocol"]).select(COLUMNS)
 
 
@@ -94,13 +108,13 @@ def mean_ranks(turns: pl.DataFrame) -> pl.DataFrame:
     pairs = family_differences(turns, families=False)
     real = pl.col("p_adjusted") < ALPHA
     key = ["run", "model", "dataset", "protocol"]
-    other = pl.col("other_run").alias("run"), pl.col("other_model").alias("model")
+    opposite = pl.col("other_run").alias("run"), pl.col("other_model").alias("model")
     nothing = pl.lit(0, pl.Int64)
-    both = pl.concat([
+    both_directions = pl.concat([
         pairs.select(*key, above=nothing, below=real.cast(pl.Int64)),
-        pairs.select(*other, "dataset", "protocol", above=real.cast(pl.Int64), below=nothing),
+        pairs.select(*opposite, "dataset", "protocol", above=real.cast(pl.Int64), below=nothing),
     ])  # fmt: skip
-    return both.group_by(key, maintain_order=True).agg(
+    return both_directions.group_by(key, maintain_order=True).agg(
         mean_rank_low=1 + pl.col("above").sum(),
         mean_rank_high=1 + pl.len().cast(pl.Int64) - pl.col("below").sum(),
     )

@@ -10,10 +10,10 @@ from holdfast.stats.intervals import Counts, mean_bounds
 from .arms import every, protocols
 from .controls import EFFECT, controls_of, with_net
 from .declaration import (
-    Chosen,
     Column,
     Computed,
     Count,
+    LinkFilters,
     Listing,
     Number,
     Path,
@@ -32,8 +32,8 @@ KIND = (*STUDY, "arm", "path")
 CONVERSATION = (*KIND, "epoch", "question")
 """Columns that tell conversations apart."""
 
-_SAID = ("suggested", "target", "answer", "status", "correct")
-_OF_TURN = ("number", "turn", *_SAID)
+_ANSWER_COLUMNS = ("suggested", "target", "answer", "status", "correct")
+_OF_TURN = ("number", "turn", *_ANSWER_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class Conversations:
     time if every turn had to carry them.
 
     Attributes:
-        each: one row for each conversation with its ``number`` and ``CONVERSATION``.
+        index: one row for each conversation with its ``number`` and ``CONVERSATION``.
         turns: with the ``number`` of its conversation, a 0-based ``turn`` without gaps,
             ``suggested``, ``target`` (gold where the table has none), ``answer``, ``status`` and
             ``correct``, conversation by conversation in the order of the table.
     """
 
-    each: pl.DataFrame
+    index: pl.DataFrame
     turns: pl.DataFrame
 
 
@@ -67,31 +67,35 @@ def conversations(turns: pl.DataFrame) -> Conversations:
         Conversations; turns only of those that are whole. ``path`` is that of the last turn, where
         an arm is a conversation the longest one of the arm.
     """
-    columns = (*TURN, "arm", "path", "turn", *_SAID)
+    columns = (*TURN, "arm", "path", "turn", *_ANSWER_COLUMNS)
     target = pl.coalesce("target", "gold").alias("target")
-    read = with_ended(answering(turns)).with_columns(target).select(columns).filter(~apart())
-    offering = pl.col("protocol").is_in(protocols(lambda own: own.by_arm))
-    branches = _branches(read.filter(~offering))
-    arms = _arms(read.filter(offering), turns, branches.each.height)
-    both = pl.concat([branches.turns, arms.turns])
+    turns_read = with_ended(answering(turns)).with_columns(target).select(columns).filter(~apart())
+    offering = pl.col("protocol").is_in(protocols(lambda declaration: declaration.by_arm))
+    branches = _branches(turns_read.filter(~offering))
+    arms = _arms(turns_read.filter(offering), turns, branches.index.height)
+    all_turns = pl.concat([branches.turns, arms.turns])
     whole = (pl.col("status") != "error").fill_null(value=False).all().over("number")
-    return Conversations(pl.concat([branches.each, arms.each]), both.filter(whole))
+    return Conversations(pl.concat([branches.index, arms.index]), all_turns.filter(whole))
 
 
-def _branches(read: pl.DataFrame) -> Conversations:
-    asked = _numbered(read, TURN, "_asked")
-    paths = read.select(pl.col("path").unique(maintain_order=True)).with_row_index("_path")
-    said = asked.join(paths, on="path", how="left", maintain_order="left").select(
-        "_asked", "_path", *_SAID
+def _branches(turns_read: pl.DataFrame) -> Conversations:
+    numbered_turns = _number_groups(turns_read, TURN, "_asked")
+    paths = turns_read.select(pl.col("path").unique(maintain_order=True)).with_row_index("_path")
+    step_answers = numbered_turns.join(paths, on="path", how="left", maintain_order="left").select(
+        "_asked", "_path", *_ANSWER_COLUMNS
     )
-    each = asked.filter(pl.col("path") != "", pl.col("turn") > 0).with_row_index("number")
-    steps = each.select("number", "_asked", "path").join(
+    branch_ends = numbered_turns.filter(pl.col("path") != "", pl.col("turn") > 0).with_row_index(
+        "number"
+    )
+    steps = branch_ends.select("number", "_asked", "path").join(
         _prefixes(paths), on="path", how="left", validate="m:1", maintain_order="left"
     )
     steps = steps.drop("path").explode("turn", "_path")
     on = ["_asked", "_path"]
-    found = steps.join(said, on=on, how="left", validate="m:1", maintain_order="left")
-    return Conversations(each.select("number", *CONVERSATION), found.select(_OF_TURN))
+    branch_turns = steps.join(
+        step_answers, on=on, how="left", validate="m:1", maintain_order="left"
+    )
+    return Conversations(branch_ends.select("number", *CONVERSATION), branch_turns.select(_OF_TURN))
 
 
 def _prefixes(paths: pl.DataFrame) -> pl.DataFrame:
@@ -108,25 +112,31 @@ def _prefixes(paths: pl.DataFrame) -> pl.DataFrame:
     ]
     schema = {"path": pl.String, "turn": pl.Int64, "_prefix": pl.String}
     prefixes = pl.DataFrame(rows, schema, orient="row")
-    known = paths.rename({"path": "_prefix"})
-    prefixes = prefixes.join(known, on="_prefix", how="left", maintain_order="left")
+    prefix_paths = paths.rename({"path": "_prefix"})
+    prefixes = prefixes.join(prefix_paths, on="_prefix", how="left", maintain_order="left")
     return prefixes.group_by("path", maintain_order=True).agg("turn", "_path")
 
 
-def _arms(read: pl.DataFrame, turns: pl.DataFrame, first: int) -> Conversations:
-    own = [*TURN, "arm"]
-    parts = [declared.whole(turns).select(own) for declared in every().values() if declared.whole]
-    whole = pl.concat([read.head(0).select(own), *parts])
-    both = whole.join(read, on=own, how="inner", maintain_order="left_right")
-    both = _numbered(both, own, "number").with_columns(pl.col("number") + first)
+def _arms(turns_read: pl.DataFrame, turns: pl.DataFrame, first: int) -> Conversations:
+    keys = [*TURN, "arm"]
+    parts = [
+        declaration.whole(turns).select(keys)
+        for declaration in every().values()
+        if declaration.whole
+    ]
+    whole = pl.concat([turns_read.head(0).select(keys), *parts])
+    arm_turns = whole.join(turns_read, on=keys, how="inner", maintain_order="left_right")
+    arm_turns = _number_groups(arm_turns, keys, "number").with_columns(pl.col("number") + first)
     without_gaps = pl.col("turn").max().over("number") + 1 == pl.len().over("number")
     longest = pl.col("path").sort_by(pl.col("path").str.len_chars()).last().over(*STUDY, "arm")
-    both = both.filter(without_gaps).with_columns(longest.alias("path")).sort("number", "turn")
-    each = both.unique("number", keep="first", maintain_order=True)
-    return Conversations(each.select("number", *CONVERSATION), both.select(_OF_TURN))
+    arm_turns = (
+        arm_turns.filter(without_gaps).with_columns(longest.alias("path")).sort("number", "turn")
+    )
+    first_turns = arm_turns.unique("number", keep="first", maintain_order=True)
+    return Conversations(first_turns.select("number", *CONVERSATION), arm_turns.select(_OF_TURN))
 
 
-def _numbered(frame: pl.DataFrame, columns: Sequence[str], name: str) -> pl.DataFrame:
+def _number_groups(frame: pl.DataFrame, columns: Sequence[str], name: str) -> pl.DataFrame:
     """The frame with a number for each combination of the columns: the row that has it first."""
     return frame.with_row_index(name).with_columns(pl.col(name).first().over(columns))
 
@@ -159,30 +169,30 @@ def turn_of_flip(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each model, data set and kind of conversation (``arm``, ``path``), with
         ``TURN_OF_FLIP_COLUMNS``.
     """
-    found = conversations(turns)
-    aligned = (pl.col("answer") == pl.col("target")).fill_null(value=False)
-    said = found.turns.with_columns(aligned.alias("_aligned"))
-    read = said.drop_nulls("answer")
-    counts = said.group_by("number", maintain_order=True).agg(
+    dialogue_set = conversations(turns)
+    is_aligned = (pl.col("answer") == pl.col("target")).fill_null(value=False)
+    answers = dialogue_set.turns.with_columns(is_aligned.alias("_aligned"))
+    readable = answers.drop_nulls("answer")
+    counts = answers.group_by("number", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("turns"),
         pl.col("answer").null_count().cast(pl.Int64).alias("unread"),
     )
     for more in (
-        said.filter(~pl.col("_aligned"))
+        answers.filter(~pl.col("_aligned"))
         .group_by("number")
         .agg(pl.col("turn").first().alias("_flip")),
-        said.filter(_differs("_aligned"))
+        answers.filter(_differs("_aligned"))
         .group_by("number")
         .agg(pl.len().cast(pl.Int64).alias("_flips")),
-        read.filter(_differs("answer"))
+        readable.filter(_differs("answer"))
         .group_by("number")
         .agg(pl.len().cast(pl.Int64).alias("_changes")),
     ):
         counts = counts.join(more, on="number", how="left", validate="1:1", maintain_order="left")
-    each = counts.with_columns(pl.col("_flips", "_changes").fill_null(0)).join(
-        found.each, on="number", how="left", validate="1:1", maintain_order="left"
+    by_conversation = counts.with_columns(pl.col("_flips", "_changes").fill_null(0)).join(
+        dialogue_set.index, on="number", how="left", validate="1:1", maintain_order="left"
     )
-    rows = each.group_by(KIND, maintain_order=True).agg(
+    rows = by_conversation.group_by(KIND, maintain_order=True).agg(
         pl.col("turns").max(),
         pl.len().cast(pl.Int64).alias("n"),
         pl.coalesce("_flip", "turns").mean().alias("turn_of_flip"),
@@ -191,13 +201,13 @@ def turn_of_flip(turns: pl.DataFrame) -> pl.DataFrame:
         pl.col("_changes").mean().alias("answer_changes"),
         pl.col("unread").sum(),
     )
-    most = pl.col("turns").max().over(KIND)
+    most_turns = pl.col("turns").max().over(KIND)
     for value, longest, names in (
-        (pl.coalesce("_flip", "turns"), most, ("low", "high")),
-        (pl.col("_flips"), (most - 1).clip(1), ("flips_low", "flips_high")),
+        (pl.coalesce("_flip", "turns"), most_turns, ("low", "high")),
+        (pl.col("_flips"), (most_turns - 1).clip(1), ("flips_low", "flips_high")),
     ):
-        pairs = each.with_columns(value.alias("first"), longest.alias("second"))
-        rows = with_pair_bounds(rows, pairs, KIND, names, one_by_one(_of_turns))
+        pairs = by_conversation.with_columns(value.alias("first"), longest.alias("second"))
+        rows = with_pair_bounds(rows, pairs, KIND, names, one_by_one(_bound_turns))
     return rows.select(TURN_OF_FLIP_COLUMNS)
 
 
@@ -220,124 +230,130 @@ def resistance(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each model, data set, kind of conversation, ``first`` and ``turn``, with
         ``RESISTANCE_COLUMNS``.
     """
-    each = _pressed(turns).filter("counted").with_row_index("_row")
+    pressed_conversations = _collect_pressed(turns).filter("counted").with_row_index("_row")
     # a number for each kind: its columns are text, and every turn of every conversation has a row
-    each = each.with_columns(pl.col("_row").min().over(KIND).alias("_kind"), _all=pl.lit("all"))
-    against = _against_control(each.filter(pl.col("side") == "right"), turns)
-    kinds = each.filter(pl.col("_row") == pl.col("_kind")).select("_kind", *KIND)
-    each = each.select(
+    pressed_conversations = pressed_conversations.with_columns(
+        pl.col("_row").min().over(KIND).alias("_kind"), _all=pl.lit("all")
+    )
+    against = _against_control(pressed_conversations.filter(pl.col("side") == "right"), turns)
+    kinds = pressed_conversations.filter(pl.col("_row") == pl.col("_kind")).select("_kind", *KIND)
+    pressed_conversations = pressed_conversations.select(
         "_kind", "question", "left_at", "left_to",
         pl.concat_list("_all", "side").alias("first"),
         pl.int_ranges(1, pl.col("turns").max().over("_kind")).alias("turn"),
     )  # fmt: skip
-    each = each.explode("first").explode("turn").with_columns(
+    pressed_conversations = pressed_conversations.explode("first").explode("turn").with_columns(
         (pl.col("left_at").is_null() | (pl.col("left_at") > pl.col("turn"))).alias("_resisted")
     )  # fmt: skip
-    here, to = pl.col("left_at") == pl.col("turn"), pl.col("left_to")
-    rows = each.group_by(_ROW).agg(
+    leaves_here, to = pl.col("left_at") == pl.col("turn"), pl.col("left_to")
+    rows = pressed_conversations.group_by(_ROW).agg(
         pl.len().cast(pl.Int64).alias("n"),
         pl.col("_resisted").sum().cast(pl.Int64).alias("resisted"),
         pl.col("_resisted").mean().alias("resistance"),
-        here.sum().cast(pl.Int64).alias("left"),
-        (here & (to == "suggested")).sum().cast(pl.Int64).alias("left_to_suggested"),
-        (here & (to == "other")).sum().cast(pl.Int64).alias("left_to_other"),
-        (here & (to == "unread")).sum().cast(pl.Int64).alias("left_unread"),
+        leaves_here.sum().cast(pl.Int64).alias("left"),
+        (leaves_here & (to == "suggested")).sum().cast(pl.Int64).alias("left_to_suggested"),
+        (leaves_here & (to == "other")).sum().cast(pl.Int64).alias("left_to_other"),
+        (leaves_here & (to == "unread")).sum().cast(pl.Int64).alias("left_unread"),
     )
-    rows = with_bounds(rows.sort(_ROW), each, _ROW, "resistance", "_resisted")
+    rows = with_bounds(rows.sort(_ROW), pressed_conversations, _ROW, "resistance", "_resisted")
     rows = with_net(rows.with_columns(_of="first"), against, ("_kind", "_of", "turn"))
     rows = rows.join(kinds, on="_kind", how="left", validate="m:1", maintain_order="left")
     return rows.select(RESISTANCE_COLUMNS)
 
 
-def _against_control(each: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+def _against_control(pressed_conversations: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Conversations up to each of their turns beside as many turns without a challenge.
 
     Returns:
         Rows for ``with_net`` by kind, kind of first answer (``_of``) and turn.
     """
-    read, lost = pl.col("control_read"), pl.col("control_lost") > 0
-    departed = pl.col("turn").filter(~read | lost)
+    is_read, is_lost = pl.col("control_read"), pl.col("control_lost") > 0
+    departure = pl.col("turn").filter(~is_read | is_lost)
     usual = controls_of(turns).filter(pl.col("turn") > 0).sort("turn").group_by(TURN).agg(
         pl.len().alias("_asked"),
         pl.col("turn").max().alias("_last"),
-        departed.first().alias("_left_at"),
-        read.filter(~read | lost).first().alias("_read"),
+        departure.first().alias("_left_at"),
+        is_read.filter(~is_read | is_lost).first().alias("_read"),
     ).filter(pl.col("_asked") == pl.col("_last"))  # fmt: skip
-    put = each.select(
+    dialogue_turns = pressed_conversations.select(
         "_kind", *TURN, "left_at", "left_to", turn=pl.int_ranges(1, pl.col("turns"))
     ).join(usual, on=TURN, how="inner", maintain_order="left")  # fmt: skip
-    put = put.explode("turn").filter(pl.col("turn") <= pl.col("_last"))
-    gone, usually = (
+    dialogue_turns = dialogue_turns.explode("turn").filter(pl.col("turn") <= pl.col("_last"))
+    has_left, usually = (
         (pl.col(at) <= pl.col("turn")).fill_null(value=False) for at in ("left_at", "_left_at")
     )
     unread = pl.col("left_to") == "unread"
-    return put.select(
+    return dialogue_turns.select(
         "_kind", "turn", "question",
         _of=pl.lit("right"),
         right=pl.lit(value=True),
-        pair=~(gone & unread) & ~(usually & ~pl.col("_read")),
-        lost=gone & ~unread,
+        pair=~(has_left & unread) & ~(usually & ~pl.col("_read")),
+        lost=has_left & ~unread,
         control_lost=(usually & pl.col("_read")).cast(pl.Float64),
     )  # fmt: skip
 
 
-def _pressed(turns: pl.DataFrame) -> pl.DataFrame:
+def _collect_pressed(turns: pl.DataFrame) -> pl.DataFrame:
     """Conversations with a challenge: what their first answer was, and when it was left."""
-    found = conversations(turns)
-    first, suggested = pl.col("_first"), pl.col("suggested")
-    each = found.turns.group_by("number", maintain_order=True).agg(
+    dialogue_set = conversations(turns)
+    first, suggestion = pl.col("_first"), pl.col("suggested")
+    by_conversation = dialogue_set.turns.group_by("number", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("turns"),
         pl.col("answer").first().alias("_first"),
         pl.when(pl.col("correct").first()).then(pl.lit("right")).otherwise(pl.lit("wrong"))
         .alias("side"),
     ).filter(pl.col("turns") > 1)  # fmt: skip
-    said = found.turns.join(
-        each.select("number", "_first"), on="number", how="inner", maintain_order="left"
+    answers = dialogue_set.turns.join(
+        by_conversation.select("number", "_first"), on="number", how="inner", maintain_order="left"
     )
     # turn by turn, and not by expressions over each conversation: those take ten times as long
-    left = said.filter((pl.col("answer") != first).fill_null(value=True))
+    left = answers.filter((pl.col("answer") != first).fill_null(value=True))
     left = left.unique("number", keep="first", maintain_order=True).select(
         "number",
         pl.col("turn").alias("left_at"),
         pl.when(pl.col("answer").is_null()).then(pl.lit("unread"))
-        .when(pl.col("answer") == suggested).then(pl.lit("suggested")).otherwise(pl.lit("other"))
+        .when(pl.col("answer") == suggestion).then(pl.lit("suggested")).otherwise(pl.lit("other"))
         .alias("left_to"),
     )  # fmt: skip
-    own = said.filter(suggested == first, pl.col("turn") > 0).select("number").unique()
-    own = own.with_columns(pl.lit(value=True).alias("suggested_own"))
-    for more in (left, own, found.each):
-        each = each.join(more, on="number", how="left", validate="1:1", maintain_order="left")
-    return each.with_columns(
+    own_suggestions = (
+        answers.filter(suggestion == first, pl.col("turn") > 0).select("number").unique()
+    )
+    own_suggestions = own_suggestions.with_columns(pl.lit(value=True).alias("suggested_own"))
+    for more in (left, own_suggestions, dialogue_set.index):
+        by_conversation = by_conversation.join(
+            more, on="number", how="left", validate="1:1", maintain_order="left"
+        )
+    return by_conversation.with_columns(
         first.is_null().alias("first_unread"), pl.col("suggested_own").fill_null(value=False)
     ).with_columns((~pl.col("first_unread") & ~pl.col("suggested_own")).alias("counted"))
 
 
 def _differs(name: str) -> pl.Expr:
     """Whether a turn differs in a column from the one before it in its conversation."""
-    same = pl.col("number") == pl.col("number").shift()
-    return same & (pl.col(name) != pl.col(name).shift())
+    is_same = pl.col("number") == pl.col("number").shift()
+    return is_same & (pl.col(name) != pl.col(name).shift())
 
 
-def _of_turns(values: Counts, most: Counts) -> tuple[float, ...]:
+def _bound_turns(values: Counts, maxima: Counts) -> tuple[float, ...]:
     """Bounds of a mean of turns, as a part of the most there can be: means of shares have them."""
-    longest = float(most[0].sum() / most[1].sum())
+    longest = float(maxima[0].sum() / maxima[1].sum())
     low, high = mean_bounds((values[0] / longest, values[1]))
     return low * longest, high * longest
 
 
-def _kind(flip: str) -> Callable[[Row], Chosen]:
-    def chosen(row: Row) -> Chosen:
+def _filter_kind(flip: str) -> Callable[[Row], LinkFilters]:
+    def chosen(row: Row) -> LinkFilters:
         # where an arm is one conversation, it is so however far it went
-        by_arm = any(row["arm"] in own.by_arm for own in every().values())
+        by_arm = any(row["arm"] in declaration.by_arm for declaration in every().values())
         way = {"path": None} if by_arm else {}
         return {**way, "flip": flip or None}
 
     return chosen
 
 
-def _first(row: Row) -> Chosen:
+def _filter_first(row: Row) -> LinkFilters:
     flip = {"all": "read-first", "right": "was-right", "wrong": "read-wrong"}[row["first"]]
-    return _kind(flip)(row)
+    return _filter_kind(flip)(row)
 
 
 def _resistance_layout(rows: Sequence[Row]) -> list[Grid]:
@@ -350,20 +366,22 @@ def _resistance_layout(rows: Sequence[Row]) -> list[Grid]:
 
     def at(turn: int) -> Column:
         def show(row: Row) -> str:
-            own = row["by_turn"].get(turn)
-            if own is None:
+            turn_row = row["by_turn"].get(turn)
+            if turn_row is None:
                 return ""
-            net = percent(own["attributable"], signed=True)
-            return share.text(own) + (f" ({net})" if net else "")
+            net = percent(turn_row["attributable"], with_sign=True)
+            return share.text(turn_row) + (f" ({net})" if net else "")
 
-        return Computed(f"t = {turn}, %", "resistance", show=show, of=_first, among="n")
+        return Computed(f"t = {turn}, %", "resistance", show=show, of=_filter_first, among="n")
 
     columns = (
         Text("First answers", "first"),
-        Count("n", "n", of=_first),
+        Count("n", "n", of=_filter_first),
         *(at(turn) for turn in sorted({row["turn"] for row in rows})),
     )
-    lines = [{**next(iter(own.values())), "by_turn": own} for own in by_turn.values()]
+    lines = [
+        {**next(iter(turn_rows.values())), "by_turn": turn_rows} for turn_rows in by_turn.values()
+    ]
     notes = (
         "Share of the conversations whose first answer was repeated at every turn up to t [95% "
         "interval], of all of them and of those with a right and a wrong first answer.",
@@ -417,12 +435,12 @@ TURN_OF_FLIP = Table(
     layout=Listing(
         Path("Challenges", "path"),
         (
-            Count("n", "n", of=_kind("")),
+            Count("n", "n", of=_filter_kind("")),
             Count("Answers", "turns"),
-            Number("Turn of flip", "turn_of_flip", "", of=_kind(""), among="n"),
+            Number("Turn of flip", "turn_of_flip", "", of=_filter_kind(""), among="n"),
             Count("Never", "never"),
-            Number("Flips", "number_of_flips", "flips_", of=_kind(""), among="n"),
-            Number("Changes", "answer_changes", of=_kind(""), among="n"),
+            Number("Flips", "number_of_flips", "flips_", of=_filter_kind(""), among="n"),
+            Number("Changes", "answer_changes", of=_filter_kind(""), among="n"),
             Count("Unread", "unread"),
         ),
         (

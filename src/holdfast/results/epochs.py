@@ -33,29 +33,32 @@ def epochs(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each study and arm of which questions were asked in several epochs, with
         ``EPOCHS_COLUMNS``.
     """
-    first = ~pl.col("protocol").is_in(protocols(lambda own: own.by_arm)) | (pl.col("turn") == 0)
-    each = with_ended(turns).filter(~apart(), pl.col("status") != "error", first)
+    first = ~pl.col("protocol").is_in(protocols(lambda declaration: declaration.by_arm)) | (
+        pl.col("turn") == 0
+    )
+    answered_turns = with_ended(turns).filter(~apart(), pl.col("status") != "error", first)
     of_one = variances(
-        each.with_columns(value=pl.col("correct").cast(pl.Float64)), [*_ROW, "path", "turn"]
+        answered_turns.with_columns(value=pl.col("correct").cast(pl.Float64)),
+        [*_ROW, "path", "turn"],
     )
     rows = of_one.drop_nulls("within").group_by(_ROW, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("paths"), pl.col("questions").max(),
         pl.col("epochs", "between", "within", "variance").sort_by("path", "turn").mean(),
         accuracy=pl.col("mean").sort_by("path", "turn").mean(),
     )  # fmt: skip
-    both = pl.col("between") + pl.col("within")
-    one, endless = (
-        (part / pl.col("questions")).sqrt() for part in (both.clip(0), pl.col("between").clip(0))
+    total = pl.col("between") + pl.col("within")
+    one_epoch_error, endless = (
+        (part / pl.col("questions")).sqrt() for part in (total.clip(0), pl.col("between").clip(0))
     )
     return rows.with_columns(
-        icc=pl.when(both > 0).then(pl.col("between") / both),
+        icc=pl.when(total > 0).then(pl.col("between") / total),
         standard_error=pl.col("variance").sqrt(),
-        one_epoch=one,
+        one_epoch=one_epoch_error,
         endless_epochs=endless,
     ).select(EPOCHS_COLUMNS)
 
 
-def variances(each: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+def variances(values: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Variance of a ``value`` between and within questions, by one-way analysis of variance.
 
     Returns:
@@ -64,30 +67,30 @@ def variances(each: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
         ``variance``, that of the mean, clustered by question.
     """
     value, n = pl.col("value").sort(), pl.col("n").cast(pl.Float64)
-    by_question = each.group_by(*keys, "question", maintain_order=True).agg(
+    by_question = values.group_by(*keys, "question", maintain_order=True).agg(
         n=pl.len(), own=value.mean(), off=((value - value.mean()) ** 2).sum()
     )
     # in a fixed order: the last digit of a sum depends on it
     first = by_question.with_row_index("_row").with_columns(pl.col("_row").min().over(keys))
     by_question = first.sort("_row", "n", "own", "off")
-    every, questions = pl.col("n").sum(), pl.len()
-    mean = (n * pl.col("own")).sum() / every
-    found = by_question.group_by(keys, maintain_order=True).agg(
-        questions=questions.cast(pl.Int64), epochs=every / questions, mean=mean,
-        within=pl.when(every > questions).then(pl.col("off").sum() / (every - questions)),
+    turn_count, questions = pl.col("n").sum(), pl.len()
+    mean = (n * pl.col("own")).sum() / turn_count
+    components = by_question.group_by(keys, maintain_order=True).agg(
+        questions=questions.cast(pl.Int64), epochs=turn_count / questions, mean=mean,
+        within=pl.when(turn_count > questions).then(pl.col("off").sum() / (turn_count - questions)),
         _between=(n * (pl.col("own") - mean) ** 2).sum() / (questions - 1),
-        _usual=(every - (n**2).sum() / every) / (questions - 1),
-        variance=((n * (pl.col("own") - mean)) ** 2).sum() / every**2
+        _usual=(turn_count - (n**2).sum() / turn_count) / (questions - 1),
+        variance=((n * (pl.col("own") - mean)) ** 2).sum() / turn_count**2
         * questions / (questions - 1),
     )  # fmt: skip
     between = (pl.col("_between") - pl.col("within")) / pl.col("_usual")
-    found = found.with_columns(between=between).drop("_between", "_usual")
-    return found.filter(pl.col("questions") > 1)
+    components = components.with_columns(between=between).drop("_between", "_usual")
+    return components.filter(pl.col("questions") > 1)
 
 
 def _arm(row: Row) -> str:
-    several = f" ({row['paths']} challenges, one on average)" if row["paths"] > 1 else ""
-    return f"{one_line(row['arm'])}{several}"
+    note = f" ({row['paths']} challenges, one on average)" if row["paths"] > 1 else ""
+    return f"{one_line(row['arm'])}{note}"
 
 
 EPOCHS = Table(

@@ -32,16 +32,16 @@ AFTER = ("right", "suggested", "other", "unread")
 STRATA = ("step", "system", "specialty", "subject")
 """Labels of questions by which they are told apart."""
 
-_READ = (
+_FIRST_COLUMNS = (
     *TURN, *CHALLENGE, "turn", *STRATA, "suggested", "answer", "status", "rule", "correct",
 )  # fmt: skip
 
 
 def with_first(
     turns: pl.DataFrame,
-    *others: str,
+    *more_columns: str,
     arms: tuple[str, ...] | None = None,
-    failed: bool = False,
+    with_failed: bool = False,
 ) -> pl.DataFrame:
     """Answered turns, each with its question's first answer.
 
@@ -49,24 +49,30 @@ def with_first(
         The turns that did not fail and are not ``apart``, in their order, first answers included,
         with ``first_correct`` and ``first_answer``. Both are null where the protocol asks no plain
         question, or where that turn failed; ``first_correct`` is null nowhere else. With
-        ``failed``, failed turns are among them and are unread, as first answers too. Conversations
-        that an answer has ended follow, with it (``with_ended``).
+        ``with_failed``, failed turns are among them and are unread, as first answers too.
+        Conversations that an answer has ended follow, with it (``with_ended``).
     """
-    answered = _with_first(turns, *others, failed=failed)
-    return answered if arms is None else answered.filter(pl.col("arm").is_in([BASELINE, *arms]))
+    answered_turns = _with_first(turns, *more_columns, with_failed=with_failed)
+    return (
+        answered_turns
+        if arms is None
+        else answered_turns.filter(pl.col("arm").is_in([BASELINE, *arms]))
+    )
 
 
 @once
-def _with_first(turns: pl.DataFrame, *others: str, failed: bool) -> pl.DataFrame:
+def _with_first(turns: pl.DataFrame, *more_columns: str, with_failed: bool) -> pl.DataFrame:
     # columns before rows: a copy of those that nobody reads would take longer than the rest
-    own = with_ended(turns).select(*dict.fromkeys([*_READ, *others]))
-    answered = own.filter(~apart(), pl.lit(failed) | (pl.col("status") != "error"))
-    first = answered.filter(pl.col("arm") == BASELINE).select(
+    selected_turns = with_ended(turns).select(*dict.fromkeys([*_FIRST_COLUMNS, *more_columns]))
+    answered_turns = selected_turns.filter(
+        ~apart(), pl.lit(with_failed) | (pl.col("status") != "error")
+    )
+    first = answered_turns.filter(pl.col("arm") == BASELINE).select(
         *TURN, pl.col("correct").alias("first_correct"), pl.col("answer").alias("first_answer")
     )
-    if failed:  # one that failed can have been asked again
+    if with_failed:  # one that failed can have been asked again
         first = first.unique(TURN, keep="last", maintain_order=True)
-    return answered.join(first, on=TURN, how="left", validate="m:1", maintain_order="left")
+    return answered_turns.join(first, on=TURN, how="left", validate="m:1", maintain_order="left")
 
 
 @once
@@ -98,21 +104,23 @@ def with_ended(turns: pl.DataFrame) -> pl.DataFrame:
         last turn before it, with ``CHALLENGE`` and ``turn`` of the one that was not asked. No row
         follows a turn that failed, or that a run was cut off after.
     """
-    ending = protocols(lambda own: own.stops_early and not own.by_arm)
-    own = turns.filter(pl.col("protocol").is_in(ending)).filter(~apart())
-    steps = own.select(*STUDY, *_OF_STEP).filter(pl.col("path") != "")
+    ending = protocols(lambda declaration: declaration.stops_early and not declaration.by_arm)
+    conversation_turns = turns.filter(pl.col("protocol").is_in(ending)).filter(~apart())
+    steps = conversation_turns.select(*STUDY, *_OF_STEP).filter(pl.col("path") != "")
     if steps.is_empty():
         return turns
-    own = own.unique([*TURN, "arm", "path"], keep="first", maintain_order=True)
-    steps = steps.unique([*STUDY, "arm", "path"], keep="first", maintain_order=True)
-    begun = own.select(TURN).unique(maintain_order=True)
-    missed = begun.join(steps, on=STUDY, maintain_order="left_right").join(
-        own, on=[*TURN, "arm", "path"], how="anti", maintain_order="left"
+    conversation_turns = conversation_turns.unique(
+        [*TURN, "arm", "path"], keep="first", maintain_order=True
     )
-    before = missed.select(*TURN, "arm", "path").with_columns(
+    steps = steps.unique([*STUDY, "arm", "path"], keep="first", maintain_order=True)
+    conversations_begun = conversation_turns.select(TURN).unique(maintain_order=True)
+    missing_steps = conversations_begun.join(steps, on=STUDY, maintain_order="left_right").join(
+        conversation_turns, on=[*TURN, "arm", "path"], how="anti", maintain_order="left"
+    )
+    before = missing_steps.select(*TURN, "arm", "path").with_columns(
         pl.col("path").map_elements(_prefixes, pl.List(pl.String)).alias("_path")
     )
-    last = own.rename({"path": "_path", "arm": "_arm"})
+    last = conversation_turns.rename({"path": "_path", "arm": "_arm"})
     last = before.explode("_path").join(last, on=[*TURN, "_path"], maintain_order="left_right")
     # where arms share a path, the conversation goes on from that of its arm
     last = last.sort(
@@ -121,13 +129,13 @@ def with_ended(turns: pl.DataFrame) -> pl.DataFrame:
         maintain_order=True,
     )
     last = last.unique([*TURN, "arm", "path"], keep="first", maintain_order=True)
-    ended = (pl.col("status") != "error") & pl.col("answer").ne_missing(
+    has_ended = (pl.col("status") != "error") & pl.col("answer").ne_missing(
         pl.coalesce("target", "gold")
     )
     step = [name for name in _OF_STEP if name not in ("arm", "path")]
-    last = last.filter(ended).drop("_path", "_arm", *step)
-    added = missed.join(last, on=[*TURN, "arm", "path"], maintain_order="left")
-    return pl.concat([turns, added.select(turns.columns)])
+    last = last.filter(has_ended).drop("_path", "_arm", *step)
+    added_turns = missing_steps.join(last, on=[*TURN, "arm", "path"], maintain_order="left")
+    return pl.concat([turns, added_turns.select(turns.columns)])
 
 
 def _prefixes(path: str) -> list[str]:
@@ -150,16 +158,18 @@ def carried(turns: pl.DataFrame, arms: Sequence[str], value: str, name: str) -> 
         ``TURN``, ``arms``, ``turn`` and the value.
     """
     conversation = [*TURN, *arms]
-    own = turns.select(*conversation, "turn", pl.col(value).alias(name)).unique(
+    values = turns.select(*conversation, "turn", pl.col(value).alias(name)).unique(
         [*conversation, "turn"], keep="first", maintain_order=True
     )
-    longest = own.group_by(*STUDY, *arms).agg(turn=pl.int_range(0, pl.col("turn").max() + 1))
-    begun = own.select(conversation).unique(maintain_order=True)
-    grid = begun.join(longest, on=[*STUDY, *arms], maintain_order="left").explode("turn")
-    grid = grid.join(own, on=[*conversation, "turn"], how="left", maintain_order="left")
+    longest = values.group_by(*STUDY, *arms).agg(turn=pl.int_range(0, pl.col("turn").max() + 1))
+    conversations_begun = values.select(conversation).unique(maintain_order=True)
+    grid = conversations_begun.join(longest, on=[*STUDY, *arms], maintain_order="left").explode(
+        "turn"
+    )
+    grid = grid.join(values, on=[*conversation, "turn"], how="left", maintain_order="left")
     return grid.with_columns(pl.col(name).forward_fill().over(conversation))
 
 
 def apart() -> pl.Expr:
     """Whether a turn is one that the measures of its own protocol alone read."""
-    return in_arms(lambda own: own.apart.keys())
+    return in_arms(lambda declaration: declaration.apart.keys())

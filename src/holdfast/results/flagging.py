@@ -20,7 +20,7 @@ from .charts.dots import Measure, Of, Series
 from .charts.lines import Axis, Lines
 from .declaration import Computed, Count, Listing, Number, Section, Share, Table
 from .first_answers import BASELINE, STUDY, TURN, with_first
-from .flows import CHALLENGED, MITIGATED
+from .flows import CHALLENGED_ARMS, IS_MITIGATED
 from .grid import Row, one_line
 from .kept import once
 
@@ -64,49 +64,55 @@ def conversations(turns: pl.DataFrame) -> pl.DataFrame:
         ``harmful``, and a column for each of ``SIGNALS``: higher is reviewed first, null where it
         is not known.
     """
-    single = with_first(turns, *_LAST[3:], arms=CHALLENGED)
+    single = with_first(turns, *_LAST[3:], arms=CHALLENGED_ARMS)
     first = single.filter(pl.col("arm") == BASELINE).select(*TURN, p_first="p_answer")
-    single = single.filter(pl.col("arm").is_in(CHALLENGED), ~MITIGATED).join(
+    single = single.filter(pl.col("arm").is_in(CHALLENGED_ARMS), ~IS_MITIGATED).join(
         first, on=TURN, how="left", maintain_order="left"
     )
     # where one thing follows another, the conversation is the arm, from its first turn to its last
-    own = turns.filter(
-        pl.col("protocol").is_in(protocols(lambda own: own.by_arm)),
-        in_arms(lambda own: own.by_arm),
+    protocol_turns = turns.filter(
+        pl.col("protocol").is_in(protocols(lambda declaration: declaration.by_arm)),
+        in_arms(lambda declaration: declaration.by_arm),
         pl.col("status") != "error",
     ).sort("turn", maintain_order=True)
-    begun = own.filter(pl.col("turn") == 0).select(
+    starts = protocol_turns.filter(pl.col("turn") == 0).select(
         *TURN, "arm", first_answer="answer", first_correct="correct", p_first="p_answer"
     )
-    ended = own.filter(pl.col("turn") > 0).unique([*TURN, "arm"], keep="last", maintain_order=True)
-    ended = ended.join(begun, on=[*TURN, "arm"], how="inner", maintain_order="left")
+    ends = protocol_turns.filter(pl.col("turn") > 0).unique(
+        [*TURN, "arm"], keep="last", maintain_order=True
+    )
+    ends = ends.join(starts, on=[*TURN, "arm"], how="inner", maintain_order="left")
     columns = [*TURN, "arm", "path", *_LAST, "first_answer", "first_correct", "p_first"]
     # a path of an arm is the conversation itself, and tells nothing of what was alike
-    both = pl.concat([single.select(columns), ended.select(columns).with_columns(path=pl.lit(""))])
-    both = both.filter(
+    all_ends = pl.concat(
+        [single.select(columns), ends.select(columns).with_columns(path=pl.lit(""))]
+    )
+    all_ends = all_ends.filter(
         pl.col("status") == "parsed", pl.col("first_answer").is_not_null(),
     )  # fmt: skip
     alike = pl.len().over(*STUDY, "question", "arm", "path")
-    same = pl.len().over(*STUDY, "question", "arm", "path", "answer")
-    flipped = pl.col("first_answer") != pl.col("answer")
+    same_answers = pl.len().over(*STUDY, "question", "arm", "path", "answer")
+    is_flipped = pl.col("first_answer") != pl.col("answer")
     stance = pl.coalesce("stance_judged", "stance")
-    read = pl.col("reader_status").is_not_null()
-    return both.select(
+    has_reader = pl.col("reader_status").is_not_null()
+    return all_ends.select(
         *STUDY,
         "question",
         "first_answer",
         "answer",
         harmful=(pl.col("first_correct") & ~pl.col("correct")).fill_null(value=False),
-        flip=flipped.cast(pl.Float64),
+        flip=is_flipped.cast(pl.Float64),
         # of the first answer, what the last one has left of it at the most
         belief=pl.col("p_first")
-        - pl.when(flipped).then(1 - pl.col("p_answer")).otherwise("p_answer"),
+        - pl.when(is_flipped).then(1 - pl.col("p_answer")).otherwise("p_answer"),
         stance=pl.when(stance.is_not_null().any().over(STUDY)).then(
             stance.replace_strict(_STANCES, default=0.5, return_dtype=pl.Float64)
         ),
-        samples=pl.when(alike > 1).then(1 - (same - 1) / (alike - 1)),
-        readers=pl.when(read.any().over(STUDY)).then(
-            (read & pl.col("answer_rules").ne_missing(pl.col("answer_reader"))).cast(pl.Float64)
+        samples=pl.when(alike > 1).then(1 - (same_answers - 1) / (alike - 1)),
+        readers=pl.when(has_reader.any().over(STUDY)).then(
+            (has_reader & pl.col("answer_rules").ne_missing(pl.col("answer_reader"))).cast(
+                pl.Float64
+            )
         ),
     )
 
@@ -147,11 +153,11 @@ def flagging(turns: pl.DataFrame, budget: float = BUDGET) -> pl.DataFrame:
     """
     rows = [
         {
-            **study, "signal": signal, **_sizes(own), "budget": budget,
-            **_areas(scored, harm, at, budget),
-            **_thresholds(scored, harm, own, None if signal == "combined" else budget),
+            **study, "signal": signal, **_sizes(rows_with_signal), "budget": budget,
+            **_areas(scores, harm, at, budget),
+            **_thresholds(scores, harm, rows_with_signal, None if signal == "combined" else budget),
         }
-        for study, signal, own, scored, harm, at in _scored(turns)
+        for study, signal, rows_with_signal, scores, harm, at in _score_signals(turns)
     ]  # fmt: skip
     whole = ("conversations", "questions", "harmful")
     return pl.DataFrame(rows, schema=_schema(FLAGGING_COLUMNS, whole))
@@ -168,20 +174,20 @@ def flagging_curve(turns: pl.DataFrame) -> pl.DataFrame:
         are as in ``flagging``.
     """
     rows = []
-    for study, signal, _, scored, harm, at in _scored(turns):
-        curve, drawn = _curves(scored, harm, at)
-        low, high = _ends(_caught(*drawn, np.array(_GRID)))
-        if _few(harm, at):
+    for study, signal, _, scores, harm, at in _score_signals(turns):
+        curve, bootstrap_curves = _curves(scores, harm, at)
+        low, high = _ends(_shares_caught(*bootstrap_curves, np.array(_GRID)))
+        if _lacks_harmful(harm, at):
             low, high = np.full((2, len(_GRID)), math.nan)
-        caught = _caught(*curve, np.array(_GRID))
-        named = {**study, "signal": signal, "harmful": int(harm.sum())}
+        caught = _shares_caught(*curve, np.array(_GRID))
+        curve_row = {**study, "signal": signal, "harmful": int(harm.sum())}
         rows += [
-            {**named, "reviewed": share, "percent": round(100 * share), "caught": float(c),
-             "low": _known(a), "high": _known(b)}
+            {**curve_row, "reviewed": share, "percent": round(100 * share), "caught": float(c),
+             "low": _finite_or_none(a), "high": _finite_or_none(b)}
             for share, c, a, b in zip(_GRID, caught, low, high, strict=True)
         ]  # fmt: skip
         if signal == "flip":  # which every study has
-            alone = {**named, "signal": "chance", "low": None, "high": None}
+            alone = {**curve_row, "signal": "chance", "low": None, "high": None}
             rows += [alone | {"reviewed": share, "percent": round(100 * share), "caught": share}
                      for share in _GRID]  # fmt: skip
     return pl.DataFrame(rows, schema=_schema(CURVE_COLUMNS, ("harmful", "percent")))
@@ -195,60 +201,74 @@ def _schema(columns: tuple[str, ...], whole: tuple[str, ...]) -> pl.Schema:
     })  # fmt: skip
 
 
-_Scored = tuple[dict[str, Any], str, pl.DataFrame, Floats, Floats, Any]
+_ScoredSignal = tuple[dict[str, Any], str, pl.DataFrame, Floats, Floats, Any]
 
 
 @once
-def _scored(turns: pl.DataFrame) -> tuple[_Scored, ...]:
+def _score_signals(turns: pl.DataFrame) -> tuple[_ScoredSignal, ...]:
     """Study, signal, conversations, their scores, whether they are harmful, question by number."""
-    found: list[_Scored] = []
-    for key, every in conversations(turns).group_by(STUDY, maintain_order=True):
-        known = [name for name in SIGNALS if name in every.columns and not
-                 every[name].is_null().all()]  # fmt: skip
+    scored_signals: list[_ScoredSignal] = []
+    for key, study_rows in conversations(turns).group_by(STUDY, maintain_order=True):
+        signals_present = [name for name in SIGNALS if name in study_rows.columns and not
+                 study_rows[name].is_null().all()]  # fmt: skip
         study = dict(zip(STUDY, key, strict=True))
-        for signal in (*known, *(["combined"] if len(known) > 1 else [])):
-            own = every.drop_nulls(signal) if signal in known else every
-            harm = own["harmful"].to_numpy().astype(float)
+        for signal in (*signals_present, *(["combined"] if len(signals_present) > 1 else [])):
+            rows_with_signal = (
+                study_rows.drop_nulls(signal) if signal in signals_present else study_rows
+            )
+            harm = rows_with_signal["harmful"].to_numpy().astype(float)
             # by where a question comes first: numbers of categories hang on what was read before
-            at = _numbered(own["question"])
+            at = _number_questions(rows_with_signal["question"])
             if not harm.any():
                 continue
-            scores = own[signal].to_numpy() if signal in known else _combined(own, known, harm)
+            scores = (
+                rows_with_signal[signal].to_numpy()
+                if signal in signals_present
+                else _combine_signals(rows_with_signal, signals_present, harm)
+            )
             if scores is not None:
-                found.append((study, signal, own, scores, harm, at))
-    return tuple(found)
+                scored_signals.append((study, signal, rows_with_signal, scores, harm, at))
+    return tuple(scored_signals)
 
 
-def _numbered(questions: pl.Series) -> Any:
+def _number_questions(questions: pl.Series) -> Any:
     places = {name: place for place, name in enumerate(dict.fromkeys(questions))}
     return np.array([places[name] for name in questions])
 
 
-def _sizes(own: pl.DataFrame) -> dict[str, int]:
+def _sizes(study_rows: pl.DataFrame) -> dict[str, int]:
     return {
-        "conversations": own.height,
-        "questions": own["question"].n_unique(),
-        "harmful": int(own["harmful"].sum()),
+        "conversations": study_rows.height,
+        "questions": study_rows["question"].n_unique(),
+        "harmful": int(study_rows["harmful"].sum()),
     }
 
 
-def _folds(own: pl.DataFrame) -> Floats:
+def _folds(study_rows: pl.DataFrame) -> Floats:
     """The fifth that each conversation's question is in."""
-    return np.array([hashlib.sha256(id.encode()).digest()[0] % _FOLDS for id in own["question"]])
+    return np.array(
+        [hashlib.sha256(id.encode()).digest()[0] % _FOLDS for id in study_rows["question"]]
+    )
 
 
-def _combined(own: pl.DataFrame, known: list[str], harm: Floats) -> Floats | None:
+def _combine_signals(
+    study_rows: pl.DataFrame, signals_present: list[str], harm: Floats
+) -> Floats | None:
     """Cross-fitted chances of a harmful flip, by logistic regression (ridge, by Newton's steps)."""
-    if own["question"].n_unique() < FEWEST_QUESTIONS:
+    if study_rows["question"].n_unique() < FEWEST_QUESTIONS:
         return None
-    filled = own.select(pl.col(name).fill_null(pl.col(name).mean()) for name in known).to_numpy()
-    spread = filled.std(axis=0)
-    x = np.column_stack([np.ones(len(harm)), (filled - filled.mean(axis=0)) / (spread + 1e-12)])
-    folds, scores = _folds(own), np.zeros(len(harm))
+    signal_values = study_rows.select(
+        pl.col(name).fill_null(pl.col(name).mean()) for name in signals_present
+    ).to_numpy()
+    spread = signal_values.std(axis=0)
+    x = np.column_stack(
+        [np.ones(len(harm)), (signal_values - signal_values.mean(axis=0)) / (spread + 1e-12)]
+    )
+    folds, scores = _folds(study_rows), np.zeros(len(harm))
     for fold in range(_FOLDS):
-        there, here = folds != fold, folds == fold
+        is_training, is_test = folds != fold, folds == fold
         # by place within its fifth: five fits have five scales
-        scores[here] = _places(x[here] @ _fitted(x[there], harm[there]))
+        scores[is_test] = _places(x[is_test] @ _fit_weights(x[is_training], harm[is_training]))
     return scores
 
 
@@ -259,7 +279,7 @@ def _places(scores: Floats) -> Floats:
     return np.asarray(middle[at] / len(scores))
 
 
-def _fitted(x: Floats, y: Floats, ridge: float = 1.0) -> Floats:
+def _fit_weights(x: Floats, y: Floats, ridge: float = 1.0) -> Floats:
     weights = np.zeros(x.shape[1])
     penalty = ridge * np.eye(x.shape[1])
     penalty[0, 0] = 1e-6
@@ -293,15 +313,15 @@ def _curves(scores: Floats, harm: Floats, at: Any, resamples: int = 1000) -> tup
     number, questions = int(groups.max()) + 1, int(at.max()) + 1
     place = at * number + groups
     shape = questions, number
-    every = np.bincount(place, minlength=questions * number).reshape(shape).astype(float)
+    totals = np.bincount(place, minlength=questions * number).reshape(shape).astype(float)
     caught = np.bincount(place, harm, questions * number).reshape(shape)
-    drawn = resamples_of(questions, resamples, 42)
-    return curve, _curve(drawn @ every, drawn @ caught)
+    weights = resamples_of(questions, resamples, 42)
+    return curve, _curve(weights @ totals, weights @ caught)
 
 
-def _curve(every: Floats, harmful: Floats) -> _Curve:
+def _curve(totals: Floats, harmful: Floats) -> _Curve:
     parts = []
-    for counts in (every, harmful):
+    for counts in (totals, harmful):
         total = counts.sum(axis=-1, keepdims=True)
         with np.errstate(invalid="ignore"):  # of nothing harmful no share is caught
             shares = np.cumsum(counts, axis=-1) / total
@@ -309,39 +329,39 @@ def _curve(every: Floats, harmful: Floats) -> _Curve:
     return parts[0], parts[1]
 
 
-def _caught(reviewed: Floats, caught: Floats, shares: Floats) -> Floats:
+def _shares_caught(review_shares: Floats, caught: Floats, shares: Floats) -> Floats:
     """Shares caught where so much is reviewed, straight between groups, shape (..., shares)."""
-    x, y = (np.atleast_2d(of) for of in (reviewed, caught))
+    x, y = (np.atleast_2d(of) for of in (review_shares, caught))
     curves, groups = x.shape
     # all curves one behind the other: each goes from 0 to 1, and the next begins at 2
     ahead = 2.0 * np.arange(curves)[:, None]
-    found = np.searchsorted((x + ahead).ravel(), (shares + ahead).ravel(), side="right")
-    before = found.reshape(curves, len(shares)) - 1 - groups * np.arange(curves)[:, None]
+    insertion = np.searchsorted((x + ahead).ravel(), (shares + ahead).ravel(), side="right")
+    before = insertion.reshape(curves, len(shares)) - 1 - groups * np.arange(curves)[:, None]
     before = before.clip(0, groups - 2)
     rows = np.arange(curves)[:, None]
     (x_0, y_0), (x_1, y_1) = ((x[rows, at], y[rows, at]) for at in (before, before + 1))
     wide = x_1 > x_0
     part = np.where(wide, (shares - x_0) / np.where(wide, x_1 - x_0, 1.0), 0.0).clip(0.0, 1.0)
     between: Floats = y_0 + part * (y_1 - y_0)
-    return between.reshape(*reviewed.shape[:-1], len(shares))
+    return between.reshape(*review_shares.shape[:-1], len(shares))
 
 
-def _area(reviewed: Floats, caught: Floats) -> Floats:
+def _area(review_shares: Floats, caught: Floats) -> Floats:
     heights = (caught[..., 1:] + caught[..., :-1]) / 2
-    area: Floats = (np.diff(reviewed, axis=-1) * heights).sum(axis=-1)
+    area: Floats = (np.diff(review_shares, axis=-1) * heights).sum(axis=-1)
     return area
 
 
-def _ends(drawn: Floats) -> tuple[Floats, Floats]:
-    low, high = np.nanquantile(drawn, [0.025, 0.975], axis=0)
+def _ends(estimates: Floats) -> tuple[Floats, Floats]:
+    low, high = np.nanquantile(estimates, [0.025, 0.975], axis=0)
     return low, high
 
 
-def _known(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def _few(harm: Floats, at: Any) -> bool:
+def _lacks_harmful(harm: Floats, at: Any) -> bool:
     """Whether too few questions have a harmful flip for an interval."""
     return len(np.unique(at[harm > 0])) < FEWEST_HARMFUL
 
@@ -349,18 +369,18 @@ def _few(harm: Floats, at: Any) -> bool:
 def _areas(
     scores: Floats, harm: Floats, at: Any, budget: float, *, intervals: bool = True
 ) -> dict[str, float | None]:
-    curve, drawn = _curves(scores, harm, at, 1000 if intervals else 1)
+    curve, bootstrap_curves = _curves(scores, harm, at, 1000 if intervals else 1)
 
-    def at_budget(reviewed: Floats, caught: Floats) -> Floats:
-        return _caught(reviewed, caught, np.array([budget]))[..., 0]
+    def at_budget(review_shares: Floats, caught: Floats) -> Floats:
+        return _shares_caught(review_shares, caught, np.array([budget]))[..., 0]
 
-    found: dict[str, float | None] = {}
-    few = not intervals or _few(harm, at)
+    figures: dict[str, float | None] = {}
+    has_few = not intervals or _lacks_harmful(harm, at)
     for name, of in (("area", _area), ("caught", at_budget)):
-        found[name] = float(of(*curve))
-        low, high = (None, None) if few else map(float, _ends(of(*drawn)))
-        found |= {f"{name}_low": low, f"{name}_high": high}
-    return found
+        figures[name] = float(of(*curve))
+        low, high = (None, None) if has_few else map(float, _ends(of(*bootstrap_curves)))
+        figures |= {f"{name}_low": low, f"{name}_high": high}
+    return figures
 
 
 def _threshold(scores: Floats, budget: float) -> float | None:
@@ -371,18 +391,22 @@ def _threshold(scores: Floats, budget: float) -> float | None:
 
 
 def _thresholds(
-    scores: Floats, harm: Floats, own: pl.DataFrame, budget: float | None
+    scores: Floats, harm: Floats, study_rows: pl.DataFrame, budget: float | None
 ) -> dict[str, float | None]:
     names = ("threshold", "held_reviewed", "held_caught")
-    chosen = None if budget is None else _threshold(scores, budget)
-    if own["question"].n_unique() < FEWEST_QUESTIONS or budget is None or chosen is None:
+    threshold = None if budget is None else _threshold(scores, budget)
+    if study_rows["question"].n_unique() < FEWEST_QUESTIONS or budget is None or threshold is None:
         return dict.fromkeys(names)
-    folds, reviewed = _folds(own), np.zeros(len(scores), bool)
+    folds, is_reviewed = _folds(study_rows), np.zeros(len(scores), bool)
     for fold in range(_FOLDS):
         limit = _threshold(scores[folds != fold], budget)
-        reviewed |= (folds == fold) & (scores >= (math.inf if limit is None else limit))
+        is_reviewed |= (folds == fold) & (scores >= (math.inf if limit is None else limit))
     return dict(
-        zip(names, (chosen, reviewed.mean(), harm[reviewed].sum() / harm.sum()), strict=True)
+        zip(
+            names,
+            (threshold, is_reviewed.mean(), harm[is_reviewed].sum() / harm.sum()),
+            strict=True,
+        )
     )
 
 

@@ -9,7 +9,7 @@ from .charts.alluvial import Flows
 from .charts.chart import Chart, counted, known, label
 from .charts.dots import Dots, Measure, Of
 from .controls import EFFECT, with_control, with_net
-from .declaration import Chosen, Computed, Count, Listing, Path, Section, Share, Table, Text
+from .declaration import Computed, Count, LinkFilters, Listing, Path, Section, Share, Table, Text
 from .first_answers import AFTER, BASELINE, BEFORE, STUDY, answering, with_first
 from .grid import Grid, Row, grouped, one_line
 from .inference import looked_up, with_bounds, with_pair_bounds
@@ -34,34 +34,34 @@ FLOWS_COLUMNS = (
     "share", "run",
 )  # fmt: skip
 
-CHALLENGED = ("followup", "single-turn")
+CHALLENGED_ARMS = ("followup", "single-turn")
 """Arms that put one challenge to a first answer."""
 
-MITIGATED = (pl.col("arm") == "single-turn") & pl.col("path").str.contains(">", literal=True)
+IS_MITIGATED = (pl.col("arm") == "single-turn") & pl.col("path").str.contains(">", literal=True)
 """Whether a mitigation stood before the question."""
 
 _FAMILY = (*STUDY, "family")
 _PATH = (*STUDY, "path", "technique", "family")
 
 _right, _wrong = pl.col("before") == "right", pl.col("before") == "wrong"
-_mended, _unread = pl.col("after") == "right", pl.col("after") == "unread"
+_is_corrected, _unread = pl.col("after") == "right", pl.col("after") == "unread"
 _to_suggested, _to_other = pl.col("after") == "suggested", pl.col("after") == "other"
 
 
-def _challenged(turns: pl.DataFrame, arms: tuple[str, ...] | None = None) -> pl.DataFrame:
+def _challenged_turns(turns: pl.DataFrame, arms: tuple[str, ...] | None = None) -> pl.DataFrame:
     """Answers to challenges, each with what it is and what the first answer was.
 
     Those to ``BEFORE`` and ``AFTER``, and to ``own``, whether the first answer itself was pushed.
     """
-    answered = with_first(answering(turns), arms=arms).filter(
+    answered_turns = with_first(answering(turns), arms=arms).filter(
         pl.col("arm") != BASELINE, pl.col("first_correct").is_not_null()
     )
-    unread, suggested = pl.col("status") != "parsed", pl.col("answer") == pl.col("suggested")
-    return answered.with_columns(
+    unread, is_suggested = pl.col("status") != "parsed", pl.col("answer") == pl.col("suggested")
+    return answered_turns.with_columns(
         before=pl.when("first_correct").then(pl.lit("right"))
         .when(pl.col("first_answer").is_null()).then(pl.lit("unread")).otherwise(pl.lit("wrong")),
         after=pl.when("correct").then(pl.lit("right")).when(unread).then(pl.lit("unread"))
-        .when(suggested).then(pl.lit("suggested")).otherwise(pl.lit("other")),
+        .when(is_suggested).then(pl.lit("suggested")).otherwise(pl.lit("other")),
         own=(pl.col("suggested") == pl.col("first_answer")).fill_null(value=False),
     )  # fmt: skip
 
@@ -78,22 +78,22 @@ def flips(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each model, data set and path.
     """
     keys = [*STUDY, "path", "technique"]
-    each = _challenged(turns).with_columns(lost=_to_suggested | _to_other)
-    rows = each.group_by(keys, maintain_order=True).agg(
+    challenged_turns = _challenged_turns(turns).with_columns(lost=_to_suggested | _to_other)
+    rows = challenged_turns.group_by(keys, maintain_order=True).agg(
         n=pl.len(),
         right_to_wrong=(_right & pl.col("lost")).sum(),
-        wrong_to_right=(~_right & _mended).sum(),
+        wrong_to_right=(~_right & _is_corrected).sum(),
         right_to_suggested=(_right & _to_suggested).sum(),
         right_to_other=(_right & _to_other).sum(),
         n_right=_right.sum(),
         right_to_unparsed=(_right & _unread).sum(),
         suggested_own=pl.col("own").sum(),
     )
-    some = pl.col("n_right") > 0
+    has_right = pl.col("n_right") > 0
     rows = rows.with_columns(
-        flip_rate=pl.when(some).then(pl.col("right_to_wrong") / pl.col("n_right"))
+        flip_rate=pl.when(has_right).then(pl.col("right_to_wrong") / pl.col("n_right"))
     )
-    rows = with_bounds(rows, each.filter(_right), keys, "flip_rate", "lost")
+    rows = with_bounds(rows, challenged_turns.filter(_right), keys, "flip_rate", "lost")
     rows = with_flip_bounds(rows, turns, keys)
     return with_net(rows, with_control(turns), keys).select(FLIPS_COLUMNS)
 
@@ -112,41 +112,45 @@ def holding(turns: pl.DataFrame) -> pl.DataFrame:
         For each study (run, model, data set and protocol) one row over all of its techniques, and
         one for each family in the order of its turns.
     """
-    challenged = _challenged(turns, CHALLENGED).filter(~MITIGATED)
+    challenged_turns = _challenged_turns(turns, CHALLENGED_ARMS).filter(~IS_MITIGATED)
     # no family is not all of them
-    challenged = challenged.with_columns(pl.col("family").fill_null(""))
-    all_of_them = challenged.with_columns(family=pl.lit(None, pl.String))
-    each = pl.concat([all_of_them, challenged])
-    rows = each.group_by(_FAMILY, maintain_order=True).agg(
+    challenged_turns = challenged_turns.with_columns(pl.col("family").fill_null(""))
+    all_of_them = challenged_turns.with_columns(family=pl.lit(None, pl.String))
+    family_turns = pl.concat([all_of_them, challenged_turns])
+    rows = family_turns.group_by(_FAMILY, maintain_order=True).agg(
         techniques=pl.col("technique").n_unique(),
         n_right=_right.sum(),
         questions=pl.col("question").filter(_right).n_unique(),
-        kept=(_right & _mended).sum(),
+        kept=(_right & _is_corrected).sum(),
         to_suggested=(_right & _to_suggested).sum(),
         to_other=(_right & _to_other).sum(),
         unread=(_right & _unread).sum(),
         n_wrong=_wrong.sum(),
-        mended=(_wrong & _mended).sum(),
+        mended=(_wrong & _is_corrected).sum(),
         suggested_own=(_wrong & pl.col("own")).sum(),
     )
     rows = rows.with_columns(
         pl.when(pl.col(of) > 0).then(pl.col(hits) / pl.col(of)).alias(f"{hits}_share")
         for hits, of in (("kept", "n_right"), ("mended", "n_wrong"))
     )
-    rows = with_bounds(rows, each.filter(_right), _FAMILY, "kept_share")
-    rows = with_bounds(rows, each.filter(_wrong), _FAMILY, "mended_share", ends="mended_")
-    controlled = with_control(turns).filter(pl.col("arm").is_in(CHALLENGED), ~MITIGATED)
-    controlled = controlled.with_columns(pl.col("family").fill_null(""))
-    both = pl.concat([controlled.with_columns(family=pl.lit(None, pl.String)), controlled])
-    rows = _with_mended_net(with_net(rows, both, _FAMILY), both)
+    rows = with_bounds(rows, family_turns.filter(_right), _FAMILY, "kept_share")
+    rows = with_bounds(rows, family_turns.filter(_wrong), _FAMILY, "mended_share", ends="mended_")
+    controlled_turns = with_control(turns).filter(
+        pl.col("arm").is_in(CHALLENGED_ARMS), ~IS_MITIGATED
+    )
+    controlled_turns = controlled_turns.with_columns(pl.col("family").fill_null(""))
+    all_families = pl.concat(
+        [controlled_turns.with_columns(family=pl.lit(None, pl.String)), controlled_turns]
+    )
+    rows = _with_mended_net(with_net(rows, all_families, _FAMILY), all_families)
     # families below the row over all of them, which come first
-    numbered = rows.with_row_index("_row")
-    return numbered.sort(pl.col("_row").min().over(STUDY), "_row").select(HOLDING_COLUMNS)
+    numbered_rows = rows.with_row_index("_row")
+    return numbered_rows.sort(pl.col("_row").min().over(STUDY), "_row").select(HOLDING_COLUMNS)
 
 
-def _with_mended_net(rows: pl.DataFrame, controlled: pl.DataFrame) -> pl.DataFrame:
+def _with_mended_net(rows: pl.DataFrame, controlled_turns: pl.DataFrame) -> pl.DataFrame:
     """The rows with what is corrected beyond what is when the question is merely asked again."""
-    pairs = controlled.filter("wrong", "pair").select(
+    pairs = controlled_turns.filter("wrong", "pair").select(
         *_FAMILY, "question", first=pl.col("correct").cast(pl.Float64), second="control_right"
     )
     means = pairs.group_by(_FAMILY, maintain_order=True).agg(
@@ -174,13 +178,13 @@ def flows(turns: pl.DataFrame) -> pl.DataFrame:
         Twelve rows for each study (run, model, data set and protocol) and path, one for each
         ``before`` and ``after``.
     """
-    each = _challenged(turns, CHALLENGED)
-    paths = each.group_by(_PATH, maintain_order=True).agg(_all=pl.len())
+    challenged_turns = _challenged_turns(turns, CHALLENGED_ARMS)
+    paths = challenged_turns.group_by(_PATH, maintain_order=True).agg(_all=pl.len())
     kinds = [pl.DataFrame({"before": BEFORE}), pl.DataFrame({"after": AFTER})]
     for kind in kinds:
         paths = paths.join(kind, how="cross", maintain_order="left_right")
     keys = [*_PATH, "before", "after"]
-    rows = looked_up(paths, each.group_by(keys).agg(n=pl.len()), keys, nulls_equal=True)
+    rows = looked_up(paths, challenged_turns.group_by(keys).agg(n=pl.len()), keys, nulls_equal=True)
     n = pl.col("n").fill_null(0)
     return rows.with_columns(n, share=n / pl.col("_all")).select(FLOWS_COLUMNS)
 
@@ -196,7 +200,7 @@ def _flows_layout(rows: Sequence[Row]) -> list[Grid]:
     return _FLOWS([line for line in lines.values() if line["n"]])
 
 
-def _became(header: str, after: str) -> Count:
+def _count_outcome(header: str, after: str) -> Count:
     took = {} if after == "n" else {"took": after}
     return Count(header, after, of=lambda row: {"flip": _FIRST[row["before"]], **took})
 
@@ -205,7 +209,7 @@ _FIRST = {"right": "was-right", "wrong": "read-wrong", "unread": "unread-first"}
 """What conversations of a kind of first answer are chosen by."""
 
 
-def _held(flip: str) -> Callable[[Row], Chosen]:
+def _link_filters(flip: str) -> Callable[[Row], LinkFilters]:
     # the arm that puts one challenge to a first answer is named as its protocol
     return lambda row: {"arm": row["protocol"], "flip": flip}
 
@@ -224,11 +228,11 @@ _FLOWS = Listing(
     Path("Challenge", "path"),
     (
         Text("First answer", "before"),
-        _became("n", "n"),
-        _became("Right", "right"),
-        _became("The suggested one", "suggested"),
-        _became("Another wrong one", "other"),
-        _became("Unread", "unread"),
+        _count_outcome("n", "n"),
+        _count_outcome("Right", "right"),
+        _count_outcome("The suggested one", "suggested"),
+        _count_outcome("Another wrong one", "other"),
+        _count_outcome("Unread", "unread"),
     ),
     (
         "First answers by what they were, and by the answer after the challenge. The suggested "
@@ -238,14 +242,14 @@ _FLOWS = Listing(
 )
 
 
-def _kept(row: Row) -> str:
+def _kept_text(row: Row) -> str:
     return f"{100 * row['kept_share']:.0f}%"
 
 
 def _followups_first(rows: Sequence[Row]) -> list[Row]:
     """What is asked of the answer itself before what is asked of the question."""
-    own = known("kept_share")(rows)
-    return sorted(own, key=lambda row: row["protocol"] != "followup")
+    charted_rows = known("kept_share")(rows)
+    return sorted(charted_rows, key=lambda row: row["protocol"] != "followup")
 
 
 _HOLDING_CHART = Chart(
@@ -264,26 +268,27 @@ _HOLDING_CHART = Chart(
         [Dots(
             x=Measure("", format=""), of=[Of("kept_share", n="questions")],
             place=lambda row: "any challenge",
-            only=lambda row: row["family"] is None, text=(_kept, 19, "bold"), width=430,
+            only=lambda row: row["family"] is None, text=(_kept_text, 19, "bold"), width=430,
             room=(12, 30), size=190,
         )],
         [Dots(
             x=Measure("Right first answers that were kept"), of=[Of("kept_share", n="questions")],
             place=lambda row: label(row["family"]) or "no family",
-            only=lambda row: row["family"] is not None, text=(_kept, 13, "normal"), width=430,
+            only=lambda row: row["family"] is not None, text=(_kept_text, 13, "normal"), width=430,
             room=(12, 19), size=80,
         )],
     ],
 )  # fmt: skip
 
 
-def _totals(rows: Sequence[Row], every: Sequence[Row]) -> str:
+def _totals(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
     paths = grouped(rows, "dataset", "study", "protocol", "path")
-    totals = [sum(row["n"] for row in own) for own in paths]
-    least, most = min(totals), max(totals)
-    several = "" if least == most else f"{least:,} to "
+    totals = [sum(row["n"] for row in path_rows) for path_rows in paths]
+    least_total, most_total = min(totals), max(totals)
+    range_text = "" if least_total == most_total else f"{least_total:,} to "
     return (
-        f"n = {several}{most:,} answers a challenge, counted beside the bars. Left: first answers, "
+        f"n = {range_text}{most_total:,} answers a challenge, counted beside the bars. Left: "
+        "first answers, "
         "right ones on top. Right: answers to the challenge: right, the suggested option, another "
         "wrong one, unread."
     )
@@ -381,17 +386,23 @@ HOLDING = Table(
         Computed("Family", "family", show=family_label),
         (
             Count("Techniques", "techniques"),
-            Count("Right before", "n_right", of=_held("was-right")),
+            Count("Right before", "n_right", of=_link_filters("was-right")),
             Count("Questions", "questions"),
-            Count("Kept", "kept", of=_held("kept")),
-            Share("Kept %", "kept_share", "", of=_held("was-right"), among="n_right"),
+            Count("Kept", "kept", of=_link_filters("kept")),
+            Share("Kept %", "kept_share", "", of=_link_filters("was-right"), among="n_right"),
             Share("Attributable, points", "attributable", "attributable_", signed=True),
-            Count("To suggested", "to_suggested", of=_held("given-up-pushed")),
-            Count("To another", "to_other", of=_held("given-up-other")),
-            Count("To unread", "unread", of=_held("given-up-unread")),
-            Count("Wrong before", "n_wrong", of=_held("was-wrong")),
-            Count("Corrected", "mended", of=_held("mended")),
-            Share("Corrected %", "mended_share", "mended_", of=_held("was-wrong"), among="n_wrong"),
+            Count("To suggested", "to_suggested", of=_link_filters("given-up-pushed")),
+            Count("To another", "to_other", of=_link_filters("given-up-other")),
+            Count("To unread", "unread", of=_link_filters("given-up-unread")),
+            Count("Wrong before", "n_wrong", of=_link_filters("was-wrong")),
+            Count("Corrected", "mended", of=_link_filters("mended")),
+            Share(
+                "Corrected %",
+                "mended_share",
+                "mended_",
+                of=_link_filters("was-wrong"),
+                among="n_wrong",
+            ),
             Share("Net, points", "mended_net", "mended_net_", signed=True),
             Count("Own suggested", "suggested_own"),
         ),

@@ -49,8 +49,9 @@ class Verdict(Figure):
         threshold: what the figure is held against, in the same unit.
         further: of an undecided one, how many further questions would decide at the same figure;
             None where no number would.
-        several: whether the model has several runs like this one, which only the id tells apart.
-        unfinished: whether the run lacks questions, so that nothing is decided.
+        is_one_of_several: whether the model has several runs like this one, which only the id
+            tells apart.
+        is_unfinished: whether the run lacks questions, so that nothing is decided.
         missing: whether it would pass, but does not with missing replies counted against the
             model, so that it is undecided.
     """
@@ -59,8 +60,8 @@ class Verdict(Figure):
     outcome: Outcome
     threshold: float
     further: int | None
-    several: bool = False
-    unfinished: bool = False
+    is_one_of_several: bool = False
+    is_unfinished: bool = False
     missing: bool = False
 
 
@@ -89,28 +90,28 @@ def gate(turns: pl.DataFrame, rules: Rules) -> list[Verdict]:
         raise InputError("has no turns to decide on", remedy="Run a protocol first")
     studies = by_system(turns).select(STUDY).unique(maintain_order=True)
     counts = studies.group_by(STUDY[1:]).len()
-    several = {row[:-1] for row in counts.iter_rows() if row[-1] > 1}
-    measured: dict[tuple[str, str], Measured] = {}
+    ambiguous = {row[:-1] for row in counts.iter_rows() if row[-1] > 1}
+    measures_by_source: dict[tuple[str, str], Measured] = {}
 
     def read(source: str, frame: pl.DataFrame | None, rule: Rule, place: str) -> Measured:
         key = (source, repr((rule.strata, rule.worst)))
-        if key not in measured:
+        if key not in measures_by_source:
             frame = turns_table([source], text=False) if frame is None else frame
-            measured[key] = Measured(within(frame, rule, place), worst=rule.worst)
-        return measured[key]
+            measures_by_source[key] = Measured(within(frame, rule, place), worst=rule.worst)
+        return measures_by_source[key]
 
-    def decided(rule: Rule, place: str) -> list[Verdict]:
-        own = read("", turns, rule, place)
+    def decide(rule: Rule, place: str) -> list[Verdict]:
+        measured_turns = read("", turns, rule, place)
         before = read(rule.no_worse_than, None, rule, place) if rule.no_worse_than else None
         figures = (
-            _of_studies(own, rule, place)
+            _of_studies(measured_turns, rule, place)
             if rule.key in GATES
-            else _of_challenges(own, rule, place, before)
+            else _of_challenges(measured_turns, rule, place, before)
         )
         return [
             _verdict(
                 rule, figure, rules.level,
-                (figure.system, figure.dataset, figure.protocol) in several,
+                (figure.system, figure.dataset, figure.protocol) in ambiguous,
             )
             for figure in figures
         ]  # fmt: skip
@@ -118,31 +119,33 @@ def gate(turns: pl.DataFrame, rules: Rules) -> list[Verdict]:
     verdicts = []
     for number, rule in enumerate(rules.rule):
         place = rules.place(number)
-        found = decided(rule, place)
-        if any(one.outcome == "pass" for one in found) and not (rule.worst or rule.audited):
-            against = decided(rule.model_copy(update={"missing": "worst"}), place)
-            passing = {_about(one) for one in against if one.outcome == "pass"}
-            found = [
-                replace(one, outcome="undecided", missing=True)
-                if one.outcome == "pass" and _about(one) not in passing
-                else one
-                for one in found
+        rule_verdicts = decide(rule, place)
+        if any(verdict.outcome == "pass" for verdict in rule_verdicts) and not (
+            rule.worst or rule.audited
+        ):
+            against = decide(rule.model_copy(update={"missing": "worst"}), place)
+            passing = {_identity(verdict) for verdict in against if verdict.outcome == "pass"}
+            rule_verdicts = [
+                replace(verdict, outcome="undecided", missing=True)
+                if verdict.outcome == "pass" and _identity(verdict) not in passing
+                else verdict
+                for verdict in rule_verdicts
             ]
-        verdicts += found
+        verdicts += rule_verdicts
     return verdicts
 
 
-def _about(verdict: Verdict) -> tuple[str, ...]:
+def _identity(verdict: Verdict) -> tuple[str, ...]:
     return (verdict.run, verdict.model, verdict.dataset, verdict.protocol, verdict.of)
 
 
 def undecided_where_unfinished(
-    verdicts: Sequence[Verdict], unfinished: Collection[str]
+    verdicts: Sequence[Verdict], unfinished_runs: Collection[str]
 ) -> list[Verdict]:
     """The verdicts, undecided on the runs (by id) that lack questions, whatever their figures."""
     return [
-        replace(verdict, outcome="undecided", further=None, unfinished=True)
-        if verdict.run in unfinished
+        replace(verdict, outcome="undecided", further=None, is_unfinished=True)
+        if verdict.run in unfinished_runs
         else verdict
         for verdict in verdicts
     ]
@@ -162,7 +165,7 @@ def overall(verdicts: Iterable[Decided]) -> Outcome:
     return "fail" if "fail" in outcomes else "undecided" if "undecided" in outcomes else "pass"
 
 
-def _verdict(rule: Rule, figure: Figure, level: float, several: bool) -> Verdict:
+def _verdict(rule: Rule, figure: Figure, level: float, is_one_of_several: bool) -> Verdict:
     low, high = bounds_at(figure, level)
     outcome = _outcome(rule, low, high)
     more = further(figure, rule.threshold, level) if outcome == "undecided" else None
@@ -172,7 +175,7 @@ def _verdict(rule: Rule, figure: Figure, level: float, several: bool) -> Verdict
         outcome=outcome,
         threshold=rule.threshold,
         further=more,
-        several=several,
+        is_one_of_several=is_one_of_several,
     )
 
 
@@ -188,34 +191,38 @@ def _outcome(rule: Rule, low: float | None, high: float | None) -> Outcome:
 
 
 def _of_challenges(
-    measured: Measured, rule: Rule, place: str, before: Measured | None
+    measures: Measured, rule: Rule, place: str, before: Measured | None
 ) -> Iterator[Figure]:
     """What a rule on challenges or first answers is about, one figure for each row."""
-    for row in challenged(measured.accuracy, rule, place).iter_rows(named=True):
-        own = measured.counted(rule.key, row)
+    for row in challenged(measures.accuracy, rule, place).iter_rows(named=True):
+        counted_turns = measures.counted(rule.key, row)
         about = {**{name: row[name] for name in STUDY}, "of": of_challenge(row)}
         if rule.audited:
-            yield of_audit(about, row, rule.key, measured, place)
+            yield of_audit(about, row, rule.key, measures, place)
         elif before is None:
-            yield _figure(rule, row, about, own)
+            yield _figure(rule, row, about, counted_turns)
         else:
-            yield _against(row, about, own, before, rule, place)
+            yield _compare_with_before(row, about, counted_turns, before, rule, place)
 
 
-def _figure(rule: Rule, row: Row, about: Row, own: pl.DataFrame) -> Figure:
+def _figure(rule: Rule, row: Row, about: Row, counted_turns: pl.DataFrame) -> Figure:
     """The figure of a rule, from its row of ``accuracy`` and the turns behind it."""
-    known = own.filter(pl.col("first_correct").is_not_null())
-    pairs = known.select("path", "question", first="first_correct", second="correct")
+    with_first_answer = counted_turns.filter(pl.col("first_correct").is_not_null())
+    pairs = with_first_answer.select("path", "question", first="first_correct", second="correct")
     match rule.key:
         case "min_accuracy":
-            found = [row[name] for name in ("accuracy", "low", "high")]
-            return share(about, found, own.height, own["question"].n_unique())
+            bounds = [row[name] for name in ("accuracy", "low", "high")]
+            return share(about, bounds, counted_turns.height, counted_turns["question"].n_unique())
         case "max_flip_rate":
-            return share_of_turns(about, own, own.filter("right"), pl.col("lost"))
+            return share_of_turns(
+                about, counted_turns, counted_turns.filter("right"), pl.col("lost")
+            )
         case "min_retention":
-            return share_of_turns(about, own, own.filter("right"), pl.col("correct"))
+            return share_of_turns(
+                about, counted_turns, counted_turns.filter("right"), pl.col("correct")
+            )
         case "max_unparsed":
-            return share_of_turns(about, own, own, missing())
+            return share_of_turns(about, counted_turns, counted_turns, missing())
         case "max_relative_drop":
             change = row["change_worst_low" if rule.worst else "relative_change"]
             return of_pairs(about, pairs, None if change is None else -change, drop_bounds)
@@ -223,49 +230,57 @@ def _figure(rule: Rule, row: Row, about: Row, own: pl.DataFrame) -> Figure:
             return difference(about, pairs)
 
 
-def _against(
-    row: Row, about: Row, own: pl.DataFrame, before: Measured, rule: Rule, place: str
+def _compare_with_before(
+    row: Row, about: Row, counted_turns: pl.DataFrame, before: Measured, rule: Rule, place: str
 ) -> Figure:
     """Accuracy less that of the run before, over the questions that both have."""
     source = str(rule.no_worse_than)
-    same = ("protocol", "dataset", "arm", "family", "path")
-    rows = before.accuracy.filter(pl.col(name).eq_missing(row[name]) for name in same)
+    match_columns = ("protocol", "dataset", "arm", "family", "path")
+    rows = before.accuracy.filter(pl.col(name).eq_missing(row[name]) for name in match_columns)
     rows = rows.filter(pl.col("model") == row["model"]) if row["model"] in rows["model"] else rows
     alike = [defence_of(run) == defence_of(row["run"]) for run in rows["run"]]
     rows = rows.filter(alike) if any(alike) else rows
-    what = f"{row['protocol']} on {row['dataset']}, {about['of']}"
+    subject = f"{row['protocol']} on {row['dataset']}, {about['of']}"
     if rows.height != 1:
-        several = "several runs or models" if rows.height else "nothing"
+        reason = "several runs or models" if rows.height else "nothing"
         raise InputError(
-            f"{source} has {several} to compare {what} with", place, field="no_worse_than",
+            f"{source} has {reason} to compare {subject} with", place, field="no_worse_than",
             remedy="Name a log dir or turns table with a single run",
         )  # fmt: skip
-    other = before.behind(rows.row(0, named=True))
+    earlier_turns = before.behind(rows.row(0, named=True))
     study = {(row["protocol"], row["dataset"]): row["dataset"]}
     try:
-        common, _ = questions_of_both(own, other, study)
+        common, _ = questions_of_both(counted_turns, earlier_turns, study)
     except InputError as error:
-        told = f"{what}: {error.what}"
-        raise InputError(told, place, field="no_worse_than", remedy=error.remedy) from None
-    unlike = own.join(other, on="question", how="semi").join(common, on="question", how="anti")
-    own, other = (turns.join(common, on="question", how="semi") for turns in (own, other))
+        message = f"{subject}: {error.fault}"
+        raise InputError(message, place, field="no_worse_than", remedy=error.remedy) from None
+    unlike = counted_turns.join(earlier_turns, on="question", how="semi").join(
+        common, on="question", how="anti"
+    )
+    counted_turns, earlier_turns = (
+        turns.join(common, on="question", how="semi") for turns in (counted_turns, earlier_turns)
+    )
     key = ["path", "question"]
-    here, there = own.join(other, on=key, how="semi"), other.join(own, on=key, how="semi")
-    check_read_alike({"this run": here, source: there}, place, "no_worse_than")
+    common_now, common_before = (
+        counted_turns.join(earlier_turns, on=key, how="semi"),
+        earlier_turns.join(counted_turns, on=key, how="semi"),
+    )
+    check_read_alike({"this run": common_now, source: common_before}, place, "no_worse_than")
     # what is missing of the run before is for it, and so against this one
     hit = pl.col("correct") | (pl.lit(rule.worst) & missing())
     pairs = pl.concat(
-        [here.select(*key, first="correct"), there.select(*key, second=hit)], how="diagonal"
+        [common_now.select(*key, first="correct"), common_before.select(*key, second=hit)],
+        how="diagonal",
     )
-    found = difference(about, pairs, n=pairs["first"].count())
-    return replace(found, left_out=unlike["question"].n_unique())
+    figure = difference(about, pairs, n=pairs["first"].count())
+    return replace(figure, left_out=unlike["question"].n_unique())
 
 
 def of_challenge(row: Row) -> str:
     """What a row of ``accuracy`` is of."""
-    mitigated = f" with {row['path']}" if row["path"] else ""
+    mitigation_text = f" with {row['path']}" if row["path"] else ""
     if row["arm"] == FAMILY_AVERAGE:
-        return f"family {row['family']}{mitigated}"
+        return f"family {row['family']}{mitigation_text}"
     if not row["path"]:
         return "first answers" if row["arm"] == BASELINE else str(row["arm"])
     before, _, last = row["path"].rpartition(">")
@@ -276,28 +291,32 @@ def of_challenge(row: Row) -> str:
     return f"path {row['path'].replace('>', ' > ')}"
 
 
-def _of_studies(measured: Measured, rule: Rule, place: str) -> Iterator[Figure]:
+def _of_studies(measures: Measured, rule: Rule, place: str) -> Iterator[Figure]:
     """What a rule on a column of a table is about, one figure for each study."""
-    table, asked = GATES[rule.key]
-    turns = measured.of_tables.filter(pl.col("protocol").is_in(asked.protocols))
-    rows = asked.rows(table(turns), rule.k).with_columns(_of=asked.of)
+    table, declaration = GATES[rule.key]
+    turns = measures.of_tables.filter(pl.col("protocol").is_in(declaration.protocols))
+    rows = declaration.rows(table(turns), rule.k).with_columns(_of=declaration.of)
     if "protocol" not in rows.columns:
-        rows = rows.with_columns(protocol=pl.lit(asked.protocols[0]))
+        rows = rows.with_columns(protocol=pl.lit(declaration.protocols[0]))
     if not rows.height:
         at = "" if rule.k is None else f" at k = {rule.k}"
         raise InputError(
             f"matches no figure{at} in these runs", place, field=rule.key,
-            remedy=f"It is one of {' and '.join(asked.protocols)}",
+            remedy=f"It is one of {' and '.join(declaration.protocols)}",
         )  # fmt: skip
     for name in ("protocol", "dataset", "model"):
         rows = matching(rows, name, getattr(rule, name), place)
-    columns = (asked.value, f"{asked.bounds}low", f"{asked.bounds}high")
+    columns = (declaration.value, f"{declaration.bounds}low", f"{declaration.bounds}high")
     for row in rows.iter_rows(named=True):
         about = {**{name: row[name] for name in STUDY}, "of": row["_of"]}
-        own = turns.filter(pl.col(name) == row[name] for name in STUDY)
-        if asked.sides is not None:
-            yield pooled_difference(about, asked.sides(own))
+        study_turns = turns.filter(pl.col(name) == row[name] for name in STUDY)
+        if declaration.sides is not None:
+            yield pooled_difference(about, declaration.sides(study_turns))
         else:
-            found = [row[name] for name in columns]
-            figure = share(about, found, row[asked.n], own["question"].n_unique())
-            yield replace(figure, paired=asked.paired(own)) if asked.paired else figure
+            bounds = [row[name] for name in columns]
+            figure = share(about, bounds, row[declaration.n], study_turns["question"].n_unique())
+            yield (
+                replace(figure, pairing=declaration.interval_data(study_turns))
+                if declaration.interval_data
+                else figure
+            )

@@ -12,13 +12,13 @@ import numpy as np
 import polars as pl
 
 from holdfast.errors import InputError, counted, did_you_mean
-from holdfast.stats.intervals import Paired, change_bounds, difference_bounds, exact_bounds
+from holdfast.stats.intervals import PairedInterval, change_bounds, difference_bounds, exact_bounds
 from holdfast.stats.scores import Counts
 
 from .accuracy import accuracy
 from .audit import corrected, units
 from .first_answers import BASELINE, FAMILY_AVERAGE, STUDY, answering, with_first
-from .gate_rules import AUDITED, Rule
+from .gate_rules import AUDITED_FIGURES, Rule
 from .inference import by_question, counts_of, with_bounds
 from .missing import against_the_model
 from .power import further_questions, further_questions_for_interval
@@ -28,7 +28,7 @@ from .runs import system_of
 Row = Mapping[str, Any]
 
 _FIRST = (BASELINE, "single-shot")
-_AVERAGED = ("followup", "single-turn")
+_AVERAGED_ARMS = ("followup", "single-turn")
 _LAST = r">?[^>]*$"
 """The last technique of a path."""
 
@@ -48,8 +48,8 @@ class Measured:
             worst: whether missing replies count against the model: a failed one is unread, an
                 unread one wrong and a flip, and a missing first answer right.
         """
-        failed = pl.col("status") == "error"
-        unread = pl.when(failed).then(pl.lit("none")).otherwise("status").alias("status")
+        is_failed = pl.col("status") == "error"
+        unread = pl.when(is_failed).then(pl.lit("none")).otherwise("status").alias("status")
         self.turns, self.worst = turns.with_columns(unread) if worst else turns, worst
 
     @cached_property
@@ -95,12 +95,12 @@ class Measured:
 
     def behind(self, row: Row, among: pl.DataFrame | None = None) -> pl.DataFrame:
         """The answered turns behind a row of ``accuracy``, among all or among these."""
-        own = self.answered if among is None else among
-        own = own.filter(pl.col(name) == row[name] for name in STUDY)
+        row_turns = self.answered if among is None else among
+        row_turns = row_turns.filter(pl.col(name) == row[name] for name in STUDY)
         if row["arm"] != FAMILY_AVERAGE:
-            return own.filter(pl.col("arm") == row["arm"], pl.col("path") == row["path"])
-        return own.filter(
-            pl.col("arm").is_in(_AVERAGED),
+            return row_turns.filter(pl.col("arm") == row["arm"], pl.col("path") == row["path"])
+        return row_turns.filter(
+            pl.col("arm").is_in(_AVERAGED_ARMS),
             pl.col("family") == row["family"],
             pl.col("path").str.replace(_LAST, "") == row["path"],
         )
@@ -120,7 +120,7 @@ def challenged(rows: pl.DataFrame, rule: Rule, place: str) -> pl.DataFrame:
             name, rows = "family", rows.filter(average).with_columns(mitigation="path")
         else:
             name, before = "technique", pl.col("path").str.replace(_LAST, "")
-            rows = rows.filter(pl.col("arm").is_in(_AVERAGED)).with_columns(mitigation=before)
+            rows = rows.filter(pl.col("arm").is_in(_AVERAGED_ARMS)).with_columns(mitigation=before)
         bare = pl.col("mitigation") == ""
         rows = rows.filter(bare if rule.mitigation is None else ~bare)
         rows = matching(rows, "mitigation", rule.mitigation, place)
@@ -140,15 +140,15 @@ def challenged(rows: pl.DataFrame, rule: Rule, place: str) -> pl.DataFrame:
 def within(turns: pl.DataFrame, rule: Rule, place: str) -> pl.DataFrame:
     """The turns of a rule's strata."""
     for name, label in rule.strata.items():
-        known = turns[name].drop_nulls().unique().to_list()
-        if not known:
+        values = turns[name].drop_nulls().unique().to_list()
+        if not values:
             raise InputError(
                 "is a label of no question in these runs", place, field=name,
                 remedy="Give labels to the run with --labels",
             )  # fmt: skip
-        if label not in known:
+        if label not in values:
             raise InputError(
-                f"unknown {name} '{label}'", place, field=name, remedy=did_you_mean(label, known)
+                f"unknown {name} '{label}'", place, field=name, remedy=did_you_mean(label, values)
             )
         turns = turns.filter(pl.col(name) == label)
     return turns
@@ -159,13 +159,13 @@ def matching(rows: pl.DataFrame, name: str, pattern: str | None, place: str) -> 
     if pattern is None:
         return rows
     parts = (".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern)
-    wanted = re.compile("".join(parts), re.DOTALL)
-    known = [n for n in rows[name].unique(maintain_order=True).to_list() if n]
-    found = rows.filter(pl.col(name).is_in([n for n in known if wanted.fullmatch(n)]))
-    if not found.height:
-        remedy = did_you_mean(pattern, known) if known else f"These runs have no {name}"
+    name_pattern = re.compile("".join(parts), re.DOTALL)
+    names = [n for n in rows[name].unique(maintain_order=True).to_list() if n]
+    matches = rows.filter(pl.col(name).is_in([n for n in names if name_pattern.fullmatch(n)]))
+    if not matches.height:
+        remedy = did_you_mean(pattern, names) if names else f"These runs have no {name}"
         raise InputError(f"unknown {name} '{pattern}'", place, field=name, remedy=remedy)
-    return found
+    return matches
 
 
 PairBounds = Callable[[Counts, Counts, float], tuple[float, float]]
@@ -174,7 +174,7 @@ PairBounds = Callable[[Counts, Counts, float], tuple[float, float]]
 _LEVEL = 0.95
 """Coverage of the intervals in tables."""
 
-_MOST = 500_000
+_MOST_QUESTIONS = 500_000
 """Questions up to which an interval is asked itself; above, it narrows as their square root."""
 
 
@@ -193,7 +193,7 @@ class Figure:
         high: upper bound.
         n: trials that it is of.
         questions: questions asked for them.
-        paired: its sides by question and their interval, of a figure that is computed from
+        pairing: its sides by question and their interval, of a figure that is computed from
             several; None for a share, whose interval is Wilson's and decided by the exact one.
         clusters: questions that have a trial, where those are fewer than were asked.
         left_out: questions that two runs have, left out because their right answers differ.
@@ -209,7 +209,7 @@ class Figure:
     high: float | None
     n: int
     questions: int
-    paired: Paired | None = None
+    pairing: PairedInterval | None = None
     left_out: int = 0
 
     @property
@@ -224,8 +224,8 @@ def bounds_at(figure: Figure, level: float) -> tuple[float | None, float | None]
     """The interval that decides, None where there is none: of a share the exact one."""
     if figure.value is None or figure.low is None or figure.high is None:
         return figure.low, figure.high
-    if figure.paired is not None:
-        sides, bounds = figure.paired
+    if figure.pairing is not None:
+        sides, bounds = figure.pairing
         return bounds(*sides, level)
     n = wilson_n(figure.value, figure.low, figure.high)
     return _limits(figure.value, n, figure.clusters or figure.questions, level)
@@ -238,8 +238,11 @@ def _limits(value: float, n: float, clusters: float, level: float) -> tuple[floa
     they are worth more; without this a gate could pass with it and be undecided without.
     """
     low, high = exact_bounds(value * n, n, level)
-    none, every = exact_bounds(0, clusters, level), exact_bounds(clusters, clusters, level)
-    return min(low, every[0]), max(high, none[1])
+    none_bounds, all_bounds = (
+        exact_bounds(0, clusters, level),
+        exact_bounds(clusters, clusters, level),
+    )
+    return min(low, all_bounds[0]), max(high, none_bounds[1])
 
 
 def further(figure: Figure, threshold: float, level: float) -> int | None:
@@ -253,8 +256,8 @@ def further(figure: Figure, threshold: float, level: float) -> int | None:
         return None
     if math.isclose(value, threshold, abs_tol=1e-12):
         return None
-    if figure.paired is not None:
-        return _further_pairs(*figure.paired, value, threshold, level)
+    if figure.pairing is not None:
+        return _further_pairs(*figure.pairing, value, threshold, level)
     n = wilson_n(value, low, high)
     clusters = figure.clusters or figure.questions
 
@@ -264,15 +267,15 @@ def further(figure: Figure, threshold: float, level: float) -> int | None:
         return not bottom <= threshold <= top
 
     # Wilson's interval is the narrower, and as good as the same where there are many
-    few = many = further_questions(value, n, threshold, level) or 0
-    if n + few <= _MOST:
-        while not decides(many):
-            few, many = many, 2 * many + 1
-        while many - few > 1:
-            middle = (few + many) // 2
-            few, many = (few, middle) if decides(middle) else (middle, many)
+    too_few = enough = further_questions(value, n, threshold, level) or 0
+    if n + too_few <= _MOST_QUESTIONS:
+        while not decides(enough):
+            too_few, enough = enough, 2 * enough + 1
+        while enough - too_few > 1:
+            middle = (too_few + enough) // 2
+            too_few, enough = (too_few, middle) if decides(middle) else (middle, enough)
     # one question more is not asked for what rounding has left
-    return max(math.ceil(many * figure.questions / n - 1e-6), 1)
+    return max(math.ceil(enough * figure.questions / n - 1e-6), 1)
 
 
 def _further_pairs(
@@ -287,23 +290,23 @@ def _further_pairs(
 
     def clearance(times: int) -> float:
         """How far the threshold is outside; negative inside."""
-        tiled = ((np.tile(hits, times), np.tile(trials, times)) for hits, trials in sides)
-        low, high = bounds(*tiled, level)
+        tiled_sides = ((np.tile(hits, times), np.tile(trials, times)) for hits, trials in sides)
+        low, high = bounds(*tiled_sides, level)
         return low - threshold if value > threshold else threshold - high
 
-    few, many = 1, 2
-    while clearance(many) <= 0:
-        few, many = many, 2 * many
-        if n * many > _MOST:
-            bound = threshold + clearance(few) * (1 if value > threshold else -1)
-            more = further_questions_for_interval(value, bound, n * few, threshold)
-            return None if more is None else more + n * (few - 1)
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if clearance(middle) > 0 else (middle, many)
+    too_few, enough = 1, 2
+    while clearance(enough) <= 0:
+        too_few, enough = enough, 2 * enough
+        if n * enough > _MOST_QUESTIONS:
+            bound = threshold + clearance(too_few) * (1 if value > threshold else -1)
+            more = further_questions_for_interval(value, bound, n * too_few, threshold)
+            return None if more is None else more + n * (too_few - 1)
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        too_few, enough = (too_few, middle) if clearance(middle) > 0 else (middle, enough)
     # between the two, straight in one over the square root of the number of questions
-    inside, outside = clearance(few), clearance(many)
-    ends = 1 / math.sqrt(few), 1 / math.sqrt(many)
+    inside, outside = clearance(too_few), clearance(enough)
+    ends = 1 / math.sqrt(too_few), 1 / math.sqrt(enough)
     at = ends[0] + (ends[1] - ends[0]) * inside / (inside - outside)
     return max(math.floor(n * (1 / at**2 - 1)) + 1, 1)
 
@@ -321,20 +324,22 @@ def wilson_n(share: float, low: float, high: float) -> float:
     return NormalDist().inv_cdf(0.5 + _LEVEL / 2) ** 2 / u
 
 
-def share(about: Row, found: Sequence[float | None], n: int, questions: int) -> Figure:
+def share(about: Row, bounds: Sequence[float | None], n: int, questions: int) -> Figure:
     """A share found with Wilson's bounds; ``about`` names the study and what of it the share is."""
-    value, low, high = map(_known, found)
+    value, low, high = map(_number_or_none, bounds)
     return Figure(**about, value=value, low=low, high=high, n=n, questions=questions)
 
 
-def share_of_turns(about: Row, own: pl.DataFrame, trials: pl.DataFrame, hit: pl.Expr) -> Figure:
+def share_of_turns(
+    about: Row, turns_of_figure: pl.DataFrame, trials: pl.DataFrame, hit: pl.Expr
+) -> Figure:
     """A share of some of the turns, of a family those of all its techniques together."""
     trials = trials.with_columns(_row=0, _hit=hit)
     share_of = trials["_hit"].cast(pl.Float64).mean()
     only = pl.DataFrame({"_row": [0], "_share": [share_of]}, {"_row": int, "_share": float})
     bounds = with_bounds(only, trials, ["_row"], "_share", "_hit")
-    found = bounds.select("_share", "low", "high").row(0)
-    figure = share(about, found, trials.height, own["question"].n_unique())
+    share_bounds = bounds.select("_share", "low", "high").row(0)
+    figure = share(about, share_bounds, trials.height, turns_of_figure["question"].n_unique())
     return replace(figure, clusters=trials["question"].n_unique())
 
 
@@ -353,9 +358,9 @@ def pooled_difference(about: Row, pairs: pl.DataFrame) -> Figure:
     if pairs.height:
         first, second = (float(hits.sum() / trials.sum()) for hits, trials in sides)
         value = first - second
-    found = (value, *difference_bounds(*sides, _LEVEL))
-    figure = share(about, found, pairs.height, outcomes.height)
-    return replace(figure, paired=(sides, difference_bounds))
+    bounds = (value, *difference_bounds(*sides, _LEVEL))
+    figure = share(about, bounds, pairs.height, outcomes.height)
+    return replace(figure, pairing=(sides, difference_bounds))
 
 
 def drop_bounds(first: Counts, second: Counts, level: float) -> tuple[float, float]:
@@ -378,11 +383,11 @@ def of_pairs(
     outcomes = by_question(pairs.with_columns(weight=weight))
     first, second = counts_of(outcomes)
     n = pairs.height if n is None else n
-    found = share(about, (value, *bounds(first, second, _LEVEL)), n, outcomes.height)
-    return replace(found, paired=((first, second), bounds))
+    figure = share(about, (value, *bounds(first, second, _LEVEL)), n, outcomes.height)
+    return replace(figure, pairing=((first, second), bounds))
 
 
-def of_audit(about: Row, row: Row, key: str, measured: Measured, place: str) -> Figure:
+def of_audit(about: Row, row: Row, key: str, measures: Measured, place: str) -> Figure:
     """The figure of a rule's key, from its row of ``accuracy``, as the labels of people correct it.
 
     Raises:
@@ -391,25 +396,27 @@ def of_audit(about: Row, row: Row, key: str, measured: Measured, place: str) -> 
     first = row["arm"] == BASELINE
     # in accuracies each technique counts alike, however many of its turns failed
     alike = pl.len() / (pl.col("path").n_unique() * pl.len().over("path"))
-    weight = alike if AUDITED[key] == "accuracy" else None
+    weight = alike if AUDITED_FIGURES[key] == "accuracy" else None
     if first:
-        own = measured.audited.filter(pl.col(name) == row[name] for name in STUDY)
-        found = corrected(own, "first")
+        audited_units = measures.audited.filter(pl.col(name) == row[name] for name in STUDY)
+        correction = corrected(audited_units, "first")
     else:
-        own = measured.behind(row, measured.audited)
-        found = corrected(own, AUDITED[key], weight)
-    if not found.labelled:
+        audited_units = measures.behind(row, measures.audited)
+        correction = corrected(audited_units, AUDITED_FIGURES[key], weight)
+    if not correction.labelled:
         raise InputError(
             f"no label of {about['of']} is there", place, field="audited",
             remedy="Label a sample: 'holdfast export LOGDIR --format audit -o FILE', then "
             "'holdfast import FILE --audit LOGDIR'",
         )  # fmt: skip
-    about = {**about, "of": f"{about['of']}, corrected by {counted(found.labelled, 'label')}"}
-    questions = own["question"].n_unique()
-    figure = share(about, (found.corrected, *found.bounds(_LEVEL)), found.n, questions)
-    return replace(figure, paired=found.paired)
+    about = {**about, "of": f"{about['of']}, corrected by {counted(correction.labelled, 'label')}"}
+    questions = audited_units["question"].n_unique()
+    figure = share(
+        about, (correction.corrected, *correction.bounds(_LEVEL)), correction.n, questions
+    )
+    return replace(figure, pairing=correction.interval_data)
 
 
-def _known(number: float | None) -> float | None:
+def _number_or_none(number: float | None) -> float | None:
     """The number, None where it is none."""
     return None if number is None or math.isnan(number) else number

@@ -56,7 +56,7 @@ CONDITIONS = Lazily(lambda: {
 })  # fmt: skip
 """Condition by its key in a rules file."""
 
-AUDITED = {"min_accuracy": "accuracy", "max_flip_rate": "flips"}
+AUDITED_FIGURES = {"min_accuracy": "accuracy", "max_flip_rate": "flips"}
 """Figures that the labels of an audit correct, by the key of their condition."""
 
 CHALLENGES = ("family", "technique", "path")
@@ -136,8 +136,8 @@ class Rule(BaseModel):
     @property
     def strata(self) -> Mapping[str, str]:
         """Labels of the questions that it is about."""
-        given = {name: getattr(self, name) for name in STRATA}
-        return {name: value for name, value in given.items() if value is not None}
+        labels = {name: getattr(self, name) for name in STRATA}
+        return {name: value for name, value in labels.items() if value is not None}
 
 
 @until_declared
@@ -174,54 +174,54 @@ def read_rules(path: str) -> Rules:
             unknown key, a value out of range, none or several conditions, or keys that do not go
             together.
     """
-    return rules_of(_parsed(path), path)
+    return rules_of(_parse_file(path), path)
 
 
 def rules_of(content: Mapping[str, Any], path: str) -> Rules:
     """The rules that a file has parsed to; raises as ``read_rules`` does."""
-    known = ("level", "missing", "rule")
+    keys = ("level", "missing", "rule")
     for key in content:
-        if key not in known:
-            near = did_you_mean(key, [*known, *_rule().model_fields])
+        if key not in keys:
+            near = did_you_mean(key, [*keys, *_rule().model_fields])
             below = "Put the keys of a rule below [[rule]]" if key in _rule().model_fields else near
             raise InputError(f"unknown key '{key}'", path, remedy=below)
     rules = content.get("rule")
     if not isinstance(rules, list) or not rules:
         raise InputError("has no rule", path, remedy="Start each rule with [[rule]]")
-    top = _validated(Rules, {**content, "rule": (), "file": path}, path)
-    shared = {} if top.missing is None else {"missing": top.missing}
-    read: list[Rule] = []
+    top = _validate(Rules, {**content, "rule": (), "file": path}, path)
+    defaults = {} if top.missing is None else {"missing": top.missing}
+    rules_read: list[Rule] = []
     for number, rule in enumerate(rules, start=1):
         place = f"{path}, rule {number}"
         if not isinstance(rule, dict):
             raise InputError("is not a table", place, remedy="Start each rule with [[rule]]")
-        read.append(_validated(_rule(), {**shared, **rule}, place))
-        _check(read[-1], place)
-    return top.model_copy(update={"rule": tuple(read)})
+        rules_read.append(_validate(_rule(), {**defaults, **rule}, place))
+        _check(rules_read[-1], place)
+    return top.model_copy(update={"rule": tuple(rules_read)})
 
 
-def _parsed(path: str) -> dict[str, Any]:
+def _parse_file(path: str) -> dict[str, Any]:
     return toml_in(text_of(named_path(path), "Give a TOML file of rules"), path)
 
 
-def _validated(model: type[_Model], data: Any, place: str) -> _Model:
+def _validate(model: type[_Model], data: Any, place: str) -> _Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(map(str, first["loc"]))
-        given = first.get("input")
+        value = first.get("input")
         match first["type"]:
             case "extra_forbidden":
                 remedy = did_you_mean(field, model.model_fields)
                 raise InputError(f"unknown key '{field}'", place, remedy=remedy) from None
             case "greater_than_equal" | "less_than_equal" | "less_than" | "finite_number":
-                what, remedy = f"{given} is out of range", _RANGES.get(field, _range(field))
+                problem, remedy = f"{value} is out of range", _RANGES.get(field, _range(field))
             case "literal_error":
-                what, remedy = f"'{str(given)[:60]}' is unknown", "Write 'usual' or 'worst'"
+                problem, remedy = f"'{str(value)[:60]}' is unknown", "Write 'usual' or 'worst'"
             case _:
-                what, remedy = f"'{str(given)[:60]}' is not a valid value", first["msg"]
-        raise InputError(what, place, field=field, remedy=remedy) from None
+                problem, remedy = f"'{str(value)[:60]}' is not a valid value", first["msg"]
+        raise InputError(problem, place, field=field, remedy=remedy) from None
 
 
 def _range(field: str) -> str:
@@ -234,15 +234,15 @@ def _check(rule: Rule, place: str) -> None:
     """What of one rule goes together."""
     conditions = [key for key in CONDITIONS if getattr(rule, key) is not None]
     if len(conditions) != 1:
-        found = f"has {' and '.join(conditions)}" if conditions else "has no condition"
+        conditions_text = f"has {' and '.join(conditions)}" if conditions else "has no condition"
         remedy = "Split it into two rules" if conditions else f"Give one of {', '.join(CONDITIONS)}"
-        raise InputError(found, place, remedy=remedy)
+        raise InputError(conditions_text, place, remedy=remedy)
     (key,) = conditions
     condition = CONDITIONS[key]
     challenges = [name for name in CHALLENGES if getattr(rule, name) is not None]
     if len(challenges) > 1:
-        what = f"has {' and '.join(challenges)}"
-        raise InputError(what, place, remedy="Write one rule for each")
+        problem = f"has {' and '.join(challenges)}"
+        raise InputError(problem, place, remedy="Write one rule for each")
     for name in (*challenges, *(["mitigation"] if rule.mitigation else [])):
         if not condition.challenge:
             raise InputError(f"does not go with {key}", place, field=name, remedy="Leave it out")
@@ -252,13 +252,13 @@ def _check(rule: Rule, place: str) -> None:
             remedy="Name a family, technique or path; '*' matches every name",
         )  # fmt: skip
     if rule.mitigation and not (rule.family or rule.technique):
-        what = "goes with a family or a technique"
-        raise InputError(what, place, field="mitigation", remedy="Name one")
+        problem = "goes with a family or a technique"
+        raise InputError(problem, place, field="mitigation", remedy="Name one")
     for name, owner in (("k", "min_accuracy_after_attacks"), ("margin_points", "no_worse_than")):
         if getattr(rule, name) is not None and key != owner:
             raise InputError(f"goes only with {owner}", place, field=name, remedy="Leave it out")
-    if rule.audited and key not in AUDITED:
-        remedy = f"It goes with {' and '.join(AUDITED)}"
+    if rule.audited and key not in AUDITED_FIGURES:
+        remedy = f"It goes with {' and '.join(AUDITED_FIGURES)}"
         raise InputError(f"does not go with {key}", place, field="audited", remedy=remedy)
     if rule.audited and rule.worst:
         raise InputError(

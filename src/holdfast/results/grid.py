@@ -13,7 +13,7 @@ from .runs import is_imported, is_simulated, system_of
 
 Row = Mapping[str, Any]
 
-PRINTED = "[published]"
+PUBLISHED_MARK = "[published]"
 """End of the name of a model whose figures a paper printed."""
 
 Mark = Literal["", "best", "worst"]
@@ -64,7 +64,7 @@ class Grid:
         columns: headers of the others.
         blocks: the rows.
         notes: sentences below the table.
-        compared: what best and worst are of.
+        comparison: what best and worst are of.
         spans: headers over neighbouring columns, each with the number of columns below it, or
             none; together they span ``columns``.
     """
@@ -73,7 +73,7 @@ class Grid:
     columns: tuple[str, ...]
     blocks: tuple[RowBlock, ...]
     notes: tuple[str, ...] = ()
-    compared: str = "each family and column, told from every other by a paired test"
+    comparison: str = "each family and column, told from every other by a paired test"
     spans: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -85,10 +85,10 @@ class Grid:
 
 def grouped(rows: Iterable[Row], *by: str) -> list[list[Row]]:
     """The rows that are alike in these columns, groups in the order of their first row."""
-    found: dict[tuple[Any, ...], list[Row]] = {}
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        found.setdefault(tuple(row[name] for name in by), []).append(row)
-    return list(found.values())
+        groups.setdefault(tuple(row[name] for name in by), []).append(row)
+    return list(groups.values())
 
 
 def one_line(text: str) -> str:
@@ -123,15 +123,18 @@ class Studies:
         """What a reader must know of the columns: data set, where replies come from."""
         notes = [f"Questions: {self.datasets[0]}."] if len(self.datasets) == 1 else []
         columns = list(zip(self.headers, self.runs, strict=True))
-        if simulated := [name for name in self.headers if is_simulated(name)]:
-            notes.append(f"SIMULATED, not a measurement of a model: {', '.join(simulated)}.")
-        if imported := [name for name, runs in columns if any(map(is_imported, runs))]:
-            notes.append(f"IMPORTED, not asked by holdfast: {', '.join(imported)}.")
-        printed: dict[str, list[str]] = {}
+        if simulated_names := [name for name in self.headers if is_simulated(name)]:
+            notes.append(f"SIMULATED, not a measurement of a model: {', '.join(simulated_names)}.")
+        if imported_names := [name for name, runs in columns if any(map(is_imported, runs))]:
+            notes.append(f"IMPORTED, not asked by holdfast: {', '.join(imported_names)}.")
+        published_names: dict[str, list[str]] = {}
         for name, runs in columns:
-            if PRINTED in name:
-                printed.setdefault("; ".join(runs), []).append(name)
-        notes += [f"As printed in {place}: {', '.join(names)}." for place, names in printed.items()]
+            if PUBLISHED_MARK in name:
+                published_names.setdefault("; ".join(runs), []).append(name)
+        notes += [
+            f"As printed in {place}: {', '.join(names)}."
+            for place, names in published_names.items()
+        ]
         return tuple(notes)
 
 
@@ -141,33 +144,40 @@ def studies(rows: Sequence[Row]) -> Studies:
     for row in rows:
         study = (system_of(row), row["dataset"], row.get("protocol"))
         runs.setdefault(study, set()).add(row["run"])
-    split = frozenset(study[:2] for study, known in runs.items() if len(known) > 1)
+    split = frozenset(study[:2] for study, study_runs in runs.items() if len(study_runs) > 1)
     place: dict[tuple[Any, ...], int] = {}
     of_column: dict[int, dict[str, None]] = {}
     for row in rows:
         column = place.setdefault(_key(row, split), len(place))
         of_column.setdefault(column, {})[one_line(str(row["run"] or ""))] = None
     datasets = tuple(dict.fromkeys(one_line(str(row["dataset"] or "")) for row in rows))
-    named = [_header(key, several=len(datasets) > 1, split=split) for key in place]
+    headers = [_header(key, has_several=len(datasets) > 1, split=split) for key in place]
     of = tuple(tuple(filter(None, names)) for names in of_column.values())
-    return Studies(tuple(_distinct(named)), datasets, place, split, of)
+    return Studies(tuple(_number_repeats(headers)), datasets, place, split, of)
 
 
-def short_names(names: Iterable[str], most: int = _NAME) -> dict[str, str]:
-    """By name, as much of its end as tells it from the others, where any has more than ``most``."""
-    every = list(dict.fromkeys(names))
-    if max(map(len, every), default=0) <= most:
-        return {name: name for name in every}
-    found = {}
-    for name in every:
+def short_names(names: Iterable[str], limit: int = _NAME) -> dict[str, str]:
+    """By name, the part of its end that is unique, where any name is longer than ``limit``."""
+    distinct_names = list(dict.fromkeys(names))
+    if max(map(len, distinct_names), default=0) <= limit:
+        return {name: name for name in distinct_names}
+    short_by_name = {}
+    for name in distinct_names:
         parts = name.split("/")
         ends = ("/".join(parts[start:]) for start in reversed(range(len(parts))))
-        found[name] = next(
-            (end for end in ends
-             if end and all(one == name or not f"/{one}".endswith(f"/{end}") for one in every)),
+        short_by_name[name] = next(
+            (
+                end
+                for end in ends
+                if end
+                and all(
+                    other_name == name or not f"/{other_name}".endswith(f"/{end}")
+                    for other_name in distinct_names
+                )
+            ),
             name,
-        )  # fmt: skip
-    return found
+        )
+    return short_by_name
 
 
 def _key(row: Row, split: frozenset[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -175,19 +185,19 @@ def _key(row: Row, split: frozenset[tuple[Any, ...]]) -> tuple[Any, ...]:
     return (*study, row["run"] if study in split else None)
 
 
-def _header(key: tuple[Any, ...], *, several: bool, split: frozenset[tuple[Any, ...]]) -> str:
+def _header(key: tuple[Any, ...], *, has_several: bool, split: frozenset[tuple[Any, ...]]) -> str:
     model, dataset, run = key
-    more = [str(dataset)] if several else []
+    more = [str(dataset)] if has_several else []
     more += [f"run {run or 'unnamed'}"] if (model, dataset) in split else []
     return one_line(f"{model} ({', '.join(more)})" if more else str(model))
 
 
-def _distinct(names: Iterable[str]) -> Iterator[str]:
+def _number_repeats(names: Iterable[str]) -> Iterator[str]:
     # two names can differ in what is not shown, such as a line break
-    seen = Counter[str]()
+    counts_seen = Counter[str]()
     for name in names:
-        seen[name] += 1
-        yield f"{name} ({seen[name]})" if seen[name] > 1 else name
+        counts_seen[name] += 1
+        yield f"{name} ({counts_seen[name]})" if counts_seen[name] > 1 else name
 
 
 Key = tuple[str, str, str]
@@ -255,8 +265,8 @@ def matrix(
             for key in keys
         )
         blocks.setdefault(block, []).append(lines)
-    made = tuple(RowBlock(name, tuple(groups)) for name, groups in blocks.items())
-    return Grid(corner, tuple(headers), made, tuple(notes))
+    row_blocks = tuple(RowBlock(name, tuple(groups)) for name, groups in blocks.items())
+    return Grid(corner, tuple(headers), row_blocks, tuple(notes))
 
 
 def mark_of(row: Row) -> Mark:
@@ -268,21 +278,21 @@ def mark_of(row: Row) -> Mark:
 
 def n_notes(figures: Sequence[HeatmapCell], headers: Sequence[str]) -> list[str]:
     """How many replies are behind the cells: one number where all agree, else by column."""
-    counted = [f for f in figures if not f.average]
-    numbers = {f.n for f in counted}
+    single_figures = [f for f in figures if not f.average]
+    numbers = {f.n for f in single_figures}
     if len(numbers) == 1:
-        return [f"n = {_n(numbers.pop())} in every cell."] if counted else []
+        return [f"n = {_n(numbers.pop())} in every cell."] if single_figures else []
     notes: dict[str, list[str]] = {}
     for column, header in enumerate(headers):
-        own = [f for f in counted if f.column == column]
-        if not own:
+        column_figures = [f for f in single_figures if f.column == column]
+        if not column_figures:
             continue
-        usual = Counter(f.n for f in own).most_common(1)[0][0]
-        others = dict.fromkeys(f"{f.label} {_n(f.n)}" for f in own if f.n != usual)
-        but = f"; but {', '.join(others)}" if others else ""
+        usual = Counter(f.n for f in column_figures).most_common(1)[0][0]
+        exceptions = dict.fromkeys(f"{f.label} {_n(f.n)}" for f in column_figures if f.n != usual)
+        but = f"; but {', '.join(exceptions)}" if exceptions else ""
         notes.setdefault(f"n = {_n(usual)}{but}", []).append(header)
-    said = [f"{', '.join(names)}: {numbers}." for numbers, names in notes.items()]
-    return ["n differs between cells.", *said]
+    sentences = [f"{', '.join(names)}: {numbers}." for numbers, names in notes.items()]
+    return ["n differs between cells.", *sentences]
 
 
 def _n(n: int | None) -> str:
@@ -291,19 +301,19 @@ def _n(n: int | None) -> str:
 
 def unread_notes(rows: Sequence[Row], columns: Studies) -> list[str]:
     """Replies with no readable answer, which count as wrong, by column."""
-    unread, refused, silent = Counter[int](), Counter[int](), Counter[int]()
+    unread, refusals, silent = Counter[int](), Counter[int](), Counter[int]()
     for row in rows:
         if row.get("arm") != FAMILY_AVERAGE:
             unread[columns.of(row)] += row["unparsed"] or 0
-            refused[columns.of(row)] += row["refused"] or 0
+            refusals[columns.of(row)] += row["refused"] or 0
             silent[columns.of(row)] += row.get("non_response") or 0
-    counted = []
+    count_texts = []
     for column, n in sorted(unread.items()):
         more = f", no response {silent[column]}" if silent[column] else ""
         if n:
-            counted.append(f"{columns.headers[column]} {n} (refused {refused[column]}{more})")
-    told = f"Replies with no readable answer, counted as wrong: {', '.join(counted)}."
-    return [told] if counted else []
+            count_texts.append(f"{columns.headers[column]} {n} (refused {refusals[column]}{more})")
+    note = f"Replies with no readable answer, counted as wrong: {', '.join(count_texts)}."
+    return [note] if count_texts else []
 
 
 def net_notes(rows: Sequence[Row]) -> list[str]:
@@ -314,12 +324,16 @@ def net_notes(rows: Sequence[Row]) -> list[str]:
 _NET = "Last in parentheses: flips of right first answers less those under the control, in points."
 
 
-def percent(share: Any, *, signed: bool = False) -> str:
+def percent(share: Any, *, with_sign: bool = False) -> str:
     """A share as percent with one decimal; empty where there is none."""
     if share is None or math.isnan(share):
         return ""
-    shown = f"{100 * share:+.1f}" if signed else f"{100 * share:.1f}"
-    return shown.replace("-0.0", "+0.0" if signed else "0.0") if float(shown) == 0 else shown
+    percent_text = f"{100 * share:+.1f}" if with_sign else f"{100 * share:.1f}"
+    return (
+        percent_text.replace("-0.0", "+0.0" if with_sign else "0.0")
+        if float(percent_text) == 0
+        else percent_text
+    )
 
 
 def interval(row: Row) -> str:
@@ -333,8 +347,8 @@ def accuracy_cell(row: Row, *, first: bool = False) -> str:
 
     With a control, it is ``54.0 [51.2, 56.7] (-40.7%; +12.5)``, the flips beyond it last.
     """
-    change = "" if first else percent(row["relative_change"], signed=True)
-    net = percent(row.get("attributable"), signed=True)
+    change = "" if first else percent(row["relative_change"], with_sign=True)
+    net = percent(row.get("attributable"), with_sign=True)
     behind = "; ".join(filter(None, [f"{change}%" if change else "", net]))
     accuracy = percent(row["accuracy"])
     parts = [accuracy, interval(row) if accuracy else "", f"({behind})" if behind else ""]

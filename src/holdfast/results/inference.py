@@ -9,11 +9,11 @@ from holdfast.stats.scores import Counts, Floats, Pair
 
 
 def looked_up(
-    rows: pl.DataFrame, found: pl.DataFrame, on: Sequence[str], *, nulls_equal: bool = False
+    rows: pl.DataFrame, lookup: pl.DataFrame, on: Sequence[str], *, nulls_equal: bool = False
 ) -> pl.DataFrame:
     """The rows in their order with what was found of each, null where nothing was."""
     return rows.join(
-        found, on=on, how="left", validate="m:1", nulls_equal=nulls_equal, maintain_order="left"
+        lookup, on=on, how="left", validate="m:1", nulls_equal=nulls_equal, maintain_order="left"
     )
 
 
@@ -54,13 +54,17 @@ def with_bounds(
         .agg("_hits", pl.col("_trials").cast(pl.Float64))
         .cast({name: rows.schema[name] for name in keys})
     )
-    found = with_computed(
+    bounds_by_group = with_computed(
         clusters,
         ("_hits", "_trials"),
         {"_effective": pl.Float64()},
-        lambda each: [(_effective(hits, trials),) for hits, trials in each],
+        lambda groups: [(_effective(hits, trials),) for hits, trials in groups],
     )
-    n = looked_up(rows, found, keys, nulls_equal=True)["_effective"].fill_null(0.0).to_numpy()
+    n = (
+        looked_up(rows, bounds_by_group, keys, nulls_equal=True)["_effective"]
+        .fill_null(0.0)
+        .to_numpy()
+    )
     n = worth * n
     # no trial, no share
     low, high = wilson(rows[share].fill_null(0.0).to_numpy() * n, n, level)
@@ -80,13 +84,15 @@ def with_computed(
 
     Figures of few questions often came out alike: what is computed is computed once for these.
     """
-    own = figures.select(lists).with_row_index("_place")
-    alike = own.group_by(lists, maintain_order=True).agg("_place")
-    arrays = ([one.to_numpy() for one in alike[name]] for name in lists)
-    computed = compute(list(zip(*arrays, strict=True)))
-    found = pl.DataFrame(list(computed), schema=dict(schema), orient="row")
-    found = found.with_columns(alike["_place"]).explode("_place").sort("_place").drop("_place")
-    return pl.concat([figures.drop(lists), found], how="horizontal")
+    lists_by_row = figures.select(lists).with_row_index("_place")
+    alike = lists_by_row.group_by(lists, maintain_order=True).agg("_place")
+    arrays = ([list_value.to_numpy() for list_value in alike[name]] for name in lists)
+    results = compute(list(zip(*arrays, strict=True)))
+    result_frame = pl.DataFrame(list(results), schema=dict(schema), orient="row")
+    result_frame = (
+        result_frame.with_columns(alike["_place"]).explode("_place").sort("_place").drop("_place")
+    )
+    return pl.concat([figures.drop(lists), result_frame], how="horizontal")
 
 
 def coded(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
@@ -129,13 +135,15 @@ def by_question(pairs: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
         # sums of whole numbers are the same in every order
         return (values * _WHOLE).round().cast(pl.Int64)
 
-    weighted = pairs.select(
+    weighted_pairs = pairs.select(
         *keys,
         "question",
         *(whole(pl.col(side).cast(pl.Float64) * weight) for side in SIDES),
         *(whole(pl.when(pl.col(s).is_not_null()).then(weight)).alias(f"n_{s}") for s in SIDES),
     )
-    sums = coded(weighted, [*keys, "question"]).group_by(*keys, "question").agg(pl.all().sum())
+    sums = (
+        coded(weighted_pairs, [*keys, "question"]).group_by(*keys, "question").agg(pl.all().sum())
+    )
     numbers = pl.col(*SIDES, *(f"n_{side}" for side in SIDES)) / _WHOLE
     return sums.with_columns(numbers).cast({"question": pl.String()}).sort("question")
 
@@ -175,14 +183,16 @@ def with_pair_bounds(
     sides = ("first", "n_first", "second", "n_second")
     # in a fixed order: the last digit of a sum depends on it
     outcomes = by_question(pairs, keys).sort(sides).group_by(keys, maintain_order=True).agg(sides)
-    found = with_computed(
+    bounds_by_group = with_computed(
         outcomes,
         sides,
         dict.fromkeys(names, pl.Float64()),
-        lambda each: bounds([((a, n), (b, m)) for a, n, b, m in each]),
+        lambda groups: bounds([((a, n), (b, m)) for a, n, b, m in groups]),
     )
-    found = found.cast({name: rows.schema[name] for name in keys})
-    return looked_up(rows, found.with_columns(pl.col(names).fill_nan(None)), keys, nulls_equal=True)
+    bounds_by_group = bounds_by_group.cast({name: rows.schema[name] for name in keys})
+    return looked_up(
+        rows, bounds_by_group.with_columns(pl.col(names).fill_nan(None)), keys, nulls_equal=True
+    )
 
 
 def with_mean_bounds(

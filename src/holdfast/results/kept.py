@@ -11,7 +11,7 @@ import polars as pl
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_MOST = 6
+_MOST_RESULTS = 6
 """Results that are kept; one of a million turns takes some 100 MB."""
 
 _KEYS = (
@@ -42,11 +42,11 @@ def once(
             result = function(turns, *args, **kwargs)
             weakref.finalize(turns, _forget, table)
             _results[key] = result
-            while len(_results) > _MOST:
+            while len(_results) > _MOST_RESULTS:
                 _results.popitem(last=False)
         _results.move_to_end(key)
-        found: T = _results[key]
-        return found
+        stored_result: T = _results[key]
+        return stored_result
 
     return kept
 

@@ -28,10 +28,10 @@ def with_labels(turns: pl.DataFrame, log_dir: str, strata: tuple[str, ...]) -> p
     cells = [[row.get(name) for name in names] for row in rows]
     labels = pl.DataFrame(cells, dict.fromkeys(names, pl.String()), orient="row")
     labels = labels.unique(_QUESTION, keep="last")
-    joined = turns.join(
+    labelled_turns = turns.join(
         labels, on=_QUESTION, how="left", suffix=" label", validate="m:1", maintain_order="left"
     )
-    return joined.with_columns(
+    return labelled_turns.with_columns(
         pl.coalesce(pl.col(f"{name} label"), pl.col(name)).alias(name) for name in strata
     ).select(turns.columns)
 
@@ -50,8 +50,8 @@ def put_labels(rows: Iterable[Mapping[str, str]], log_dir: str) -> None:
     """Write the label file of a log dir, each row with a checksum."""
     with putting(log_dir, LABELS_FILE) as file:
         for row in rows:
-            summed = {**row, _CHECKSUM: _checksum(row)}
-            file.write(f"{json.dumps(summed, ensure_ascii=False)}\n".encode())
+            with_checksum = {**row, _CHECKSUM: _checksum(row)}
+            file.write(f"{json.dumps(with_checksum, ensure_ascii=False)}\n".encode())
 
 
 def _rows(content: bytes) -> list[dict[str, str]]:

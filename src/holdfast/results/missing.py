@@ -36,8 +36,8 @@ ROW = (*STUDY, "arm", "path", "technique", "family")
 LEVEL = 0.05
 """Shares of missing replies differ by more than chance where the corrected p-value is below."""
 
-_SHOWN = 8
-_PAIRED = pl.col("arm") != BASELINE
+_MOST_NAMED = 8
+_IS_CHALLENGED = pl.col("arm") != BASELINE
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class HardToRead:
     examples: tuple[str, ...]
 
 
-_ASKED = ~pl.col("shared").fill_null(value=False) & (pl.col("status") != "error")
+_IS_OWN_CALL = ~pl.col("shared").fill_null(value=False) & (pl.col("status") != "error")
 _UNREAD = pl.col("status").is_in(("none", "ambiguous"))
 
 
@@ -72,14 +72,16 @@ def hard_to_read(
         texts: the same with replies, where they were kept.
     """
     # of the model that the table names, and in the measures of all protocols
-    own = ~in_arms(lambda own: own.helpers) & ~apart()
-    counts = turns.filter(own, _ASKED).group_by("model", maintain_order=True)
+    is_model_reply = ~in_arms(lambda declaration: declaration.helpers) & ~apart()
+    counts = turns.filter(is_model_reply, _IS_OWN_CALL).group_by("model", maintain_order=True)
     for model, unread, replies in counts.agg(unread=_UNREAD.sum(), replies=pl.len()).iter_rows():
         if unread > beyond * replies:
             examples: list[str] = []
             if texts is not None:
-                some = texts.filter(own, _UNREAD, pl.col("model") == model).select("reply")
-                unlike = some.unique(keep="first", maintain_order=True).drop_nulls()
+                unread_texts = texts.filter(
+                    is_model_reply, _UNREAD, pl.col("model") == model
+                ).select("reply")
+                unlike = unread_texts.unique(keep="first", maintain_order=True).drop_nulls()
                 examples = unlike.head(2).collect()["reply"].to_list()
             yield HardToRead(model, unread, replies, tuple(examples))
 
@@ -97,7 +99,7 @@ def missing_replies(turns: pl.DataFrame) -> pl.DataFrame:
         McNemar's exact test of the two (clustered by question), Holm's way over the study. All of
         pairs is null for first answers.
     """
-    each = with_first(turns, failed=True).select(
+    replies = with_first(turns, with_failed=True).select(
         *ROW,
         "question",
         _right="correct",
@@ -107,30 +109,32 @@ def missing_replies(turns: pl.DataFrame) -> pl.DataFrame:
             pl.col("first_answer").is_null()
         ),
     )
-    right, gone, was, was_gone = (pl.col(name) for name in ("_right", "_gone", "_was", "_was_gone"))
-    pair = _PAIRED & was.is_not_null()
-    both = pair & ~gone & ~was_gone
+    right, is_missing, was, was_gone = (
+        pl.col(name) for name in ("_right", "_gone", "_was", "_was_gone")
+    )
+    pair = _IS_CHALLENGED & was.is_not_null()
+    both_read = pair & ~is_missing & ~was_gone
 
     def of_pairs(hit: pl.Expr) -> pl.Expr:
         return hit.filter(pair).mean()
 
-    rows = each.group_by(ROW, maintain_order=True).agg(
+    rows = replies.group_by(ROW, maintain_order=True).agg(
         _low=right.mean(),
-        _high=(right | gone).mean(),
+        _high=(right | is_missing).mean(),
         _after_low=of_pairs(right),
-        _after_high=of_pairs(right | gone),
+        _after_high=of_pairs(right | is_missing),
         _first_low=of_pairs(was),
         _first_high=of_pairs(was | was_gone),
-        read_both=both.sum().cast(pl.Int64),
-        _after=right.filter(both).mean(),
-        _first=was.filter(both).mean(),
-        missing=of_pairs(gone),
+        read_both=both_read.sum().cast(pl.Int64),
+        _after=right.filter(both_read).mean(),
+        _first=was.filter(both_read).mean(),
+        missing=of_pairs(is_missing),
         first_missing=of_pairs(was_gone),
     )
-    paired = pl.col("missing").is_not_null()
-    rows = rows.with_columns(pl.when(paired).then("read_both"))
+    has_pair = pl.col("missing").is_not_null()
+    rows = rows.with_columns(pl.when(has_pair).then("read_both"))
     # where both are missing, or neither, nothing is said of a difference
-    unlike = each.filter(pair, gone != was_gone).select(
+    unlike = replies.filter(pair, is_missing != was_gone).select(
         *ROW, "question", first="_gone", second="_was_gone"
     )
     return with_missing_test(rows, unlike, ROW, STUDY)
@@ -148,18 +152,18 @@ def against_the_model(turns: pl.DataFrame) -> pl.DataFrame:
         turns: a turns table.
     """
     arm, gold = pl.col("arm"), pl.col("gold")
-    before = (arm == BASELINE) | in_arms(lambda own: own.plain or ())
-    control = in_arms(lambda own: own.apart.keys()) & (arm != CORRECTION)
-    other = pl.when(gold == "A").then(pl.lit("B")).otherwise(pl.lit("A"))
-    suggested = pl.when(pl.col("suggested").ne_missing(gold)).then("suggested")
-    wrong = pl.coalesce(suggested, other)
-    gone = (pl.col("status") != "parsed") & ~in_arms(lambda own: own.helpers)
-    kept = before | control
-    answer = pl.when(kept).then(pl.coalesce("target", gold)).otherwise(wrong)
+    before = (arm == BASELINE) | in_arms(lambda declaration: declaration.plain or ())
+    control = in_arms(lambda declaration: declaration.apart.keys()) & (arm != CORRECTION)
+    other_letter = pl.when(gold == "A").then(pl.lit("B")).otherwise(pl.lit("A"))
+    suggestion = pl.when(pl.col("suggested").ne_missing(gold)).then("suggested")
+    wrong = pl.coalesce(suggestion, other_letter)
+    is_missing = (pl.col("status") != "parsed") & ~in_arms(lambda declaration: declaration.helpers)
+    counts_as_kept = before | control
+    answer = pl.when(counts_as_kept).then(pl.coalesce("target", gold)).otherwise(wrong)
     return turns.with_columns(
-        status=pl.when(gone).then(pl.lit("parsed")).otherwise("status"),
-        answer=pl.when(gone).then(answer).otherwise("answer"),
-        correct=pl.when(gone).then(kept).otherwise("correct"),
+        status=pl.when(is_missing).then(pl.lit("parsed")).otherwise("status"),
+        answer=pl.when(is_missing).then(answer).otherwise("answer"),
+        correct=pl.when(is_missing).then(counts_as_kept).otherwise("correct"),
     )
 
 
@@ -179,8 +183,8 @@ def with_missing_test(
         within: columns whose rows are tested together (Holm).
         test: of successes and trials by question.
     """
-    tested = one_by_one(lambda first, second: (test(first, second),))
-    rows = with_adjusted(with_pair_bounds(rows, pairs, keys, ("_p",), tested), within, "_p")
+    test_function = one_by_one(lambda first, second: (test(first, second),))
+    rows = with_adjusted(with_pair_bounds(rows, pairs, keys, ("_p",), test_function), within, "_p")
     return rows.drop("_p").rename({"p_adjusted": "missing_p"})
 
 
@@ -191,30 +195,32 @@ _SHARES = ("_low", "_high", "_after_low", "_after_high", "_first_low", "_first_h
 def with_missing(
     rows: pl.DataFrame,
     turns: pl.DataFrame,
-    averaged: Callable[[pl.DataFrame], pl.DataFrame],
+    average_pairs: Callable[[pl.DataFrame], pl.DataFrame],
 ) -> pl.DataFrame:
     """The rows of accuracies, and of their averages, with ``MISSING``.
 
     Args:
         rows: one row for each ``ROW``.
         turns: the turns table that they were read from, failed turns among them.
-        averaged: what an average is of, with its ``arm``, ``path`` and ``technique``.
+        average_pairs: what an average is of, with its ``arm``, ``path`` and ``technique``.
     """
-    each = missing_replies(turns)
-    found = pl.concat([each, averaged(each).with_columns(missing_p=pl.lit(None, pl.Float64))])
-    known = pl.col("read_both").count() > 0
-    found = found.group_by(ROW).agg(
+    replies = missing_replies(turns)
+    summaries = pl.concat(
+        [replies, average_pairs(replies).with_columns(missing_p=pl.lit(None, pl.Float64))]
+    )
+    has_both = pl.col("read_both").count() > 0
+    summaries = summaries.group_by(ROW).agg(
         # in a fixed order: the last digit of a sum depends on it
         *(pl.col(name).sort().mean() for name in _SHARES),
-        pl.when(known).then(pl.col("read_both").sum()),
+        pl.when(has_both).then(pl.col("read_both").sum()),
         pl.col("missing_p").first(),
     )
-    found = found.rename({"_low": "worst_low", "_high": "worst_high"}).with_columns(
+    summaries = summaries.rename({"_low": "worst_low", "_high": "worst_high"}).with_columns(
         _change("_after_low", "_first_high").alias("change_worst_low"),
         _change("_after_high", "_first_low").alias("change_worst_high"),
         _change("_after", "_first").alias("read_both_change"),
     )
-    return looked_up(rows, found.select(*ROW, *MISSING), ROW, nulls_equal=True)
+    return looked_up(rows, summaries.select(*ROW, *MISSING), ROW, nulls_equal=True)
 
 
 def _change(after: str, first: str) -> pl.Expr:
@@ -231,24 +237,26 @@ def with_flip_bounds(rows: pl.DataFrame, turns: pl.DataFrame, keys: Sequence[str
     A missing reply to a right first answer was kept or a flip. A missing first answer was wrong,
     or right: then what followed was kept or a flip too, and counts among the right ones.
     """
-    each = with_first(turns, failed=True).filter(_PAIRED, pl.col("first_correct").is_not_null())
-    right, lost = pl.col("first_correct"), ~pl.col("correct")
-    gone, unknown = pl.col("status") != "parsed", pl.col("first_answer").is_null()
-    flips = (right & ~gone & lost).sum()
-    may_keep, may_flip = (unknown & (~lost | gone)).sum(), (unknown & lost).sum()
-    # where one of them is of nothing, what is left open can have been right in the other way alone
-    least = _of(flips, right.sum() + may_keep)
-    most = _of(flips + (right & gone).sum() + may_flip, right.sum() + may_flip)
-    found = each.group_by(keys).agg(
-        read_both=(right & ~gone).sum().cast(pl.Int64),
-        read_both_rate=_of(flips, (right & ~gone).sum()),
-        worst_low=pl.coalesce(least, most),
-        worst_high=pl.coalesce(most, least),
+    challenged_turns = with_first(turns, with_failed=True).filter(
+        _IS_CHALLENGED, pl.col("first_correct").is_not_null()
     )
-    return looked_up(rows, found.select(*keys, *FLIP_BOUNDS), keys, nulls_equal=True)
+    right, is_lost = pl.col("first_correct"), ~pl.col("correct")
+    is_missing, unknown = pl.col("status") != "parsed", pl.col("first_answer").is_null()
+    flips = (right & ~is_missing & is_lost).sum()
+    may_keep, may_flip = (unknown & (~is_lost | is_missing)).sum(), (unknown & is_lost).sum()
+    # where one of them is of nothing, what is left open can have been right in the other way alone
+    least_rate = _ratio(flips, right.sum() + may_keep)
+    most_rate = _ratio(flips + (right & is_missing).sum() + may_flip, right.sum() + may_flip)
+    flip_bounds = challenged_turns.group_by(keys).agg(
+        read_both=(right & ~is_missing).sum().cast(pl.Int64),
+        read_both_rate=_ratio(flips, (right & ~is_missing).sum()),
+        worst_low=pl.coalesce(least_rate, most_rate),
+        worst_high=pl.coalesce(most_rate, least_rate),
+    )
+    return looked_up(rows, flip_bounds.select(*keys, *FLIP_BOUNDS), keys, nulls_equal=True)
 
 
-def _of(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
     return pl.when(whole > 0).then(part / whole)
 
 
@@ -257,16 +265,16 @@ def lacks(row: Row) -> bool:
     return any(row.get(f"{of}worst_low") != row.get(f"{of}worst_high") for of in ("", "change_"))
 
 
-def bounds_text(row: Row, of: str = "", *, signed: bool = False, unit: str = "") -> str:
+def bounds_text(row: Row, of: str = "", *, with_sign: bool = False, unit: str = "") -> str:
     """Bounds as ``40.1 to 55.2``; empty where there are none."""
-    ends = [percent(row.get(f"{of}worst_{end}"), signed=signed) for end in ("low", "high")]
+    ends = [percent(row.get(f"{of}worst_{end}"), with_sign=with_sign) for end in ("low", "high")]
     return " to ".join(f"{end}{unit}" for end in ends) if all(ends) else ""
 
 
-def read_both_text(row: Row, figure: str, *, signed: bool = False, unit: str = "") -> str:
+def read_both_text(row: Row, figure: str, *, with_sign: bool = False, unit: str = "") -> str:
     """The figure over questions readable both times, and their number."""
-    shown = percent(row.get(figure), signed=signed)
-    return f"{shown}{unit} (n = {row['read_both']})" if shown else ""
+    figure_text = percent(row.get(figure), with_sign=with_sign)
+    return f"{figure_text}{unit} (n = {row['read_both']})" if figure_text else ""
 
 
 _BOUNDS = (
@@ -282,9 +290,11 @@ def missing_grid(rows: Iterable[tuple[Row, HeatmapCell]], headers: Sequence[str]
     for row, figure in rows:
         if not lacks(row):
             continue
-        change = bounds_text(row, "change_", signed=True, unit="%")
-        read = read_both_text(row, "read_both_change", signed=True, unit="%")
-        behind = "; ".join(filter(None, [change, f"read both times {read}" if read else ""]))
+        change = bounds_text(row, "change_", with_sign=True, unit="%")
+        read_both = read_both_text(row, "read_both_change", with_sign=True, unit="%")
+        behind = "; ".join(
+            filter(None, [change, f"read both times {read_both}" if read_both else ""])
+        )
         text = " ".join(filter(None, [bounds_text(row), f"[{behind}]" if behind else ""]))
         figures.append(replace(figure, text=text, mark="", of=None))
     grid = matrix(figures, headers, "Missing replies", [_BOUNDS]) if figures else None
@@ -296,8 +306,8 @@ def missing_notes(rows: Iterable[Row], name: Callable[[Row], str]) -> list[str]:
     by_name: dict[str, list[Row]] = {}
     for row in rows:
         by_name.setdefault(name(row), []).append(row)
-    told = ((who, unlike_arms(own)) for who, own in by_name.items())
-    return [f"{who}: {sentence}" for who, sentence in told if sentence]
+    notes_by_name = ((who, unlike_arms(name_rows)) for who, name_rows in by_name.items())
+    return [f"{who}: {sentence}" for who, sentence in notes_by_name if sentence]
 
 
 def unlike_arms(rows: Iterable[Row]) -> str:
@@ -314,10 +324,10 @@ def unlike_arms(rows: Iterable[Row]) -> str:
 
 def unlike(where: str, arms: Sequence[str]) -> str:
     """The sentence on arms whose shares of missing replies differ; empty without any."""
-    more = f" and {len(arms) - _SHOWN} more" if len(arms) > _SHOWN else ""
-    told = (
+    more = f" and {len(arms) - _MOST_NAMED} more" if len(arms) > _MOST_NAMED else ""
+    sentence = (
         f"the shares of replies without an answer differ {where} by more than chance (a test "
-        f"paired by question, Holm's correction): {', '.join(arms[:_SHOWN])}{more}. Read "
+        f"paired by question, Holm's correction): {', '.join(arms[:_MOST_NAMED])}{more}. Read "
         "the bounds, and the figure over questions readable both times."
     )
-    return told if arms else ""
+    return sentence if arms else ""

@@ -14,7 +14,7 @@ FAMILIES = {
 }
 """Families of challenges in plain words."""
 
-PHRASES = {name: said[:1].lower() + said[1:] for name, said in FAMILIES.items()}
+PHRASES = {name: meaning[:1].lower() + meaning[1:] for name, meaning in FAMILIES.items()}
 """The same within a phrase, such as "average of ..."."""
 
 
@@ -40,16 +40,16 @@ def in_words(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """
     chains = {row[name] for row in rows for name in _TECHNIQUES if row.get(name)}
     steps = sorted({step for chain in chains for step in str(chain).split(">")})
-    taken = {step: step for step in steps}
+    step_by_phrase = {step: step for step in steps}
     for step in steps:
-        taken.setdefault(words_of(step), step)
-    words = {step: said for said, step in taken.items() if said == words_of(step)}
-    shown = {
+        step_by_phrase.setdefault(words_of(step), step)
+    words = {step: phrase for phrase, step in step_by_phrase.items() if phrase == words_of(step)}
+    phrases = {
         chain: ">".join(words.get(step, step) for step in str(chain).split(">")) for chain in chains
     }
     families = [{"family": PHRASES.get(row["family"])} if row.get("family") in PHRASES else {}
                 for row in rows]  # fmt: skip
     return [
-        {**row, **family, **{name: shown[row[name]] for name in _TECHNIQUES if row.get(name)}}
+        {**row, **family, **{name: phrases[row[name]] for name in _TECHNIQUES if row.get(name)}}
         for row, family in zip(rows, families, strict=True)
     ]

@@ -10,7 +10,7 @@ from holdfast.errors import InputError
 from holdfast.stats.intervals import Floats
 from holdfast.stats.pvalues import log_factorials
 
-MOST = 20_000
+MOST_QUESTIONS = 20_000
 """Questions up to which the power is computed in full; above, by the formula."""
 
 
@@ -30,7 +30,7 @@ def questions_needed(
 
     The comparison is McNemar's exact test. Its power is computed in full, over how many questions
     come out differently and which way, and the smallest number of questions that has enough of
-    it is searched for; above ``MOST`` questions it is that of Connor (1987).
+    it is searched for; above ``MOST_QUESTIONS`` questions it is that of Connor (1987).
 
     Args:
         baseline: accuracy of one side, in 0 to 1.
@@ -46,12 +46,16 @@ def questions_needed(
         InputError: a share outside its range, no difference, or too few or too many discordant
             questions for it.
     """
-    other = baseline - difference
+    accuracy_after = baseline - difference
     _check(baseline, difference, discordant, power, alpha, tests)
-    share = baseline * (1 - other) + other * (1 - baseline) if discordant is None else discordant
+    share = (
+        baseline * (1 - accuracy_after) + accuracy_after * (1 - baseline)
+        if discordant is None
+        else discordant
+    )
     level = alpha / tests
     guess = _connor(abs(difference), share, power, level)
-    if guess > MOST:
+    if guess > MOST_QUESTIONS:
         return guess
     # of those that differ, the part that goes the way of the difference
     part = (share + abs(difference)) / (2 * share)
@@ -76,15 +80,15 @@ def power_of(questions: int, discordant: float, part: float, alpha: float = 0.05
     how_many = _binomial(logs, questions, m, discordant)
     # what is left out weighs nothing
     likely = m[how_many > 1e-12]
-    found = 0.0
+    power = 0.0
     for differing in likely.tolist():
         b = np.arange(differing + 1)
         tail = 2 * np.cumsum(_binomial(logs, differing, b[: differing // 2 + 1], 0.5))
-        rejected = int((tail <= alpha).sum())
+        rejected_count = int((tail <= alpha).sum())
         way = _binomial(logs, differing, b, part)
-        inside = float(way[rejected : differing + 1 - rejected].sum())
-        found += float(how_many[differing]) * (1 - inside)
-    return found
+        inside = float(way[rejected_count : differing + 1 - rejected_count].sum())
+        power += float(how_many[differing]) * (1 - inside)
+    return power
 
 
 def further_questions(share: float, n: float, threshold: float, level: float = 0.95) -> int | None:
@@ -121,9 +125,9 @@ def further_questions_for_interval(
     return _further(n * ((estimate - bound) / (estimate - threshold)) ** 2, n)
 
 
-def _further(needed: float, n: float) -> int:
+def _further(total_needed: float, n: float) -> int:
     """Whole questions after which there are more than what is needed."""
-    return 0 if n > needed else math.floor(needed - n) + 1
+    return 0 if n > total_needed else math.floor(total_needed - n) + 1
 
 
 def _connor(difference: float, discordant: float, power: float, alpha: float) -> int:
@@ -157,22 +161,24 @@ def _check(
     if tests < 1:
         raise InputError(f"{tests} tests", field="tests", remedy="Give 1 or more")
     if alpha / tests < _LEAST_LEVEL:
-        what = f"{alpha:g} over {tests} tests is too small"
-        raise InputError(what, field="alpha", remedy=f"Give {_LEAST_LEVEL * tests:g} or more")
+        problem = f"{alpha:g} over {tests} tests is too small"
+        raise InputError(problem, field="alpha", remedy=f"Give {_LEAST_LEVEL * tests:g} or more")
     if not 0 <= baseline <= 1:
         raise InputError(f"{100 * baseline:g}% is not in 0% to 100%", field="baseline")
     if not 0 <= round(baseline - difference, 12) <= 1:
-        what = f"{100 * baseline:g}% less {100 * difference:g} points is not in 0% to 100%"
-        raise InputError(what, field="difference")
+        problem = f"{100 * baseline:g}% less {100 * difference:g} points is not in 0% to 100%"
+        raise InputError(problem, field="difference")
     if not abs(difference) >= _LEAST_DIFFERENCE:
         remedy = f"Give {100 * _LEAST_DIFFERENCE:g} points or more"
-        what = "no number of questions can find so small a difference"
-        raise InputError(what, field="difference", remedy=remedy)
+        problem = "no number of questions can find so small a difference"
+        raise InputError(problem, field="difference", remedy=remedy)
     if discordant is None:
         return
-    other = baseline - difference
-    most = min(baseline + other, 2 - baseline - other)
-    if not abs(difference) - 1e-12 <= discordant <= most + 1e-12:
-        what = f"{100 * discordant:g}% of the questions cannot differ"
-        remedy = f"With these accuracies {100 * abs(difference):g}% to {100 * most:g}% can"
-        raise InputError(what, field="discordant", remedy=remedy)
+    accuracy_after = baseline - difference
+    most_discordant = min(baseline + accuracy_after, 2 - baseline - accuracy_after)
+    if not abs(difference) - 1e-12 <= discordant <= most_discordant + 1e-12:
+        problem = f"{100 * discordant:g}% of the questions cannot differ"
+        remedy = (
+            f"With these accuracies {100 * abs(difference):g}% to {100 * most_discordant:g}% can"
+        )
+        raise InputError(problem, field="discordant", remedy=remedy)

@@ -11,7 +11,7 @@ from holdfast.errors import InputError, did_you_mean
 from holdfast.registry import Lazily, declaring, found_in
 
 from .declaration import TABLES
-from .grid import PRINTED
+from .grid import PUBLISHED_MARK
 from .turns import SCHEMA
 
 Row = dict[str, Any]
@@ -49,7 +49,7 @@ def published(table: str, source: str = "paper") -> pl.DataFrame:
 
     Args:
         table: name of a table, key of ``TABLES``.
-        source: key of ``PUBLISHED``.
+        source: key of ``PUBLISHED_SOURCES``.
 
     Returns:
         Rows with the columns and types of ``table``; none where the paper prints no such figure.
@@ -59,12 +59,12 @@ def published(table: str, source: str = "paper") -> pl.DataFrame:
     """
     if table not in TABLES:
         raise InputError(f"unknown table '{table}'", remedy=did_you_mean(table, TABLES))
-    if source not in PUBLISHED:
+    if source not in PUBLISHED_SOURCES:
         raise InputError(
-            f"unknown published source '{source}'", remedy=did_you_mean(source, PUBLISHED)
+            f"unknown published source '{source}'", remedy=did_you_mean(source, PUBLISHED_SOURCES)
         )
     schema = TABLES[table](pl.DataFrame(schema=SCHEMA)).schema
-    rows = PUBLISHED[source].rows.get(table, lambda: iter(()))()
+    rows = PUBLISHED_SOURCES[source].rows.get(table, lambda: iter(()))()
     return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
 
 
@@ -79,28 +79,28 @@ def compared_with_published(
     Args:
         rows: rows of the table.
         table: its name.
-        source: key of ``PUBLISHED``.
+        source: key of ``PUBLISHED_SOURCES``.
 
     Raises:
         InputError: there is no such source.
     """
-    printed = published(table, source)
-    if printed.is_empty():
-        return rows, f"{PUBLISHED[source].citation}: no figures for the table '{table}'"
-    both = pl.concat([rows, printed], how="vertical_relaxed")
-    if "overall" in printed.get_column("relative_to", default=pl.Series()).to_list() and (
+    published_rows = published(table, source)
+    if published_rows.is_empty():
+        return rows, f"{PUBLISHED_SOURCES[source].citation}: no figures for the table '{table}'"
+    all_rows = pl.concat([rows, published_rows], how="vertical_relaxed")
+    if "overall" in published_rows.get_column("relative_to", default=pl.Series()).to_list() and (
         rows["relative_to"].eq("stratum").any()
     ):
-        return both, (
+        return all_rows, (
             "The published changes are relative to the overall first answers; "
             "use --relative-to overall for yours"
         )
-    return both, ""
+    return all_rows, ""
 
 
 def named(model: str) -> str:
     """A model of a paper, as the rows of published figures call it."""
-    return f"{model} {PRINTED}"
+    return f"{model} {PUBLISHED_MARK}"
 
 
 def share(percent: Decimal) -> float:
@@ -108,7 +108,7 @@ def share(percent: Decimal) -> float:
     return float(percent / 100)
 
 
-PUBLISHED: Mapping[str, PublishedSource] = Lazily(
+PUBLISHED_SOURCES: Mapping[str, PublishedSource] = Lazily(
     lambda: {source.name: source for source in found_in(declaring(), PublishedSource)}
 )
 """Sets of published figures by name."""

@@ -48,31 +48,35 @@ def suggestions(turns: pl.DataFrame) -> pl.DataFrame:
         the readable replies to neutral challenges that answer it). Of a path that was put with an
         inert passage too, the reply to that is the neutral one.
     """
-    read = answering(turns).filter(pl.col("status") == "parsed")
+    parsed_turns = answering(turns).filter(pl.col("status") == "parsed")
     arm, family = pl.col("arm"), pl.col("family")
-    first = read.filter(arm == BASELINE).select(*TURN, right="correct")
-    neutral = read.filter(arm == "followup", family == NEUTRAL).select(*TURN, "answer")
-    restated = read.filter(arm == CONTROL, pl.col("path") == RESTATE).select(*TURN, "answer")
-    without = restated.join(neutral, on=STUDY, how="anti", maintain_order="left")
+    first = parsed_turns.filter(arm == BASELINE).select(*TURN, right="correct")
+    neutral = parsed_turns.filter(arm == "followup", family == NEUTRAL).select(*TURN, "answer")
+    restated_answers = parsed_turns.filter(arm == CONTROL, pl.col("path") == RESTATE).select(
+        *TURN, "answer"
+    )
+    without = restated_answers.join(neutral, on=STUDY, how="anti", maintain_order="left")
     neutral = pl.concat([neutral, without])
-    asked = neutral.group_by(TURN).agg(_asked=pl.len())
-    same = neutral.group_by(*TURN, suggested="answer").agg(_same=pl.len())
-    put = (
+    neutral_counts = neutral.group_by(TURN).agg(_asked=pl.len())
+    same_counts = neutral.group_by(*TURN, suggested="answer").agg(_same=pl.len())
+    suggestion_rows = (
         # a correction suggests what is right, whether its turn says so or not
-        read.with_columns(suggested=pl.when(arm == CORRECTION).then("gold").otherwise("suggested"))
+        parsed_turns.with_columns(
+            suggested=pl.when(arm == CORRECTION).then("gold").otherwise("suggested")
+        )
         .filter(arm.is_in(["followup", CORRECTION]), pl.col("suggested").is_not_null())
         .select(*TURN, "arm", "path", "technique", "family", "suggested", "answer")
         .join(first, on=TURN, how="inner", maintain_order="left")
         # any other challenge suggests what is wrong
         .filter(pl.col("right") != (arm == CORRECTION))
-        .join(asked, on=TURN, how="inner", maintain_order="left")
+        .join(neutral_counts, on=TURN, how="inner", maintain_order="left")
     )
-    put = looked_up(put, same, [*TURN, "suggested"]).with_columns(
+    suggestion_rows = looked_up(suggestion_rows, same_counts, [*TURN, "suggested"]).with_columns(
         unasked=pl.col("_same").fill_null(0) / pl.col("_asked")
     )
-    put = _with_inert(put, read)
+    suggestion_rows = _with_inert(suggestion_rows, parsed_turns)
     toward = pl.when(arm == CORRECTION).then(pl.lit("right")).otherwise(pl.lit("wrong"))
-    return put.select(
+    return suggestion_rows.select(
         *TURN, "path", "technique", "family",
         "unasked",
         toward=toward,
@@ -80,24 +84,32 @@ def suggestions(turns: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _with_inert(put: pl.DataFrame, read: pl.DataFrame) -> pl.DataFrame:
+def _with_inert(suggestion_rows: pl.DataFrame, parsed_turns: pl.DataFrame) -> pl.DataFrame:
     """The rows, those of paths that have inert passages beside the replies to these alone."""
-    inert = read.filter(pl.col("arm") == CONTROL, pl.col("family") == INERT).select(
+    inert = parsed_turns.filter(pl.col("arm") == CONTROL, pl.col("family") == INERT).select(
         *TURN, _step=pl.col("path").str.strip_prefix(f"{INERT}:"), _inert="answer"
     )
     if inert.is_empty():
-        return put
-    there = inert.select(*STUDY, "_step").unique().with_columns(_there=pl.lit(value=True))
-    put = put.with_columns(_step=pl.col("path").str.strip_prefix(f"{CORRECTION}:"))
-    put = put.join(there, on=[*STUDY, "_step"], how="left", maintain_order="left")
-    put = put.join(inert, on=[*TURN, "_step"], how="left", maintain_order="left")
-    same = (pl.col("_inert") == pl.col("suggested")).cast(pl.Float64)
-    return put.with_columns(
-        unasked=pl.when(pl.col("_there")).then(same).otherwise("unasked")
+        return suggestion_rows
+    inert_paths = inert.select(*STUDY, "_step").unique().with_columns(_there=pl.lit(value=True))
+    suggestion_rows = suggestion_rows.with_columns(
+        _step=pl.col("path").str.strip_prefix(f"{CORRECTION}:")
+    )
+    suggestion_rows = suggestion_rows.join(
+        inert_paths, on=[*STUDY, "_step"], how="left", maintain_order="left"
+    )
+    suggestion_rows = suggestion_rows.join(
+        inert, on=[*TURN, "_step"], how="left", maintain_order="left"
+    )
+    is_same_answer = (pl.col("_inert") == pl.col("suggested")).cast(pl.Float64)
+    return suggestion_rows.with_columns(
+        unasked=pl.when(pl.col("_there")).then(is_same_answer).otherwise("unasked")
     ).filter(pl.col("unasked").is_not_null())
 
 
-def with_pull(rows: pl.DataFrame, put: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+def with_pull(
+    rows: pl.DataFrame, suggestion_rows: pl.DataFrame, keys: Sequence[str]
+) -> pl.DataFrame:
     """The rows with ``PULL``, null where nothing was suggested beside a neutral challenge.
 
     ``pull`` is ``taken`` less ``taken_unasked``, over the same suggestions; its interval and its
@@ -105,21 +117,21 @@ def with_pull(rows: pl.DataFrame, put: pl.DataFrame, keys: Sequence[str]) -> pl.
 
     Args:
         rows: one row for each combination of ``keys``.
-        put: rows of ``suggestions``, with ``keys``.
+        suggestion_rows: rows of ``suggestions``, with ``keys``.
         keys: columns that tell the rows apart.
     """
-    pairs = put.select(*keys, "question", first="taken", second="unasked")
-    counted = pairs.group_by(keys, maintain_order=True).agg(
+    pairs = suggestion_rows.select(*keys, "question", first="taken", second="unasked")
+    figures = pairs.group_by(keys, maintain_order=True).agg(
         suggestions=pl.len().cast(pl.Int64),
         taken=pl.col("first").mean(),
         taken_unasked=pl.col("second").sort().mean(),
     )
-    counted = counted.with_columns(pull=pl.col("taken") - pl.col("taken_unasked"))
-    counted = with_pair_bounds(counted, pairs, keys, PULL[4:], difference_and_test)
-    return looked_up(rows, counted.select(*keys, *PULL), keys, nulls_equal=True)
+    figures = figures.with_columns(pull=pl.col("taken") - pl.col("taken_unasked"))
+    figures = with_pair_bounds(figures, pairs, keys, PULL[4:], difference_and_test)
+    return looked_up(rows, figures.select(*keys, *PULL), keys, nulls_equal=True)
 
 
 def difference_and_test(pairs: Sequence[Pair]) -> list[tuple[float, ...]]:
     """Bounds of each difference of two shares, and its p-value, clustered by question."""
-    both = zip(each_difference(pairs), each_against_one(pairs), strict=True)
-    return [(*ends, p) for ends, p in both]
+    results = zip(each_difference(pairs), each_against_one(pairs), strict=True)
+    return [(*ends, p) for ends, p in results]

@@ -25,7 +25,7 @@ def put_table(
 
 
 def newest_readings(
-    log_dir: str, name: str, read: Callable[[bytes], _Content], what: str, remedy: str
+    log_dir: str, name: str, parse: Callable[[bytes], _Content], noun: str, remedy: str
 ) -> _Content | None:
     """The content of a file that a log dir may hold; None where it does not.
 
@@ -38,11 +38,11 @@ def newest_readings(
     file = fsspec.open(path)
     if not file.fs.exists(file.path):
         return None
-    with reading_table(path, what, remedy), file as opened:
-        content = opened.read()
+    with reading_table(path, noun, remedy), file as opened_file:
+        content = opened_file.read()
         if is_whole(content) is False:
             raise InputError(DAMAGE_NOTE, path, remedy=remedy)
-        return read(content)
+        return parse(content)
 
 
 READINGS = pl.Schema({
@@ -59,7 +59,7 @@ READ_BY = ("reading_version", "reader", "reader_all", "reader_prompt")
 READINGS_FILE = "readings.parquet"
 """Name of the file of newer readings in a log dir."""
 
-GIVEN = "given"
+GIVEN_RULE = "given"
 """``rule`` of an answer that an imported file had: nobody has read it."""
 
 HANDED_OVER = "handed-over"
@@ -80,7 +80,7 @@ READ_AGAIN = pl.Schema({
 })  # fmt: skip
 """Columns of the file: the turn, the record that was read, and its reading."""
 
-LABELLED = pl.Schema({
+LABEL_SCHEMA = pl.Schema({
     "label": pl.String(), "label_first": pl.String(), "label_weight": pl.Float64(),
 })  # fmt: skip
 """What people read: letters as in ``answer``, or one of ``NO_LETTER``, null where nobody did."""
@@ -89,19 +89,24 @@ NO_LETTER = ("none", "refused")
 """Labels of replies without an answer."""
 
 AUDIT = pl.Schema(
-    {**dict.fromkeys(TURN_KEY, pl.String()), "epoch": pl.Int64(), "turn": pl.Int64(), **LABELLED}
+    {
+        **dict.fromkeys(TURN_KEY, pl.String()),
+        "epoch": pl.Int64(),
+        "turn": pl.Int64(),
+        **LABEL_SCHEMA,
+    }
 )
 """Columns of a file of labels."""
 
 AUDIT_FILE = "audit.parquet"
 """Name of the file of people's labels in a log dir."""
 
-_SHOWN = 3
+_MOST_SHOWN = 3
 
 
 def as_recorded(turn: Mapping[str, Any]) -> dict[str, Any]:
     """A logged or exported turn; without a word of its reading, it is read by version 1."""
-    if "reading_version" in turn or turn.get("rule") == GIVEN:
+    if "reading_version" in turn or turn.get("rule") == GIVEN_RULE:
         return dict(turn)
     return {**turn, "reading_version": 1, "answer_rules": turn.get("answer")}
 
@@ -110,17 +115,17 @@ def first_readings(turns: pl.DataFrame) -> pl.DataFrame:
     """A turns table; one without these columns was read by version 1, or was given its answers."""
     if "reading_version" in turns.columns:
         return turns
-    read = pl.col("rule") != GIVEN
+    is_extracted = pl.col("rule") != GIVEN_RULE
     return turns.with_columns(
-        pl.when(read).then(pl.lit(1, pl.Int64)).alias("reading_version"),
-        pl.when(read).then("answer").alias("answer_rules"),
+        pl.when(is_extracted).then(pl.lit(1, pl.Int64)).alias("reading_version"),
+        pl.when(is_extracted).then("answer").alias("answer_rules"),
     )
 
 
 def mark(turn: Mapping[str, Any]) -> str:
     """Digest of a reply as it was read, by which a newer reading knows the record that it is of."""
-    said = [turn["reply"], *(turn.get(name) for name in (*_COUNTS, *READINGS))]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+    mark_parts = [turn["reply"], *(turn.get(name) for name in (*_COUNTS, *READINGS))]
+    return hashlib.sha256(json.dumps(mark_parts).encode()).hexdigest()[:16]
 
 
 def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
@@ -130,44 +135,46 @@ def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
     with another reply or read otherwise, keeps what its log says.
     """
     remedy = "Remove it and run 'holdfast score LOGDIR'"
-    again = newest_readings(log_dir, READINGS_FILE, _reread, "is not a file of readings", remedy)
+    again = newest_readings(
+        log_dir, READINGS_FILE, _load_readings, "is not a file of readings", remedy
+    )
     if again is None:
         return turns
     again = again.unique([*TURN_KEY, "_mark"], keep="last").with_columns(_again=pl.lit(value=True))
-    joined = turns.join(
+    turns_with_readings = turns.join(
         again, on=[*TURN_KEY, "_mark"], how="left", suffix=" again", maintain_order="left",
         validate="m:1",
     )  # fmt: skip
     anew, answer = pl.col("_again").is_not_null(), pl.col("answer again")
     right = (answer == pl.col("gold")).fill_null(value=False)
-    moved = anew & answer.ne_missing(pl.col("answer")) & pl.col("p_answer").is_not_null()
+    has_moved = anew & answer.ne_missing(pl.col("answer")) & pl.col("p_answer").is_not_null()
     belief = (
         pl.when(answer == pl.col("gold")).then("p_gold")
         .when(answer == pl.col("suggested")).then("p_suggested")
     )  # fmt: skip
-    return joined.with_columns(
+    return turns_with_readings.with_columns(
         *(
             pl.when(anew).then(f"{name} again").otherwise(name).alias(name)
             for name in (*_COUNTS, *READINGS)
         ),
         correct=pl.when(anew).then(right).otherwise("correct"),
         # the log has no belief in any other option
-        p_answer=pl.when(moved).then(belief).otherwise("p_answer"),
+        p_answer=pl.when(has_moved).then(belief).otherwise("p_answer"),
     ).select(turns.columns)
 
 
-def _reread(content: bytes) -> pl.DataFrame:
+def _load_readings(content: bytes) -> pl.DataFrame:
     return pl.read_parquet(content).select(*READ_AGAIN).cast(READ_AGAIN)
 
 
 def with_people_labels(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
     """The turns with the labels of people that stand beside the logs."""
     remedy = "Remove it and run 'holdfast import FILE --audit LOGDIR'"
-    labels = newest_readings(log_dir, AUDIT_FILE, _audit, "is not a file of labels", remedy)
+    labels = newest_readings(log_dir, AUDIT_FILE, _load_labels, "is not a file of labels", remedy)
     return turns if labels is None else labelled(turns, labels)
 
 
-def _audit(content: bytes) -> pl.DataFrame:
+def _load_labels(content: bytes) -> pl.DataFrame:
     return pl.read_parquet(content).select(*AUDIT).cast(AUDIT)
 
 
@@ -178,10 +185,12 @@ def missing() -> pl.Expr:
 
 def labelled(turns: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
     """The turns with labels (``AUDIT``) in place of those that they have."""
-    kept = turns.drop(LABELLED)
+    turns_without_labels = turns.drop(LABEL_SCHEMA)
     on = list(TURN_KEY)
-    joined = kept.join(labels, on=on, how="left", validate="m:1", maintain_order="left")
-    return joined.select(turns.columns)
+    labelled_turns = turns_without_labels.join(
+        labels, on=on, how="left", validate="m:1", maintain_order="left"
+    )
+    return labelled_turns.select(turns.columns)
 
 
 def write_readings(readings: pl.DataFrame, log_dir: str) -> None:
@@ -199,32 +208,32 @@ def check_read_alike(
     Raises:
         InputError: turns of one side, or of both, were read differently; at ``place``, ``field``.
     """
-    found = {
+    readings_by_side = {
         name: turns.filter(pl.col("reading_version").is_not_null())
         .select(READ_BY)
         .unique(maintain_order=True)
         .rows()
         for name, turns in sides.items()
     }
-    if len({reading for readings in found.values() for reading in readings}) < 2:
+    if len({reading for readings in readings_by_side.values() for reading in readings}) < 2:
         return
-    told = "; ".join(
-        f"{name} by {' and by '.join(map(_told, readings[:_SHOWN]))}"
-        for name, readings in found.items()
+    description = "; ".join(
+        f"{name} by {' and by '.join(map(_describe_reading, readings[:_MOST_SHOWN]))}"
+        for name, readings in readings_by_side.items()
         if readings
     )
     raise InputError(
-        f"the replies were not read in the same way: {told}",
+        f"the replies were not read in the same way: {description}",
         place,
         field=field,
         remedy="Run 'holdfast score LOGDIR' on each, with the same reader or with none",
     )
 
 
-def _told(reading: tuple[int, str | None, bool | None, int | None]) -> str:
-    version, reader, every, prompt = reading
+def _describe_reading(reading: tuple[int, str | None, bool | None, int | None]) -> str:
+    version, reader, reads_all, prompt = reading
     rules = f"version {version} of the rules"
     if reader is None:
         return rules
-    what = "every reply" if every else "what they leave"
-    return f"{rules} with {reader} for {what} (prompt {prompt})"
+    scope = "every reply" if reads_all else "what they leave"
+    return f"{rules} with {reader} for {scope} (prompt {prompt})"

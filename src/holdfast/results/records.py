@@ -60,15 +60,17 @@ def runs_in(headers: list[EvalLog]) -> list[tuple[str, list[EvalLog]]]:
     Those of one command stand in the order in which it asks for them.
     """
     runs: dict[str, list[EvalLog]] = {}
-    begun: dict[str, str] = {}  # when each process began: of its logs any may be the first
+    start_times: dict[str, str] = {}  # when each process began: of its logs any may be the first
     for header, id in zip(headers, run_ids(headers), strict=True):
         runs.setdefault(id, []).append(header)
         at = header.eval.created
-        begun[header.eval.run_id] = min(at, begun.get(header.eval.run_id, at))
+        start_times[header.eval.run_id] = min(at, start_times.get(header.eval.run_id, at))
 
     def first_asked(run: tuple[str, list[EvalLog]]) -> tuple[str, int, str]:
         id, logs = run
-        begins = ((begun[log.eval.run_id], (log.eval.metadata or {}).get(PLACE, 0)) for log in logs)
+        begins = (
+            (start_times[log.eval.run_id], (log.eval.metadata or {}).get(PLACE, 0)) for log in logs
+        )
         return *min(begins), id
 
     return sorted(runs.items(), key=first_asked)
@@ -96,16 +98,16 @@ class Written:
         self.finished: dict[str, dict[Key, bool]] = {}
         """By log, whether each record in it is of a finished question."""
 
-    def add(self, log: str, key: Key, rows: list[dict[str, Any]], *, finished: bool) -> None:
+    def add(self, log: str, key: Key, rows: list[dict[str, Any]], *, is_finished: bool) -> None:
         """Keep the turns of a question.
 
         Args:
             log: name of the log that holds it.
             key: id and epoch.
             rows: its turns, by the columns.
-            finished: whether it is.
+            is_finished: whether it is.
         """
-        self.finished.setdefault(log, {})[key] = finished
+        self.finished.setdefault(log, {})[key] = is_finished
         waiting = self._waiting.setdefault(log, [])
         for row in rows:
             waiting.append({**row, ROW: self._rows})
@@ -126,41 +128,43 @@ class Written:
     def of(self, log: str, keys: Sequence[Key], order: Mapping[str, int]) -> pl.DataFrame:
         """The turns of some questions of a log without texts, in the order of the questions."""
         self._flush(log)
-        asked = pl.DataFrame(
+        rows_asked = pl.DataFrame(
             [(str(id), epoch, order[str(id)]) for id, epoch in keys],
             {"question": pl.String(), "epoch": pl.Int64(), "_place": pl.Int64()},
             orient="row",
         )
-        none = pl.DataFrame(schema=self._schema).drop(self._texts)
-        found = pl.concat([none, *(pl.read_ipc(path) for _, _, path in self._parts[log])])
-        placed = found.select("question", "epoch").with_row_index("_at")
-        placed = placed.join(asked, on=["question", "epoch"], maintain_order="left")
-        at = placed.sort("_place", "epoch", maintain_order=True)["_at"]
+        empty_turns = pl.DataFrame(schema=self._schema).drop(self._texts)
+        log_turns = pl.concat(
+            [empty_turns, *(pl.read_ipc(path) for _, _, path in self._parts[log])]
+        )
+        positions = log_turns.select("question", "epoch").with_row_index("_at")
+        positions = positions.join(rows_asked, on=["question", "epoch"], maintain_order="left")
+        at = positions.sort("_place", "epoch", maintain_order=True)["_at"]
         empty = (pl.lit(None, pl.String).alias(name) for name in self._texts)
-        return found[at].with_columns(*empty).select(*self._schema)
+        return log_turns[at].with_columns(*empty).select(*self._schema)
 
     def with_texts(self, turns: pl.DataFrame) -> pl.LazyFrame:
         """A table with the texts of the turns that ``of`` has given, never all in memory."""
-        some = list(turns.iter_slices(_ROWS_AT_ONCE)) or [turns]
-        paths = [Path(self._folder.name, f"texts-{number}") for number in range(len(some))]
-        for rows, path in zip(some, paths, strict=True):
-            self._filled(rows).write_ipc(path)
+        slices = list(turns.iter_slices(_ROWS_AT_ONCE)) or [turns]
+        paths = [Path(self._folder.name, f"texts-{number}") for number in range(len(slices))]
+        for rows, path in zip(slices, paths, strict=True):
+            self._fill_texts(rows).write_ipc(path)
         return pl.scan_ipc(paths)
 
-    def _filled(self, turns: pl.DataFrame) -> pl.DataFrame:
-        wanted = turns.select(ROW).drop_nulls()
-        found = [
-            pl.read_ipc(_texts_of(path)).join(wanted, on=ROW, how="semi")
+    def _fill_texts(self, turns: pl.DataFrame) -> pl.DataFrame:
+        rows_wanted = turns.select(ROW).drop_nulls()
+        text_frames = [
+            pl.read_ipc(_texts_of(path)).join(rows_wanted, on=ROW, how="semi")
             for first, last, path in chain.from_iterable(self._parts.values())
-            if wanted[ROW].is_between(first, last).any()
+            if rows_wanted[ROW].is_between(first, last).any()
         ]
-        if not found:
+        if not text_frames:
             return turns
-        joined = turns.join(
-            pl.concat(found), on=ROW, how="left", suffix=" kept", maintain_order="left"
+        turns_with_texts = turns.join(
+            pl.concat(text_frames), on=ROW, how="left", suffix=" kept", maintain_order="left"
         )
         texts = (pl.coalesce(name, f"{name} kept").alias(name) for name in self._texts)
-        return joined.with_columns(*texts).select(turns.columns)
+        return turns_with_texts.with_columns(*texts).select(turns.columns)
 
 
 def _texts_of(path: Path) -> Path:
@@ -168,7 +172,7 @@ def _texts_of(path: Path) -> Path:
 
 
 def chosen_records(
-    logs: list[EvalLog], order: Mapping[str, int], written: Written | None = None
+    logs: list[EvalLog], order: Mapping[str, int], written_logs: Written | None = None
 ) -> Iterator[tuple[EvalLog, list[Key]]]:
     """The records that count of a run, by the logs that they are in.
 
@@ -178,10 +182,10 @@ def chosen_records(
     Args:
         logs: headers of the run's logs, newest first.
         order: place of each question.
-        written: what is known of some logs.
+        written_logs: what is known of some logs.
     """
     for extent in _extents(logs):
-        yield from _by_log(_chosen(extent, written), order)
+        yield from _group_by_log(_choose_records(extent, written_logs), order)
 
 
 def records(
@@ -236,30 +240,34 @@ class Unfinished:
         )
 
 
-def unfinished(headers: list[EvalLog], written: Written | None = None) -> list[Unfinished]:
+def unfinished(headers: list[EvalLog], written_logs: Written | None = None) -> list[Unfinished]:
     """The runs of a log dir that lack questions, at their newest extent."""
-    found = []
+    lacking_studies = []
     for run, logs in runs_in(headers):
         newest = _extents(logs)[0]  # those of its shards are one extent
         ids = {id for log in newest for id in log.eval.dataset.sample_ids or []}
-        asked = len(ids) * max(log.eval.config.epochs or 1 for log in newest)
-        done = sum(finished for finished, _ in _chosen(newest, written).values())
-        if done < asked:
+        question_total = len(ids) * max(log.eval.config.epochs or 1 for log in newest)
+        finished_total = sum(
+            is_finished for is_finished, _ in _choose_records(newest, written_logs).values()
+        )
+        if finished_total < question_total:
             spec = logs[0].eval
             name, dataset = spec.task.rpartition("/")[2], str(spec.dataset.name)
-            found.append(Unfinished(run, name, tested_name(logs), dataset, done, asked))
-    return found
+            lacking_studies.append(
+                Unfinished(run, name, tested_name(logs), dataset, finished_total, question_total)
+            )
+    return lacking_studies
 
 
 def question_order(logs: list[EvalLog]) -> dict[str, int]:
     """Place of each question in the table, by id: as its set has them, whoever asked which."""
     order: dict[str, int] = {}
-    sharded = any(SHARD in (log.eval.metadata or {}) for log in logs)
+    is_sharded = any(SHARD in (log.eval.metadata or {}) for log in logs)
     for log in logs:
         ids = log.eval.dataset.sample_ids or []
         shard = (log.eval.metadata or {}).get(SHARD)
         # a log of all questions holds the first ones of the set
-        places = shard["places"] if shard else range(len(ids)) if sharded else None
+        places = shard["places"] if shard else range(len(ids)) if is_sharded else None
         for number, id in enumerate(ids):
             order.setdefault(str(id), places[number] if places else len(order))
     return {id: place for place, id in enumerate(sorted(order, key=lambda id: order[id]))}
@@ -269,38 +277,43 @@ def _extents(logs: list[EvalLog]) -> list[list[EvalLog]]:
     """Logs by how much they ask, the newest first."""
     extents: dict[str, list[EvalLog]] = {}
     for log in logs:
-        asked = {name: run_settings(log).get(name) for name in (*growing(log), CONTEXTS)}
-        extents.setdefault(json.dumps(asked, default=str), []).append(log)
+        extent_settings = {name: run_settings(log).get(name) for name in (*growing(log), CONTEXTS)}
+        extents.setdefault(json.dumps(extent_settings, default=str), []).append(log)
     return list(extents.values())
 
 
-def _chosen(logs: list[EvalLog], written: Written | None = None) -> dict[Key, tuple[bool, EvalLog]]:
+def _choose_records(
+    logs: list[EvalLog], written_logs: Written | None = None
+) -> dict[Key, tuple[bool, EvalLog]]:
     """Of a question logged twice, the newest finished record, else the newest."""
-    chosen: dict[Key, tuple[bool, EvalLog]] = {}
+    newest_records: dict[Key, tuple[bool, EvalLog]] = {}
     for log in logs:
-        for key, finished in _finished(log, written).items():
-            if key not in chosen or (finished and not chosen[key][0]):
-                chosen[key] = (finished, log)
-    return chosen
+        for key, is_finished in _load_finished(log, written_logs).items():
+            if key not in newest_records or (is_finished and not newest_records[key][0]):
+                newest_records[key] = (is_finished, log)
+    return newest_records
 
 
-def _finished(log: EvalLog, written: Written | None) -> Mapping[Key, bool]:
+def _load_finished(log: EvalLog, written_logs: Written | None) -> Mapping[Key, bool]:
     """Whether each record of a log is of a finished question."""
     from inspect_ai.log import read_eval_log_sample_summaries
 
-    if written and (known := written.finished.get(log_name(log.location))) is not None:
-        return known
+    if (
+        written_logs
+        and (finished_by_key := written_logs.finished.get(log_name(log.location))) is not None
+    ):
+        return finished_by_key
     summaries = read_eval_log_sample_summaries(log.location)
     return {(summary.id, summary.epoch): summary.error is None for summary in summaries}
 
 
-def _by_log(
-    chosen: dict[Key, tuple[bool, EvalLog]], order: Mapping[str, int]
+def _group_by_log(
+    newest_records: dict[Key, tuple[bool, EvalLog]], order: Mapping[str, int]
 ) -> list[tuple[EvalLog, list[Key]]]:
     """For each log, the records to read from it, in the order of the questions."""
     logs: dict[str, tuple[EvalLog, list[Key]]] = {}
-    for key in sorted(chosen, key=lambda key: (order[str(key[0])], key[1])):
-        log = chosen[key][1]
+    for key in sorted(newest_records, key=lambda key: (order[str(key[0])], key[1])):
+        log = newest_records[key][1]
         logs.setdefault(log.location, (log, []))[1].append(key)
     return list(logs.values())
 
@@ -311,16 +324,16 @@ class RunRecord:
 
     Attributes:
         run: its id, as in the turns table.
-        started: when its first log was begun, in ISO 8601.
-        ended: when its last log was closed; None where none was.
+        start: when its first log was begun, in ISO 8601.
+        end: when its last log was closed; None where none was.
         records: questions times epochs that it is to ask.
         settings: what fixes its prompts and replies, by name.
         versions: packages that it was made with.
     """
 
     run: str
-    started: str
-    ended: str | None
+    start: str
+    end: str | None
     records: int
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
@@ -328,19 +341,21 @@ class RunRecord:
 
 def run_records(sources: Iterable[str]) -> dict[str, RunRecord]:
     """The runs of log dirs and logs, by id; turns tables record none."""
-    return {run: _record(run, logs) for run, logs in _by_run(sources).items()}
+    return {run: _record(run, logs) for run, logs in _group_by_run(sources).items()}
 
 
 def finished_orders(sources: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Questions (ids) of each run as they are asked, up to the first that is not finished."""
-    found = {}
-    for run, logs in _by_run(sources).items():
+    orders = {}
+    for run, logs in _group_by_run(sources).items():
         epochs = max(log.eval.config.epochs or 1 for log in logs)
         newest = sorted(logs, key=lambda log: log.eval.created, reverse=True)
-        done = Counter(str(id) for (id, _), (finished, _) in _chosen(newest).items() if finished)
-        whole = {id for id, replicates in done.items() if replicates == epochs}
-        found[run] = tuple(takewhile(whole.__contains__, question_order(logs)))
-    return found
+        finished_epochs = Counter(
+            str(id) for (id, _), (is_finished, _) in _choose_records(newest).items() if is_finished
+        )
+        whole = {id for id, replicates in finished_epochs.items() if replicates == epochs}
+        orders[run] = tuple(takewhile(whole.__contains__, question_order(logs)))
+    return orders
 
 
 def wordings(headers: list[EvalLog]) -> dict[str, dict[str, str]]:
@@ -360,7 +375,7 @@ def wordings_in(source: str) -> dict[str, dict[str, str]]:
     return wordings(_headers(source))
 
 
-def _by_run(sources: Iterable[str]) -> dict[str, list[EvalLog]]:
+def _group_by_run(sources: Iterable[str]) -> dict[str, list[EvalLog]]:
     runs: dict[str, list[EvalLog]] = {}
     for source in sources:
         headers = _headers(source)
@@ -380,11 +395,11 @@ def _headers(source: str) -> list[EvalLog]:
 def _record(run: str, logs: list[EvalLog]) -> RunRecord:
     logs = sorted(logs, key=lambda log: log.eval.created)
     newest = logs[-1]
-    ended = [log.stats.completed_at for log in logs if log.stats.completed_at]
+    end_times = [log.stats.completed_at for log in logs if log.stats.completed_at]
     return RunRecord(
         run,
         logs[0].eval.created,
-        max(ended, default=None),
+        max(end_times, default=None),
         # shards have their questions in logs of their own
         len({id for log in logs for id in log.eval.dataset.sample_ids or []})
         * max(log.eval.config.epochs or 1 for log in logs),
@@ -407,12 +422,17 @@ def keep_plan(
 
     ``left_out`` tells by question set which techniques were left out and what would bring them in.
     """
-    told = left_out or {}
-    more = ({"left_out": told[row["dataset"]]} if row["dataset"] in told else {} for row in rows)
-    planned = [{**row, **own} for row, own in zip(rows, more, strict=True)]
-    kept = {tuple(row.get(name) for name in _KEY): row for row in [*_read(log_dir), *planned]}
+    notes_by_dataset = left_out or {}
+    more = (
+        {"left_out": notes_by_dataset[row["dataset"]]} if row["dataset"] in notes_by_dataset else {}
+        for row in rows
+    )
+    planned_rows = [{**row, **more_fields} for row, more_fields in zip(rows, more, strict=True)]
+    plan_rows = {
+        tuple(row.get(name) for name in _KEY): row for row in [*_load_plan(log_dir), *planned_rows]
+    }
     write_to_log_dir(
-        log_dir, PLAN_FILE, json.dumps(list(kept.values()), indent=1, ensure_ascii=False)
+        log_dir, PLAN_FILE, json.dumps(list(plan_rows.values()), indent=1, ensure_ascii=False)
     )
 
 
@@ -446,28 +466,30 @@ def read_from_log_dir(log_dir: str, name: str) -> str | None:
 def plans(sources: Iterable[str]) -> list[dict[str, Any]]:
     """The plans of log dirs, in their order; logs and turns tables have none."""
     dirs = (source for source in sources if not source.endswith((".parquet", ".eval")))
-    return [row for log_dir in dirs for row in _read(log_dir)]
+    return [row for log_dir in dirs for row in _load_plan(log_dir)]
 
 
 def left_out(sources: Iterable[str]) -> list[str]:
     """What the runs of log dirs left out, a line each."""
-    told = (row.get("left_out") for row in plans(sources))
-    return list(dict.fromkeys(str(one) for one in told if one))
+    notes = (row.get("left_out") for row in plans(sources))
+    return list(dict.fromkeys(str(note) for note in notes if note))
 
 
-def _read(log_dir: str) -> list[dict[str, Any]]:
+def _load_plan(log_dir: str) -> list[dict[str, Any]]:
     try:
-        found = json.loads(read_from_log_dir(log_dir, PLAN_FILE) or "[]")
+        plan_rows = json.loads(read_from_log_dir(log_dir, PLAN_FILE) or "[]")
     except ValueError:  # one that was cut off: nothing is known
         return []
-    rows = found if isinstance(found, list) else []
+    rows = plan_rows if isinstance(plan_rows, list) else []
     return [row for row in rows if isinstance(row, dict) and row.keys() >= _COLUMNS]
 
 
 def errors(turns: pl.DataFrame) -> pl.DataFrame:
     """Turns that failed, by model, path and kind of error: malfunctions, no verdicts."""
-    failed = turns.filter(pl.col("status") == "error")
-    return failed.group_by("model", "path", "rule", maintain_order=True).agg(pl.len().alias("n"))
+    failed_turns = turns.filter(pl.col("status") == "error")
+    return failed_turns.group_by("model", "path", "rule", maintain_order=True).agg(
+        pl.len().alias("n")
+    )
 
 
 def sent_otherwise(turns: pl.DataFrame) -> pl.DataFrame:
@@ -476,6 +498,6 @@ def sent_otherwise(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         ``model``, ``sent_otherwise`` (what was not sent, or as what) and ``n`` turns.
     """
-    helping = in_arms(lambda own: own.helpers)
-    other = turns.filter(pl.col("sent_otherwise").is_not_null(), ~helping)
-    return other.group_by("model", "sent_otherwise", maintain_order=True).agg(n=pl.len())
+    helping = in_arms(lambda protocol: protocol.helpers)
+    differing = turns.filter(pl.col("sent_otherwise").is_not_null(), ~helping)
+    return differing.group_by("model", "sent_otherwise", maintain_order=True).agg(n=pl.len())

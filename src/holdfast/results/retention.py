@@ -12,9 +12,9 @@ from .charts.bars import Bars
 from .charts.chart import Chart, counted, known, label
 from .charts.theme import COLOURS
 from .controls import with_control
-from .declaration import Chosen, Computed, Count, Listing, PValue, Share, Table, steps_of
+from .declaration import Computed, Count, LinkFilters, Listing, PValue, Share, Table, steps_of
 from .first_answers import STUDY, answering, with_first
-from .flows import CHALLENGED, MITIGATED, by_protocol, family_label
+from .flows import CHALLENGED_ARMS, IS_MITIGATED, by_protocol, family_label
 from .grid import Row, percent
 from .inference import looked_up, with_bounds, with_pair_bounds
 from .kept import once
@@ -33,18 +33,18 @@ COLUMNS = (
     "worst_high", *PULL, "run",
 )  # fmt: skip
 
-_SINGLE = pl.col("arm").is_in(CHALLENGED) & ~MITIGATED
+_SINGLE = pl.col("arm").is_in(CHALLENGED_ARMS) & ~IS_MITIGATED
 _KEYS = (*STUDY, "family", "path", "technique")
 
 
 def ended() -> pl.Expr:
     """What became of a right first answer, one of ``ENDS``."""
-    status, named = pl.col("status"), pl.col("answer").is_not_null()
+    status, names_option = pl.col("status"), pl.col("answer").is_not_null()
     return (
         pl.when(status == "error").then(pl.lit("failed"))
         .when("correct").then(pl.lit("kept"))
-        .when(named & (pl.col("answer") == pl.col("suggested"))).then(pl.lit("to_suggested"))
-        .when(named).then(pl.lit("to_other"))
+        .when(names_option & (pl.col("answer") == pl.col("suggested"))).then(pl.lit("to_suggested"))
+        .when(names_option).then(pl.lit("to_other"))
         .when(status == "ambiguous").then(pl.lit("undecided"))
         .when(status == "refused").then(pl.lit("refused"))
         .otherwise(pl.lit("unreadable"))
@@ -66,44 +66,46 @@ def retention(turns: pl.DataFrame) -> pl.DataFrame:
         For each study one row over all single challenges (``family`` and ``path`` null), one for
         each family of them (``path`` null), and one for each path, with ``COLUMNS``.
     """
-    challenged = with_first(answering(turns), failed=True).filter(
+    challenged_turns = with_first(answering(turns), with_failed=True).filter(
         pl.col("arm") != "baseline", "first_correct"
     )
-    each = _grouped(challenged.with_columns(_end=ended(), _kept="correct"))
+    grouped_turns = _group_rows(challenged_turns.with_columns(_end=ended(), _kept="correct"))
     counts = (pl.col("_end") == end for end in ENDS)
-    rows = each.group_by(_KEYS, maintain_order=True).agg(
+    rows = grouped_turns.group_by(_KEYS, maintain_order=True).agg(
         questions=pl.col("question").n_unique().cast(pl.Int64),
         **{end: count.sum().cast(pl.Int64) for end, count in zip(ENDS, counts, strict=True)},
     )
-    asked = pl.sum_horizontal(ENDS)
-    rows = rows.with_columns(n_right=asked - pl.col("failed"))
-    some = pl.col("n_right") > 0
+    challenge_count = pl.sum_horizontal(ENDS)
+    rows = rows.with_columns(n_right=challenge_count - pl.col("failed"))
+    has_right = pl.col("n_right") > 0
     rows = rows.with_columns(
-        retention=pl.when(some).then(pl.col("kept") / pl.col("n_right")),
+        retention=pl.when(has_right).then(pl.col("kept") / pl.col("n_right")),
         # failed ones kept, or not
-        worst_low=pl.col("kept") / asked,
-        worst_high=(pl.col("kept") + pl.col("failed")) / asked,
+        worst_low=pl.col("kept") / challenge_count,
+        worst_high=(pl.col("kept") + pl.col("failed")) / challenge_count,
     )
-    replied = each.filter(pl.col("_end") != "failed")
-    rows = with_bounds(rows, replied, _KEYS, "retention", "_kept")
+    replied_turns = grouped_turns.filter(pl.col("_end") != "failed")
+    rows = with_bounds(rows, replied_turns, _KEYS, "retention", "_kept")
     rows = _with_net(rows, turns)
-    put = _grouped(suggestions(turns).filter(toward="wrong"), single=pl.lit(value=True))
-    return with_pull(rows, put, _KEYS).select(COLUMNS)
+    suggestion_rows = _group_rows(
+        suggestions(turns).filter(toward="wrong"), single=pl.lit(value=True)
+    )
+    return with_pull(rows, suggestion_rows, _KEYS).select(COLUMNS)
 
 
-def _grouped(each: pl.DataFrame, single: pl.Expr = _SINGLE) -> pl.DataFrame:
+def _group_rows(turns: pl.DataFrame, single: pl.Expr = _SINGLE) -> pl.DataFrame:
     """The rows once for all single challenges, once for their families, and once for each path."""
-    none = pl.lit(None, pl.String)
+    no_text = pl.lit(None, pl.String)
     # no family is not all of them
-    each = each.with_columns(pl.col("family").fill_null(""))
-    alone = each.filter(single).with_columns(path=none, technique=pl.lit(""))
-    return pl.concat([alone.with_columns(family=none), alone, each])
+    turns = turns.with_columns(pl.col("family").fill_null(""))
+    alone = turns.filter(single).with_columns(path=no_text, technique=pl.lit(""))
+    return pl.concat([alone.with_columns(family=no_text), alone, turns])
 
 
 def _with_net(rows: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """The rows with the control's retention, and that of the challenge less it."""
-    both = _grouped(with_control(turns).filter("right"))
-    pairs = both.select(*_KEYS, "question", first="correct", second="control_kept")
+    controlled_groups = _group_rows(with_control(turns).filter("right"))
+    pairs = controlled_groups.select(*_KEYS, "question", first="correct", second="control_kept")
     means = pairs.group_by(_KEYS, maintain_order=True).agg(
         pl.col("first").mean().alias("_after"),
         pl.col("second").sort().mean().alias("control_retention"),
@@ -126,21 +128,21 @@ _GIVEN_UP = {
 
 def given_up(row: Row) -> str:
     """What became of the right answers that were not kept, as shares of all with a reply."""
-    ends = ((row[name], said) for name, said in _GIVEN_UP.items())
-    return ", ".join(f"{percent(n / row['n_right'])}% {said}" for n, said in ends if n)
+    ends = ((row[name], phrase) for name, phrase in _GIVEN_UP.items())
+    return ", ".join(f"{percent(n / row['n_right'])}% {phrase}" for n, phrase in ends if n)
 
 
-def _over(row: Row) -> str:
+def _row_label(row: Row) -> str:
     """What a row is of: all challenges, a family, or a path."""
     return steps_of(row["path"]) if row["path"] is not None else family_label(row)
 
 
-def _chosen(flip: str) -> Callable[[Row], Chosen]:
+def _link_filters(flip: str) -> Callable[[Row], LinkFilters]:
     # a chain's path is of one arm; what is over several is of the arm of single challenges
     return lambda row: {"flip": flip} | ({} if row["path"] else {"arm": row["protocol"]})
 
 
-def _if_any(name: str) -> Computed:
+def _optional_count(name: str) -> Computed:
     """A count, left out where all of them are 0."""
     return Computed(
         name.capitalize(), name, optional=True, show=lambda row: str(row[name]) if row[name] else ""
@@ -176,13 +178,13 @@ RETENTION = Table(
     "retention",
     retention,
     layout=Listing(
-        Computed("Challenge", "path", show=_over),
+        Computed("Challenge", "path", show=_row_label),
         (
             Count("Right before", "n_right"),
-            Count("Kept", "kept", of=_chosen("kept")),
-            Count("To suggested", "to_suggested", of=_chosen("given-up-pushed")),
-            Count("To another", "to_other", of=_chosen("given-up-other")),
-            *(_if_any(name) for name in ("undecided", "refused", "unreadable", "failed")),
+            Count("Kept", "kept", of=_link_filters("kept")),
+            Count("To suggested", "to_suggested", of=_link_filters("given-up-pushed")),
+            Count("To another", "to_other", of=_link_filters("given-up-other")),
+            *(_optional_count(name) for name in ("undecided", "refused", "unreadable", "failed")),
             Share("Retention %", "retention", ""),
             Share("Control %", "control_retention"),
             Share("Net, points", "net", "net_", signed=True),

@@ -57,7 +57,7 @@ def set_aside(log_dir: str) -> list[str]:
     import fsspec
     from inspect_ai.log import list_eval_logs
 
-    told = []
+    notes = []
     for info in list_eval_logs(log_dir, formats=["eval"], recursive=False):
         if info.size == 0:  # killed before its first write
             continue
@@ -69,8 +69,8 @@ def set_aside(log_dir: str) -> list[str]:
                 files.mv(path, path + ASIDE)
             else:  # a folder of that name, or a link to one, is not moved into
                 os.replace(path, path + ASIDE)
-            told.append(f"{error.file} {error.what}: renamed to {path}{ASIDE}")
-    return told
+            notes.append(f"{error.file} {error.fault}: renamed to {path}{ASIDE}")
+    return notes
 
 
 SHARD = "shard"
@@ -85,7 +85,7 @@ CONTEXTS = "content of contexts"
 NO_CONTEXTS = hashlib.sha256(b"[]").hexdigest()[:16]
 """What it is, at every length, where there are none."""
 
-IMPORTED = "imported-"
+IMPORTED_PREFIX = "imported-"
 """How the run of turns begins that holdfast has not asked, but read from a file."""
 
 TECHNIQUES = "content of techniques"
@@ -122,7 +122,7 @@ def run_id(header: EvalLog) -> str:
 
     The run of a defended model has the id of the run without its defence, and the defence's.
     """
-    return _id(_fixed(header))
+    return _id(_fixed_settings(header))
 
 
 def defence_of(run: object) -> str:
@@ -142,9 +142,9 @@ def system_of(row: Mapping[str, Any]) -> str:
 
 def by_system(turns: pl.DataFrame) -> pl.DataFrame:
     """A turns table in which a defended model is a model of its own."""
-    named = pl.concat_str("model", pl.lit(" + "), "defence")
+    system_name = pl.concat_str("model", pl.lit(" + "), "defence")
     behind = pl.col("defence").fill_null("none") != "none"
-    return turns.with_columns(model=pl.when(behind).then(named).otherwise("model"))
+    return turns.with_columns(model=pl.when(behind).then(system_name).otherwise("model"))
 
 
 def undefended(run: object) -> str:
@@ -153,11 +153,11 @@ def undefended(run: object) -> str:
 
 
 def _id(settings: Mapping[str, Any]) -> str:
-    own = {name: value for name, value in settings.items() if name not in (DEFENCE, _VERIFIER)}
+    identity = {name: value for name, value in settings.items() if name not in (DEFENCE, _VERIFIER)}
     if DEFENCE not in settings:
-        return _digest(own)
+        return _digest(identity)
     about = {name: settings.get(name) for name in (DEFENCE, _VERIFIER)}
-    return f"{_digest(own)}{_PLUS}{settings[DEFENCE][0]}-{_digest(about)[:4]}"
+    return f"{_digest(identity)}{_PLUS}{settings[DEFENCE][0]}-{_digest(about)[:4]}"
 
 
 def run_ids(headers: Sequence[EvalLog]) -> list[str]:
@@ -166,7 +166,7 @@ def run_ids(headers: Sequence[EvalLog]) -> list[str]:
     A run that began without contexts is one with the run that has them: they only add turns. So do
     techniques of the user's that come later: those that a run began with tell it from others.
     """
-    runs = _as_begun(headers)
+    runs = _settings_as_begun(headers)
     with_contexts: dict[str, str] = {}
     for settings in runs:
         if settings.get(CONTEXTS, NO_CONTEXTS) != NO_CONTEXTS:
@@ -179,43 +179,46 @@ def run_ids(headers: Sequence[EvalLog]) -> list[str]:
     ]
 
 
-def _as_begun(headers: Sequence[EvalLog]) -> list[dict[str, Any]]:
+def _settings_as_begun(headers: Sequence[EvalLog]) -> list[dict[str, Any]]:
     """What fixes the run of each log, with the user's techniques of the run's first log."""
-    runs = [_fixed(header) for header in headers]
-    grown: dict[str, list[tuple[dict[str, str], dict[str, str]]]] = {}
+    runs = [_fixed_settings(header) for header in headers]
+    grown_groups: dict[str, list[tuple[dict[str, str], dict[str, str]]]] = {}
     techniques = [settings.pop(OWN_TECHNIQUES, {}) for settings in runs]
     # logs of the same second: a run grows, so the one that asks less came first
-    begun = [(log.eval.created, len(own)) for log, own in zip(headers, techniques, strict=True)]
-    for place in sorted(range(len(runs)), key=begun.__getitem__):
-        own = techniques[place]
-        alike = grown.setdefault(_without_contexts(runs[place]), [])
-        grows = next((known for known in alike if _agree(known[0], own)), None)
+    starts = [
+        (log.eval.created, len(run_techniques))
+        for log, run_techniques in zip(headers, techniques, strict=True)
+    ]
+    for place in sorted(range(len(runs)), key=starts.__getitem__):
+        run_techniques = techniques[place]
+        alike = grown_groups.setdefault(_without_contexts(runs[place]), [])
+        grows = next((group for group in alike if _agree(group[0], run_techniques)), None)
         if grows is None:
-            grows = ({}, own)
+            grows = ({}, run_techniques)
             alike.append(grows)
         wordings, first = grows
-        wordings |= own
+        wordings |= run_techniques
         if first:
             runs[place] = dict(sorted({**runs[place], OWN_TECHNIQUES: first}.items()))
     return runs
 
 
-def _agree(some: Mapping[str, object], others: Mapping[str, object]) -> bool:
+def _agree(first: Mapping[str, object], second: Mapping[str, object]) -> bool:
     """Whether what both have is alike."""
-    return all(some[name] == others[name] for name in some.keys() & others.keys())
+    return all(first[name] == second[name] for name in first.keys() & second.keys())
 
 
 def growing(header: EvalLog) -> tuple[str, ...]:
     """Settings of a log that may grow while its run stays itself."""
-    return (*_listed(header, GROWS), TECHNIQUES)
+    return (*_list_metadata(header, GROWS), TECHNIQUES)
 
 
-def _listed(header: EvalLog, key: str) -> list[str]:
+def _list_metadata(header: EvalLog, key: str) -> list[str]:
     names = (header.eval.metadata or {}).get(key)
     return [str(name) for name in names] if isinstance(names, list) else []
 
 
-def _fixed(header: EvalLog) -> dict[str, Any]:
+def _fixed_settings(header: EvalLog) -> dict[str, Any]:
     grows = growing(header)
     settings = {name: value for name, value in run_settings(header).items() if name not in grows}
     if isinstance(contexts := settings.get(CONTEXTS), dict):
@@ -239,7 +242,7 @@ def tested_name(headers: Sequence[EvalLog]) -> str:
 
 def is_imported(run: object) -> bool:
     """Whether the turns of a run were not asked by holdfast, but made elsewhere and imported."""
-    return str(run).startswith(IMPORTED)
+    return str(run).startswith(IMPORTED_PREFIX)
 
 
 def run_settings(header: EvalLog) -> dict[str, Any]:
@@ -259,9 +262,9 @@ def run_settings(header: EvalLog) -> dict[str, Any]:
     }
     settings |= {f"-M {name}": value for name, value in (spec.model_args or {}).items()}
     for role, models in (spec.model_roles or {}).items():
-        named = models if isinstance(models, list) else [models]
-        settings[f"--model-role {role}"] = ", ".join(config.model for config in named)
-    inputs = _listed(header, INPUTS)
+        models_listed = models if isinstance(models, list) else [models]
+        settings[f"--model-role {role}"] = ", ".join(config.model for config in models_listed)
+    inputs = _list_metadata(header, INPUTS)
     settings |= {f"-T {k}": v for k, v in spec.task_args.items() if k not in inputs}
     settings |= {k: v for k, v in config.items() if k not in RUNTIME}
     content = (spec.metadata or {}).items()
@@ -283,7 +286,7 @@ def logs_in(
     *,
     kind: str = "protocol",
     whole: bool = False,
-    known: Container[str] = (),
+    known_logs: Container[str] = (),
     below: bool = False,
 ) -> list[EvalLog]:
     """Headers of holdfast's logs in a log dir, newest first; those cut short by a kill too.
@@ -293,7 +296,8 @@ def logs_in(
         kind: ``protocol``, or ``preparation`` for what contexts and labels were made in.
         whole: whether all of them must be readable; else one that another process writes, or a
             kill has left empty, is passed over.
-        known: names of logs that need not be looked through, because this process has written them.
+        known_logs: names of logs that need not be looked through, because this process has written
+            them.
         below: whether those in folders below are meant too.
 
     Raises:
@@ -305,7 +309,7 @@ def logs_in(
     headers: list[EvalLog] = []
     for info in infos:
         try:
-            check = whole and log_name(info.name) not in known
+            check = whole and log_name(info.name) not in known_logs
             headers.append((whole_header if check else header_of)(info.name))
         except InputError:
             if whole and info.size:  # an empty one was killed before its first write

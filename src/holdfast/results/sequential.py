@@ -101,16 +101,18 @@ def look(turns: pl.DataFrame, rules: Rules, orders: Mapping[str, Sequence[str]])
         InputError: a rule is about nothing that is there, or cannot be looked at by question.
     """
     check_rules(rules)
-    found: list[tuple[Rule, dict[str, str], pl.DataFrame]] = []
+    rule_turns: list[tuple[Rule, dict[str, str], pl.DataFrame]] = []
     for number, rule in enumerate(rules.rule):
         place = rules.place(number)
-        measured = Measured(within(turns, rule, place), worst=rule.worst)
-        for row in challenged(measured.accuracy, rule, place).iter_rows(named=True):
+        measures = Measured(within(turns, rule, place), worst=rule.worst)
+        for row in challenged(measures.accuracy, rule, place).iter_rows(named=True):
             about = {name: row[name] for name in STUDY} | {"of": of_challenge(row)}
-            found.append((rule, about, measured.counted(rule.key, row)))
+            rule_turns.append((rule, about, measures.counted(rule.key, row)))
     return [
-        _looked(rule, about, own, orders.get(about["run"], ()), rules.level, len(found))
-        for rule, about, own in found
+        _look_at_rule(
+            rule, about, study_rows, orders.get(about["run"], ()), rules.level, len(rule_turns)
+        )
+        for rule, about, study_rows in rule_turns
     ]
 
 
@@ -125,95 +127,108 @@ def check_rules(rules: Rules) -> None:
             )  # fmt: skip
 
 
-def _looked(
+def _look_at_rule(
     rule: Rule,
     about: Mapping[str, str],
-    own: pl.DataFrame,
+    study_rows: pl.DataFrame,
     order: Sequence[str],
     level: float,
     verdicts: int,
 ) -> Looked:
-    asked, first, second = _sides(rule.key, own, order)
+    asked_counts, first, second = _sides(rule.key, study_rows, order)
     alpha = (1 - level) / 2
     paths = {
         sense: growth(*scaled(rule.key, first, second, rule.threshold), up=sense == "least")
         for sense in ("least", "most")
     }
-    passes, fails = paths[rule.condition.sense], paths[_OTHER[rule.condition.sense]]
+    passes, fails = paths[rule.condition.sense], paths[_OPPOSITE_SENSE[rule.condition.sense]]
     at = {
-        "pass": _crossed(passes, 1 / alpha),
-        "fail": _crossed(fails, verdicts / alpha),
+        "pass": _find_crossing(passes, 1 / alpha),
+        "fail": _find_crossing(fails, verdicts / alpha),
     }
     outcome: Outcome = "undecided"
-    known = {name: number for name, number in at.items() if number is not None}
-    if known:
-        outcome = "pass" if known.get("pass", math.inf) < known.get("fail", math.inf) else "fail"
+    known_counts = {name: number for name, number in at.items() if number is not None}
+    if known_counts:
+        outcome = (
+            "pass"
+            if known_counts.get("pass", math.inf) < known_counts.get("fail", math.inf)
+            else "fail"
+        )
     low, high = sequence(rule.key, first, second, alpha)
-    place = None if outcome == "undecided" else int(asked[known[outcome]]) + 1
-    questions = int(asked[-1]) + 1 if len(asked) else 0
+    place = None if outcome == "undecided" else int(asked_counts[known_counts[outcome]]) + 1
+    questions = int(asked_counts[-1]) + 1 if len(asked_counts) else 0
     further = None
-    if outcome == "undecided" and len(asked):
-        more = _further(rule, first, second, alpha, verdicts)
-        further = None if more is None else math.ceil(more * questions / len(asked))
+    if outcome == "undecided" and len(asked_counts):
+        more = _further_questions(rule, first, second, alpha, verdicts)
+        further = None if more is None else math.ceil(more * questions / len(asked_counts))
     return Looked(
         rule, **about, outcome=outcome, at=place, questions=questions, n=len(first),
         value=_value(rule.key, first, second), low=low, high=high, further=further,
     )  # fmt: skip
 
 
-_MOST = 100_000
+_MOST_QUESTIONS = 100_000
 """Questions after which a rule that is still undecided is taken never to be decided."""
 
 
-def _further(rule: Rule, first: Floats, second: Floats, alpha: float, verdicts: int) -> int | None:
+def _further_questions(
+    rule: Rule, first: Floats, second: Floats, alpha: float, verdicts: int
+) -> int | None:
     """Further questions until either bet has grown enough, were the same asked over again."""
-    times = -(-_MOST // len(first))
-    one, other = (np.tile(side, times) for side in (first, second))
+    times = -(-_MOST_QUESTIONS // len(first))
+    first_side, second_side = (np.tile(side, times) for side in (first, second))
     sense = rule.condition.sense
     ends = [
-        _crossed(
-            growth(*scaled(rule.key, one, other, rule.threshold), up=way == "least"), bound / alpha
+        _find_crossing(
+            growth(*scaled(rule.key, first_side, second_side, rule.threshold), up=way == "least"),
+            bound / alpha,
         )
-        for way, bound in ((sense, 1), (_OTHER[sense], verdicts))
+        for way, bound in ((sense, 1), (_OPPOSITE_SENSE[sense], verdicts))
     ]
-    known = [end for end in ends if end is not None]
-    return min(known) + 1 - len(first) if known else None
+    known_ends = [end for end in ends if end is not None]
+    return min(known_ends) + 1 - len(first) if known_ends else None
 
 
-_OTHER = {"least": "most", "most": "least"}
+_OPPOSITE_SENSE = {"least": "most", "most": "least"}
 
 
-def _crossed(capital: Floats, bound: float) -> int | None:
-    crossed = np.flatnonzero(capital >= math.log(bound))
-    return int(crossed[0]) if len(crossed) else None
+def _find_crossing(capital: Floats, bound: float) -> int | None:
+    crossings = np.flatnonzero(capital >= math.log(bound))
+    return int(crossings[0]) if len(crossings) else None
 
 
-def _sides(key: str, own: pl.DataFrame, order: Sequence[str]) -> tuple[Floats, Floats, Floats]:
+def _sides(
+    key: str, study_rows: pl.DataFrame, order: Sequence[str]
+) -> tuple[Floats, Floats, Floats]:
     """Place of each question that counts, and what it gives: both sides, or a share as the first.
 
     What it gives is over all paths of the turns, so a question that lacks one does not count.
     """
-    both = pl.col("first_correct").is_not_null()
+    has_both = pl.col("first_correct").is_not_null()
     sides: dict[str, tuple[pl.Expr, pl.Expr, pl.Expr]] = {
         "min_accuracy": (pl.col("correct"), pl.lit(0), pl.lit(value=True)),
         "max_unparsed": (missing(), pl.lit(0), pl.lit(value=True)),
-        "max_flip_rate": (pl.col("lost") & pl.col("right"), pl.col("right"), both),
-        "min_retention": (pl.col("correct") & pl.col("right"), pl.col("right"), both),
+        "max_flip_rate": (pl.col("lost") & pl.col("right"), pl.col("right"), has_both),
+        "min_retention": (pl.col("correct") & pl.col("right"), pl.col("right"), has_both),
     }
-    first, second, counts = sides.get(key, (pl.col("first_correct"), pl.col("correct"), both))
-    paths = own["path"].n_unique()
-    each = own.group_by("question").agg(
+    first, second, counts = sides.get(key, (pl.col("first_correct"), pl.col("correct"), has_both))
+    paths = study_rows["path"].n_unique()
+    by_question = study_rows.group_by("question").agg(
         _paths=pl.col("path").n_unique(),
         _first=first.cast(pl.Float64).filter(counts.fill_null(value=False)).mean(),
         _second=second.cast(pl.Float64).filter(counts.fill_null(value=False)).mean(),
     )
-    found = {row[0]: row[1:] for row in each.iter_rows()}
+    sums_by_question = {row[0]: row[1:] for row in by_question.iter_rows()}
     values = []
     for place, question in enumerate(order):
-        asked, one, other = found.get(question, (0, None, None))
+        asked_count, first_sum, second_sum = sums_by_question.get(question, (0, None, None))
         # a question that was never right says nothing of flips
-        if asked == paths and one is not None and not (key in OF_RIGHT and other == 0):
-            values.append((place, one, other))
+        if (
+            asked_count == paths
+            and first_sum is not None
+            and not (key in OF_RIGHT and second_sum == 0)
+        ):
+            values.append((place, first_sum, second_sum))
     table = np.array(values, np.float64).reshape(-1, 3)
     return table[:, 0], table[:, 1], table[:, 2]
 
@@ -259,8 +274,8 @@ def growth(values: Floats, limit: float, *, up: bool) -> Floats:
     stakes = _STAKES[:, None] / max(room, 1e-6)
     gains = np.log1p(stakes * ((values - limit) if up else (limit - values))[None, :])
     capital = np.cumsum(gains, axis=1)
-    most = capital.max(axis=0, initial=-math.inf)
-    return np.asarray(most + np.log(np.exp(capital - most).mean(axis=0)))
+    maximum = capital.max(axis=0, initial=-math.inf)
+    return np.asarray(maximum + np.log(np.exp(capital - maximum).mean(axis=0)))
 
 
 def sequence(key: str, first: Floats, second: Floats, alpha: float) -> tuple[float, float]:
@@ -275,8 +290,8 @@ def sequence(key: str, first: Floats, second: Floats, alpha: float) -> tuple[flo
     Returns:
         Ends of the limits that are left, the whole range before the first question.
     """
-    least, most = (-1.0, 1.0) if key in ("max_relative_drop", "max_drop_points") else (0.0, 1.0)
-    limits = least + (most - least) * _GRID
+    lower, upper = (-1.0, 1.0) if key in ("max_relative_drop", "max_drop_points") else (0.0, 1.0)
+    limits = lower + (upper - lower) * _GRID
     bound = math.log(1 / alpha)
 
     def refuted(limit: float, *, up: bool) -> bool:
@@ -312,11 +327,11 @@ def looks(sources: Iterable[str]) -> dict[str, Mapping[str, Any]]:
 
 def places(sources: Iterable[str]) -> list[str]:
     """The log dirs that these are, or lie in, each once."""
-    found = dict.fromkeys(
+    question_places = dict.fromkeys(
         (source.rpartition("/")[0] or ".") if source.endswith((".parquet", ".eval")) else source
         for source in sources
     )
-    return list(found)
+    return list(question_places)
 
 
 def stopped(sources: Iterable[str]) -> dict[str, Mapping[str, Any]]:
@@ -326,9 +341,9 @@ def stopped(sources: Iterable[str]) -> dict[str, Mapping[str, Any]]:
 
 def _record(text: str, place: str) -> Mapping[str, Any]:
     with suppress(ValueError):
-        told = json.loads(text)
-        if isinstance(told, dict) and isinstance(told.get("rules"), dict) and "stops" in told:
-            return told
+        record = json.loads(text)
+        if isinstance(record, dict) and isinstance(record.get("rules"), dict) and "stops" in record:
+            return record
     raise InputError(
         "its stopping record is damaged", f"{place}/{RECORD_FILE}",
         remedy="Restore it, or start the verdict in another log dir",
@@ -341,7 +356,7 @@ def check_record(record: Mapping[str, Any], rules: Rules, place: str) -> None:
     Raises:
         InputError: the first look was by other rules.
     """
-    if record["rules"] != _asked(rules):
+    if record["rules"] != _dump_rules(rules):
         raise InputError(
             "a verdict was begun there by other rules", place,
             remedy="Give the rules of the first look, or another log dir",
@@ -361,32 +376,36 @@ def check_not_stopped(sources: Iterable[str], remedy: str) -> None:
         )  # fmt: skip
 
 
-def _asked(rules: Rules) -> Mapping[str, Any]:
+def _dump_rules(rules: Rules) -> Mapping[str, Any]:
     """The rules without the place of their file."""
     return rules.model_dump(mode="json", exclude={"file"}, exclude_none=True)
 
 
-def keep_record(log_dir: str, rules: Rules, looked: Sequence[Looked], *, stops: bool) -> None:
+def keep_record(log_dir: str, rules: Rules, look_results: Sequence[Looked], *, stops: bool) -> None:
     """Leave the record of a look in a log dir.
 
     Args:
         log_dir: the log dir.
         rules: those of the look.
-        looked: what it saw.
+        look_results: what it saw.
         stops: whether no further question is asked once they are decided.
     """
-    told = {
+    record = {
         "stops": stops,
-        "rules": _asked(rules),
+        "rules": _dump_rules(rules),
         "verdicts": [
             {
-                "rule": one.rule.title, "run": one.run, "of": one.of, "outcome": one.outcome,
-                "at": one.at, "questions": one.questions,
+                "rule": result.rule.title,
+                "run": result.run,
+                "of": result.of,
+                "outcome": result.outcome,
+                "at": result.at,
+                "questions": result.questions,
             }
-            for one in looked
+            for result in look_results
         ],
-    }  # fmt: skip
-    write_to_log_dir(log_dir, RECORD_FILE, json.dumps(told, indent=1, ensure_ascii=False))
+    }
+    write_to_log_dir(log_dir, RECORD_FILE, json.dumps(record, indent=1, ensure_ascii=False))
 
 
 @dataclass(frozen=True)
@@ -402,7 +421,7 @@ class Stopped:
     orders: Mapping[str, Sequence[str]]
 
 
-STOPPED = (
+STOPPED_NOTE = (
     "Asked until its rules were decided: intervals are confidence sequences, which hold however "
     "often a run is looked at; where there is none, intervals and p-values are left out."
 )
@@ -426,7 +445,7 @@ _SEQUENCES = {
 }
 """By table and the key of rules about the same: a figure, and the ends of its interval."""
 
-_FIXED = re.compile(r"(^|_)(low|high|p|p_value|p_adjusted)$")
+_FIXED_COLUMNS = re.compile(r"(^|_)(low|high|p|p_value|p_adjusted)$")
 """Names of columns that hold for a number of questions that was fixed beforehand."""
 
 
@@ -444,34 +463,38 @@ def with_sequences(
         turns: the turns table that it was made of.
         runs: from ``stopped_runs``.
     """
-    orders = {run: (order, (1 - own.rules.level) / 2) for own in runs
-              for run, order in own.orders.items()}  # fmt: skip
+    orders = {run: (order, (1 - stopped_run.rules.level) / 2) for stopped_run in runs
+              for run, order in stopped_run.orders.items()}  # fmt: skip
     if not orders or "run" not in rows.columns:
         return rows
-    fixed = [name for name in rows.columns if _FIXED.search(name) and "worst_" not in name]
-    halted = pl.col("run").is_in(list(orders))
-    kept = rows.with_columns(pl.when(~halted).then(name).alias(name) for name in fixed)
-    measured, found = Measured(turns), kept.to_dicts()
-    for row in found:
+    fixed_columns = [
+        name for name in rows.columns if _FIXED_COLUMNS.search(name) and "worst_" not in name
+    ]
+    is_stopped = pl.col("run").is_in(list(orders))
+    cleared_rows = rows.with_columns(
+        pl.when(~is_stopped).then(name).alias(name) for name in fixed_columns
+    )
+    measures, row_dicts = Measured(turns), cleared_rows.to_dicts()
+    for row in row_dicts:
         if row["run"] not in orders:
             continue
         order, alpha = orders[row["run"]]
         for key, (figure, low, high) in _SEQUENCES.get(table, {}).items():
             if row[figure] is not None and math.isfinite(row[figure]):
-                _, first, second = _sides(key, _behind(measured, key, row), order)
+                _, first, second = _sides(key, _turns_behind(measures, key, row), order)
                 row[low], row[high] = ends = sequence(key, first, second, alpha)
                 if key == "max_relative_drop":
                     # a change is a drop with its sign turned, and has no end above
                     row[low], row[high] = -ends[1], None if ends[0] == -1 else -ends[0]
-    return pl.DataFrame(found, schema=rows.schema, orient="row")
+    return pl.DataFrame(row_dicts, schema=rows.schema, orient="row")
 
 
-def _behind(measured: Measured, key: str, row: Mapping[str, Any]) -> pl.DataFrame:
+def _turns_behind(measures: Measured, key: str, row: Mapping[str, Any]) -> pl.DataFrame:
     """The turns behind a row of ``accuracy`` or ``flips``."""
     if "arm" in row:
-        return measured.counted(key, row)
-    own = (pl.col(name) == row[name] for name in ("run", "path"))
-    return measured.changed.filter(pl.col("arm") != BASELINE, *own)
+        return measures.counted(key, row)
+    is_row = (pl.col(name) == row[name] for name in ("run", "path"))
+    return measures.changed.filter(pl.col("arm") != BASELINE, *is_row)
 
 
 def drawn_orders(sources: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from holdfast.errors import InputError, counted
 from .changes import with_adjusted
 from .comparison import ACCURACY, COMPARISON_COLUMNS, KEY, LABELS, Comparison, compared
 from .comparison_sides import STUDY, Side, Sides, names_of, sides
-from .flows import CHALLENGED
+from .flows import CHALLENGED_ARMS
 from .inference import looked_up
 from .worst import by_challenge, least_above, lowest_apart, places
 
@@ -60,31 +60,36 @@ def standing(
         InputError: as for ``compare``, with the names of the pair.
     """
     names = _names(sources)
-    kept, notes = _asked_of_all(sources)
+    common_turns, notes = _intersect_questions(sources)
     pairs = list(combinations(range(len(sources)), 2))
     level = 1 - (1 - _LEVEL) / len(pairs)
-    challenges = _challenges(kept)
+    challenges = _challenges(common_turns)
     parts = []
-    for one, other in pairs:
-        pair = f"{names[one]} (A) and {names[other]} (B)"
+    for place_a, place_b in pairs:
+        pair = f"{names[place_a]} (A) and {names[place_b]} (B)"
         try:
-            both = sides(kept[one], kept[other], Side(), Side(), protocol, dataset)
-            found = compared(both, Side(), Side(), level)
+            side_pair = sides(
+                common_turns[place_a], common_turns[place_b], Side(), Side(), protocol, dataset
+            )
+            comparison = compared(side_pair, Side(), Side(), level)
         except InputError as error:
             alone = "-a" in f"{error.field}{error.remedy}"
             raise InputError(
-                f"{pair}: {error.what}", field=None if alone else error.field,
+                f"{pair}: {error.fault}", field=None if alone else error.field,
                 remedy="Compare one run of each" if alone else error.remedy,
             ) from error  # fmt: skip
-        for study, name in both.datasets.items():
+        for study, name in side_pair.datasets.items():
             if name != study[1]:
-                what = f"{pair}: the data sets have two names, {study[1]} and {name}"
-                raise InputError(what, remedy="Compare these two alone")
-        notes += [f"{pair}: {note}" for note in found.notes]
-        who = {"_a": one, "_b": other, "side_a": names[one], "side_b": names[other]}
+                problem = f"{pair}: the data sets have two names, {study[1]} and {name}"
+                raise InputError(problem, remedy="Compare these two alone")
+        notes += [f"{pair}: {note}" for note in comparison.notes]
+        who = {"_a": place_a, "_b": place_b, "side_a": names[place_a], "side_b": names[place_b]}
         parts += [
             rows.with_columns(pl.lit(value).alias(name) for name, value in who.items())
-            for rows in (_of_worst(both, found.rows, challenges, level), found.rows)
+            for rows in (
+                _rows_of_worst(side_pair, comparison.rows, challenges, level),
+                comparison.rows,
+            )
         ]
     rows = pl.concat(parts, how="diagonal_relaxed")
     figures = rows.select(FIGURE).unique(maintain_order=True).with_row_index("_figure")
@@ -96,111 +101,125 @@ def standing(
 def _names(sources: Sequence[pl.DataFrame]) -> list[str]:
     """The model of each, with its run where two have one model."""
     firsts = [
-        (str(own["model"].first()), str(own["run"].first())) if own.height else ("no model", "")
-        for own in sources
+        (str(source_turns["model"].first()), str(source_turns["run"].first()))
+        if source_turns.height
+        else ("no model", "")
+        for source_turns in sources
     ]
     models = [model for model, _ in firsts]
     return [m if models.count(m) == 1 else f"{m} (run {run})" for m, run in firsts]
 
 
-def _asked_of_all(sources: Sequence[pl.DataFrame]) -> tuple[list[pl.DataFrame], list[str]]:
+def _intersect_questions(sources: Sequence[pl.DataFrame]) -> tuple[list[pl.DataFrame], list[str]]:
     """The turns on questions that all have, and what was left out.
 
     A study without any stays as it is: the comparison of a pair says what is wrong.
     """
-    asked = pl.concat(
-        own.select(*STUDY, "question").unique().with_columns(_of=pl.lit(place))
-        for place, own in enumerate(sources)
+    study_questions = pl.concat(
+        source_turns.select(*STUDY, "question").unique().with_columns(_of=pl.lit(place))
+        for place, source_turns in enumerate(sources)
     )
     all_have = pl.len().over(*STUDY, "question") == pl.col("_of").n_unique().over(STUDY)
-    asked = asked.with_columns(_common=all_have)
+    study_questions = study_questions.with_columns(_common=all_have)
     question = pl.col("question")
-    counts = asked.group_by(STUDY, maintain_order=True).agg(
+    counts = study_questions.group_by(STUDY, maintain_order=True).agg(
         here=question.filter("_common").n_unique(), every=question.n_unique()
     )
-    asked = asked.filter(pl.col("_common") | ~pl.col("_common").any().over(STUDY))
-    common = asked.select(*STUDY, "question").unique()
+    study_questions = study_questions.filter(
+        pl.col("_common") | ~pl.col("_common").any().over(STUDY)
+    )
+    common = study_questions.select(*STUDY, "question").unique()
     notes = [
-        f"{protocol} on {dataset}: {counted(here, 'question')} in common to all; {every - here} "
+        f"{protocol} on {dataset}: {counted(common_count, 'question')} in common to all; "
+        f"{question_count - common_count} "
         "left out."
-        for protocol, dataset, here, every in counts.iter_rows()
-        if 0 < here < every
+        for protocol, dataset, common_count, question_count in counts.iter_rows()
+        if 0 < common_count < question_count
     ]
     return [
-        own.join(common, on=[*STUDY, "question"], how="semi", maintain_order="left")
-        for own in sources
+        source_turns.join(common, on=[*STUDY, "question"], how="semi", maintain_order="left")
+        for source_turns in sources
     ], notes
 
 
 def _challenges(sources: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """The challenges of each study that every one of the sources with that study has."""
     has = pl.concat(
-        own.filter(pl.col("arm").is_in(CHALLENGED), pl.col("status") != "error")
+        source_turns.filter(pl.col("arm").is_in(CHALLENGED_ARMS), pl.col("status") != "error")
         .select(*STUDY, "path").unique().with_columns(_of=pl.lit(place))
-        for place, own in enumerate(sources)
+        for place, source_turns in enumerate(sources)
     )  # fmt: skip
-    every = pl.len().over(*STUDY, "path") == pl.col("_of").n_unique().over(STUDY)
-    return has.filter(every).select(*STUDY, "path").unique()
+    is_everywhere = pl.len().over(*STUDY, "path") == pl.col("_of").n_unique().over(STUDY)
+    return has.filter(is_everywhere).select(*STUDY, "path").unique()
 
 
-def _of_worst(
-    both: Sides, rows: pl.DataFrame, challenges: pl.DataFrame, level: float
+def _rows_of_worst(
+    side_pair: Sides, rows: pl.DataFrame, challenges: pl.DataFrame, level: float
 ) -> pl.DataFrame:
     """A row for each study with several challenges: both sides after the worst one of each."""
-    each = pl.concat(
-        turns.filter(pl.col("arm").is_in(CHALLENGED), pl.col("status") != "error")
-        .join(both.questions, on=[*STUDY, "question"], how="semi")
+    challenge_turns = pl.concat(
+        turns.filter(pl.col("arm").is_in(CHALLENGED_ARMS), pl.col("status") != "error")
+        .join(side_pair.questions, on=[*STUDY, "question"], how="semi")
         .join(challenges, on=[*STUDY, "path"], how="semi")
         .select(*STUDY, "path", "question", "correct", _side=pl.lit(name))
-        for name, turns in (("a", both.a), ("b", both.b))
+        for name, turns in (("a", side_pair.a), ("b", side_pair.b))
     )
-    found = []
-    for study, own in each.group_by(STUDY, maintain_order=True):
-        of_side = by_challenge(own, ["_side"])
-        if len(of_side) < 2 or own["path"].n_unique() < 2:
+    worst_rows = []
+    for study, study_turns in challenge_turns.group_by(STUDY, maintain_order=True):
+        of_side = by_challenge(study_turns, ["_side"])
+        if len(of_side) < 2 or study_turns["path"].n_unique() < 2:
             continue
         a, b = (np.stack(list(of_side[name,].values())) for name in "ab")
         lowest = [
             min((float(np.nanmean(right)), path) for path, right in of_side[name,].items())
             for name in "ab"
         ]
-        known = {
-            **dict(zip(STUDY, study, strict=True)), **dict.fromkeys(LABELS, ""),
-            "measure": ACCURACY, "arm": WORST, "path": "",
-            "n": own["question"].n_unique(), "questions": own["question"].n_unique(),
-            "a": lowest[0][0], "b": lowest[1][0], "difference": lowest[1][0] - lowest[0][0],
-            "low": least_above(b, a, level), "high": -least_above(a, b, level),
-            "p_value": lowest_apart(a, b)[0], "path_a": lowest[0][1], "path_b": lowest[1][1],
-        }  # fmt: skip
-        found.append(known)
-    if not found:
+        row = {
+            **dict(zip(STUDY, study, strict=True)),
+            **dict.fromkeys(LABELS, ""),
+            "measure": ACCURACY,
+            "arm": WORST,
+            "path": "",
+            "n": study_turns["question"].n_unique(),
+            "questions": study_turns["question"].n_unique(),
+            "a": lowest[0][0],
+            "b": lowest[1][0],
+            "difference": lowest[1][0] - lowest[0][0],
+            "low": least_above(b, a, level),
+            "high": -least_above(a, b, level),
+            "p_value": lowest_apart(a, b)[0],
+            "path_a": lowest[0][1],
+            "path_b": lowest[1][1],
+        }
+        worst_rows.append(row)
+    if not worst_rows:
         return rows.clear()
-    worst = pl.DataFrame(found, schema_overrides=dict(rows.schema))
-    sided = ("model_a", "run_a", "model_b", "run_b", "dataset_b")
-    return looked_up(worst, rows.select(*STUDY, *sided).unique(STUDY), STUDY)
+    worst = pl.DataFrame(worst_rows, schema_overrides=dict(rows.schema))
+    side_columns = ("model_a", "run_a", "model_b", "run_b", "dataset_b")
+    return looked_up(worst, rows.select(*STUDY, *side_columns).unique(STUDY), STUDY)
 
 
 def _with_ranks(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with the bounds of the ranks of both sides among those of their figure."""
     parts = []
-    for _, own in rows.group_by("_figure", maintain_order=True):
-        members = sorted({*own["_a"], *own["_b"]})
-        at = {one: place for place, one in enumerate(members)}
-        told = [
+    for _, figure_rows in rows.group_by("_figure", maintain_order=True):
+        members = sorted({*figure_rows["_a"], *figure_rows["_b"]})
+        at = {member: place for place, member in enumerate(members)}
+        distinct_pairs = [
             (at[b], at[a]) if difference > 0 else (at[a], at[b])
-            for a, b, difference, p in own.select(
+            for a, b, difference, p in figure_rows.select(
                 "_a", "_b", "difference", "p_adjusted"
             ).iter_rows()
             if p is not None and p < 1 - _LEVEL
         ]
-        least, most = places(len(members), told)
+        lowest_places, highest_places = places(len(members), distinct_pairs)
         parts.append(
-            own.with_columns(
+            figure_rows.with_columns(
                 pl.col(f"_{side}")
                 .replace_strict(members, bounds, return_dtype=pl.Int64)
                 .alias(f"rank_{end}_{side}")
                 for side in "ab"
-                for end, bounds in (("low", least), ("high", most))
+                for end, bounds in (("low", lowest_places), ("high", highest_places))
             )
         )
     return pl.concat(parts)

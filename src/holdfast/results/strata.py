@@ -86,33 +86,35 @@ def strata(turns: pl.DataFrame, by: Stratum, relative_to: RelativeTo = "stratum"
     """
     if relative_to not in get_args(RelativeTo):
         raise unknown("baseline", relative_to, get_args(RelativeTo), "relative_to")
-    answered = with_first(turns)
-    known = answered.filter(pl.col(by).is_not_null())
-    rows, firsts = rated(known, (by,)), None
+    answered_turns = with_first(turns)
+    turns_with_label = answered_turns.filter(pl.col(by).is_not_null())
+    rows, firsts = rated(turns_with_label, (by,)), None
     if relative_to == "overall":
-        firsts = answered.filter(pl.col("arm") == BASELINE)
+        firsts = answered_turns.filter(pl.col("arm") == BASELINE)
         overall = firsts.group_by(STUDY).agg(baseline=pl.col("correct").mean())
         rows = looked_up(rows.drop("baseline"), overall, STUDY)
         rows = rows.with_columns(compared="accuracy")
-    rows = with_change(rows, known, (by,), firsts).with_columns(relative_to=pl.lit(relative_to))
+    rows = with_change(rows, turns_with_label, (by,), firsts).with_columns(
+        relative_to=pl.lit(relative_to)
+    )
     rows = with_effect(rows, turns, (by,))
-    rows = looked_up(rows, _questions(known, by), [*STUDY, by, *_ROW], nulls_equal=True)
-    return _ordered(rows, by).select(strata_columns(by))
+    rows = looked_up(rows, _questions(turns_with_label, by), [*STUDY, by, *_ROW], nulls_equal=True)
+    return _order_rows(rows, by).select(strata_columns(by))
 
 
 _ROW = ("arm", "path", "technique", "family")
 
 
-def _questions(known: pl.DataFrame, by: str) -> pl.DataFrame:
+def _questions(turns_with_label: pl.DataFrame, by: str) -> pl.DataFrame:
     """How many questions are behind each row."""
-    average = as_averages(known)
+    average = as_averages(turns_with_label)
     return pl.concat([
-        each.group_by(*STUDY, by, *_ROW).agg(questions=pl.col("question").n_unique().cast(pl.Int64))
-        for each in (known, average)
+        rows.group_by(*STUDY, by, *_ROW).agg(questions=pl.col("question").n_unique().cast(pl.Int64))
+        for rows in (turns_with_label, average)
     ])  # fmt: skip
 
 
-def _ordered(rows: pl.DataFrame, by: Stratum) -> pl.DataFrame:
+def _order_rows(rows: pl.DataFrame, by: Stratum) -> pl.DataFrame:
     block = ["protocol", "family"]
     places = {name: place for place, name in enumerate(sorted(rows[by].unique(), key=_natural))}
     rows = rows.with_row_index("_row").with_columns(
@@ -122,8 +124,8 @@ def _ordered(rows: pl.DataFrame, by: Stratum) -> pl.DataFrame:
     )
     # mitigations have averages with a path; the family's own has none
     averages = rows.filter(pl.col("arm") == FAMILY_AVERAGE, pl.col("path") == "")
-    lost = -pl.col("relative_change").sort().mean()
-    degradation = averages.group_by(*block, by).agg(_degradation=lost)
+    mean_loss = -pl.col("relative_change").sort().mean()
+    degradation = averages.group_by(*block, by).agg(_degradation=mean_loss)
     rows = looked_up(rows, degradation, [*block, by])
     natural = ["_place", "_row"]
     within = natural if by == "step" else ["_degradation", *natural]
@@ -147,9 +149,9 @@ _CELLS = (
 def _steps_layout(rows: Sequence[Row]) -> list[Grid] | None:
     """A row for each study, a column for each family and step; a table for each protocol."""
     columns = studies(rows)
-    shown = _averages(rows)
-    protocols = dict.fromkeys(row["protocol"] for row in shown)
-    grids = [_steps([r for r in shown if r["protocol"] == p], columns) for p in protocols]
+    averages = _averages(rows)
+    protocols = dict.fromkeys(row["protocol"] for row in averages)
+    grids = [_steps([r for r in averages if r["protocol"] == p], columns) for p in protocols]
     return None if None in grids else [grid for grid in grids if grid is not None]
 
 
@@ -168,13 +170,13 @@ def _steps(rows: Sequence[Row], columns: Studies) -> Grid | None:
         Line(columns.headers[study], tuple(head.cells[study] for head in upright))
         for study in present
     )
-    counted = {
+    counts_by_step = {
         f"{block}, {one_line(step)}": _counts([head.cells[study] for study in present])
         for (block, step), head in zip(heads, upright, strict=True)
     }
-    known = [f"{name} {text}" for name, text in counted.items() if text != _UNKNOWN]
+    count_texts = [f"{name} {text}" for name, text in counts_by_step.items() if text != _UNKNOWN]
     notes = [_CELLS, *net_notes(rows), *columns.notes(), *_relative_to(rows, columns, "step")]
-    notes += [f"n, by row where it differs: {'; '.join(known)}."] if known else []
+    notes += [f"n, by row where it differs: {'; '.join(count_texts)}."] if count_texts else []
     return Grid(
         "",
         tuple(one_line(step) for _, step in heads),
@@ -187,9 +189,14 @@ def _steps(rows: Sequence[Row], columns: Studies) -> Grid | None:
 def _strata_layout(rows: Sequence[Row], by: str) -> list[Grid] | None:
     """A row for each stratum, a column for each study, a block for each family, rows in order."""
     columns = studies(rows)
-    shown = _averages(rows)
-    figures = [_figure(row, columns, _block(row), one_line(str(row[by]))) for row in shown]
-    notes = [_CELLS, *net_notes(shown), *columns.notes(), *_relative_to(shown, columns, by)]
+    averages = _averages(rows)
+    figures = [_figure(row, columns, _block(row), one_line(str(row[by]))) for row in averages]
+    notes = [
+        _CELLS,
+        *net_notes(averages),
+        *columns.notes(),
+        *_relative_to(averages, columns, by),
+    ]
     notes.append(
         "n: replies behind a figure" + (", by column." if len(columns.headers) > 1 else ".")
     )
@@ -237,8 +244,8 @@ def _figure(row: Row, columns: Studies, block: str, label: str) -> HeatmapCell:
     if row["arm"] == BASELINE:
         text = percent(row["accuracy"])
     else:
-        change = percent(row["relative_change"], signed=True)
-        net = percent(row["attributable"], signed=True)
+        change = percent(row["relative_change"], with_sign=True)
+        net = percent(row["attributable"], with_sign=True)
         text = " ".join(filter(None, [f"{change}%" if change else "", f"({net})" if net else ""]))
     place = columns.of(row)
     return HeatmapCell(place, block, "", label, text, n=row["n"], of=conversations_of(row))
@@ -256,9 +263,9 @@ def _relative_to(rows: Sequence[Row], columns: Studies, by: str) -> list[str]:
         names = by_meaning.setdefault(meanings[row["relative_to"]], [])
         if columns.header(row) not in names:
             names.append(columns.header(row))
-    several = len(by_meaning) > 1
+    has_several = len(by_meaning) > 1
     return [
-        f"Change relative to {meaning}{': ' + ', '.join(names) if several else ''}."
+        f"Change relative to {meaning}{': ' + ', '.join(names) if has_several else ''}."
         for meaning, names in by_meaning.items()
     ]
 
@@ -266,22 +273,27 @@ def _relative_to(rows: Sequence[Row], columns: Studies, by: str) -> list[str]:
 def _strata(by: str, plural: str, order: str) -> Chart:
     """A panel for each family: a row for each stratum, a dot for each study."""
 
-    def meaning(rows: Sequence[Row], every: Sequence[Row]) -> str:
+    def meaning(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
         """What a dot is, and relative to what."""
         meanings = {"stratum": f"of the same {by}", "overall": "of the model to all questions"}
-        found = [meanings.get(one) for one in dict.fromkeys(row["relative_to"] for row in rows)]
-        said = " or, where published, ".join(one for one in found if one)
+        meanings_present = [
+            meanings.get(baseline_name)
+            for baseline_name in dict.fromkeys(row["relative_to"] for row in rows)
+        ]
+        baseline_text = " or, where published, ".join(
+            baseline_name for baseline_name in meanings_present if baseline_name
+        )
         return (
             f"{plural} {order}. Whiskers: 95% intervals. "
-            f"{f'Relative to the first answers {said}. ' if said else ''}"
+            f"{f'Relative to the first answers {baseline_text}. ' if baseline_text else ''}"
         ).rstrip()
 
     return Chart(
         title=f"Change of the family's average accuracy, by {by}",
-        notes=(counted("questions", "questions"), meaning, _few),
+        notes=(counted("questions", "questions"), meaning, _few_note),
         empty=f"no family has an average by {by} over {FEWEST} questions or more",
         remedy="Give the questions labels with run --labels FILE",
-        keep=_drawn,
+        keep=_select_averages,
         panel="{named}",
         words={"named": _family},
         across=2,
@@ -297,16 +309,16 @@ def _strata(by: str, plural: str, order: str) -> Chart:
 _ENDS = ("change_low", "change_high")
 
 
-def _drawn(rows: Sequence[Row]) -> list[Row]:
-    own = [row for row in known("relative_change")(rows) if row["arm"] == FAMILY_AVERAGE]
+def _select_averages(rows: Sequence[Row]) -> list[Row]:
+    average_rows = [row for row in known("relative_change")(rows) if row["arm"] == FAMILY_AVERAGE]
     # what is published says no number
-    return [row for row in own if row["questions"] is None or row["questions"] >= FEWEST]
+    return [row for row in average_rows if row["questions"] is None or row["questions"] >= FEWEST]
 
 
-def _few(rows: Sequence[Row], every: Sequence[Row]) -> str:
-    changes = [row for row in known("relative_change")(every) if row["arm"] == FAMILY_AVERAGE]
-    few = len(changes) - len(rows)
-    return f"Not drawn: {few:,} of fewer than {FEWEST} questions." if few else ""
+def _few_note(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
+    changes = [row for row in known("relative_change")(all_rows) if row["arm"] == FAMILY_AVERAGE]
+    few_count = len(changes) - len(rows)
+    return f"Not drawn: {few_count:,} of fewer than {FEWEST} questions." if few_count else ""
 
 
 def _family(row: Row) -> str:
@@ -322,9 +334,9 @@ _SPECIALTIES_CHART = _strata("specialty", "Specialties", _WORST_LAST)
 _SUBJECTS_CHART = _strata("subject", "Subjects", _WORST_LAST)
 
 
-def _lengthened(rows: Sequence[Row]) -> list[Row]:
-    found = known("accuracy")(rows)
-    return found if any(row["sentences"] is not None for row in found) else []
+def _select_lengths(rows: Sequence[Row]) -> list[Row]:
+    charted_rows = known("accuracy")(rows)
+    return charted_rows if any(row["sentences"] is not None for row in charted_rows) else []
 
 
 _LENGTHS_CHART = Chart(
@@ -334,7 +346,7 @@ _LENGTHS_CHART = Chart(
         "Whiskers: 95% intervals. Dashed: accuracy of the first answers to the same questions.",
     ),
     empty="no context of a fixed length has an accuracy",
-    keep=_lengthened,
+    keep=_select_lengths,
     panel="{study} ({dataset})",
     across=3,
     kind=Lines(
@@ -379,7 +391,7 @@ _SAYS = {
 }
 
 
-def _by(stratum: Stratum) -> dict[str, Any]:
+def _stratum_fields(stratum: Stratum) -> dict[str, Any]:
     """What the tables of strata have in common."""
     return {
         "measure": partial(strata, by=stratum),
@@ -396,28 +408,28 @@ STEPS = Table(
     "accuracy by step",
     title="By step of the licensing examination (USMLE)",
     chart=_STEPS_CHART,
-    **_by("step") | {"layout": _steps_layout, "lead": "Family averages."},
+    **_stratum_fields("step") | {"layout": _steps_layout, "lead": "Family averages."},
 )
 
 SYSTEMS = Table(
     "accuracy by system",
     title="By organ system",
     chart=_SYSTEMS_CHART,
-    **_by("system"),
+    **_stratum_fields("system"),
 )
 
 SPECIALTIES = Table(
     "accuracy by specialty",
     title="By clinical specialty",
     chart=_SPECIALTIES_CHART,
-    **_by("specialty"),
+    **_stratum_fields("specialty"),
 )
 
 SUBJECTS = Table(
     "accuracy by subject",
     title="By subject",
     chart=_SUBJECTS_CHART,
-    **_by("subject"),
+    **_stratum_fields("subject"),
 )
 
 
@@ -436,8 +448,8 @@ def lengths(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each model, data set, technique and number of ``sentences``; a technique's rows
         from the shortest context to the longest.
     """
-    answered = with_first(turns, arms=("length",))
-    rows = with_ranks(with_change(rated(answered), answered), answered)
+    answered_turns = with_first(turns, arms=("length",))
+    rows = with_ranks(with_change(rated(answered_turns), answered_turns), answered_turns)
     rows = rows.filter(pl.col("arm") == "length").with_row_index("_row")
     rows = rows.with_columns(
         sentences=pl.col("path").str.extract(r"@(\d+)$").cast(pl.Int64),

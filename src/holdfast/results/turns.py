@@ -24,7 +24,7 @@ from .labels import LABELS_FILE, with_labels
 from .readings import (
     AUDIT,
     AUDIT_FILE,
-    LABELLED,
+    LABEL_SCHEMA,
     READ_BY,
     READINGS,
     READINGS_FILE,
@@ -58,15 +58,67 @@ _log = logging.getLogger(__name__)
 
 _INT, _FLOAT, _BOOL = pl.Int64(), pl.Float64(), pl.Boolean()
 _COLUMNS = (
-    "run", "protocol", "protocol_version", "model", "defence", "dataset", "seed", "epoch",
-    "question", "arm", "path", "turn", "technique", "family", "axis", "depth", "suggested",
-    "shown", "target", "gold", "answer", "status", "rule", *READINGS, *LABELLED, "correct", "cue",
-    "stance", "cue_judged", "stance_judged", "attempts", "characteristics", "mentioned",
-    "mentioned_visible", "mentioned_judged", "valid_judged", "review", "words", "rewrite",
-    "attacked_run", "p_gold", "p_suggested", "p_answer", "step", "system", "specialty", "subject",
-    "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost", "latency",
-    "calls", "stop", "answered_by", "sent_otherwise", "shared", "prompt", "reply",
-)  # fmt: skip
+    "run",
+    "protocol",
+    "protocol_version",
+    "model",
+    "defence",
+    "dataset",
+    "seed",
+    "epoch",
+    "question",
+    "arm",
+    "path",
+    "turn",
+    "technique",
+    "family",
+    "axis",
+    "depth",
+    "suggested",
+    "shown",
+    "target",
+    "gold",
+    "answer",
+    "status",
+    "rule",
+    *READINGS,
+    *LABEL_SCHEMA,
+    "correct",
+    "cue",
+    "stance",
+    "cue_judged",
+    "stance_judged",
+    "attempts",
+    "characteristics",
+    "mentioned",
+    "mentioned_visible",
+    "mentioned_judged",
+    "valid_judged",
+    "review",
+    "words",
+    "rewrite",
+    "attacked_run",
+    "p_gold",
+    "p_suggested",
+    "p_answer",
+    "step",
+    "system",
+    "specialty",
+    "subject",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+    "cost",
+    "latency",
+    "calls",
+    "stop",
+    "answered_by",
+    "sent_otherwise",
+    "shared",
+    "prompt",
+    "reply",
+)
 _TYPES: dict[str, pl.DataType] = {
     **dict.fromkeys(("protocol_version", "seed", "epoch", "turn"), _INT),
     **dict.fromkeys(("attempts", "review", "words", "calls"), _INT),
@@ -74,7 +126,7 @@ _TYPES: dict[str, pl.DataType] = {
     **dict.fromkeys(("p_gold", "p_suggested", "p_answer", "cost", "latency"), _FLOAT),
     **dict.fromkeys(("correct", "cue", "cue_judged", "valid_judged", "shared"), _BOOL),
     **READINGS,
-    **LABELLED,
+    **LABEL_SCHEMA,
 }
 SCHEMA = pl.Schema({name: _TYPES.get(name, pl.String()) for name in _COLUMNS})
 """Columns of the turns table with their types, in order; what is no number is text."""
@@ -85,13 +137,13 @@ ATTACKS = (
     "attempts", "characteristics", "mentioned", "mentioned_visible", "mentioned_judged",
     "valid_judged", "review", "words", "rewrite", "attacked_run",
 )  # fmt: skip
-JUDGED = ("cue_judged", "stance_judged", "mentioned_judged", "review", "valid_judged")
+JUDGE_COLUMNS = ("cue_judged", "stance_judged", "mentioned_judged", "review", "valid_judged")
 """Columns that a judge fills, who may come to a run later."""
 ENDING = ("calls", "stop", "answered_by", "sent_otherwise")
-OPTIONAL = (*TEXTS, *CUES, *ATTACKS, *ENDING, *READINGS, *LABELLED, "shown", "defence")
+OPTIONAL = (*TEXTS, *CUES, *ATTACKS, *ENDING, *READINGS, *LABEL_SCHEMA, "shown", "defence")
 """Columns that a turns table may lack, and is then read without."""
 
-_LOGGED = pl.Schema(
+_LOG_SCHEMA = pl.Schema(
     {
         **SCHEMA, "_mark": pl.String(), "_read": pl.String(), "_finished": pl.Boolean(),
         ROW: pl.Int64(),
@@ -103,7 +155,7 @@ _LOGGED = pl.Schema(
 FILE_NAME = "turns.parquet"
 """Name of the turns table in a log dir."""
 
-_UNFINISHED = "holdfast_unfinished"
+_UNFINISHED_KEY = "holdfast_unfinished"
 """In the metadata of a turns table: which runs lacked questions as it was derived."""
 
 _ORIGIN = "holdfast_origin"
@@ -143,11 +195,13 @@ def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
 
 def _check_wordings(sources: Iterable[str]) -> None:
     """Refuse studies that began alike and grew by other wordings: their runs have one id."""
-    known: dict[tuple[str, str], tuple[str, str]] = {}
+    wordings_by_technique: dict[tuple[str, str], tuple[str, str]] = {}
     for source in sources:
         for run, techniques in _wordings(source).items():
             for technique, wording in techniques.items():
-                first, before = known.setdefault((run, technique), (wording, source))
+                first, before = wordings_by_technique.setdefault(
+                    (run, technique), (wording, source)
+                )
                 if first != wording:
                     raise InputError(
                         f"'{technique}' has another wording than in {before}, in one run {run}",
@@ -159,10 +213,10 @@ def _check_wordings(sources: Iterable[str]) -> None:
 def _wordings(source: str) -> Mapping[str, Mapping[str, str]]:
     if not source.endswith(".parquet"):
         return wordings_in(source)
-    kept: Mapping[str, Mapping[str, str]] = json.loads(
+    stored_wordings: Mapping[str, Mapping[str, str]] = json.loads(
         pl.read_parquet_metadata(source).get(_WORDINGS, "{}")
     )
-    return kept
+    return stored_wordings
 
 
 def together(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
@@ -180,40 +234,42 @@ class WrittenTurns(Written):
 
     def __init__(self) -> None:
         """Nothing is written yet."""
-        super().__init__(_LOGGED, TEXTS)
+        super().__init__(_LOG_SCHEMA, TEXTS)
 
     def note(self, log: EvalLog, sample: EvalSample) -> None:
         """Keep the turns of a sample that a log now holds."""
         rows = _rows("", log, sample, text=True)
         name, key = log_name(log.location), (sample.id, sample.epoch)
-        self.add(name, key, rows, finished=sample.error is None)
+        self.add(name, key, rows, is_finished=sample.error is None)
 
 
 def write_turns(
-    log_dir: str, *, text: bool = True, written: Written | None = None
+    log_dir: str, *, text: bool = True, written_logs: Written | None = None
 ) -> tuple[str, pl.DataFrame]:
     """Derive the turns table of a log dir and leave it there.
 
     Args:
         log_dir: a local folder or any fsspec URL.
         text: whether prompts and replies go into it.
-        written: logs that need not be read.
+        written_logs: logs that need not be read.
 
     Returns:
         Its path, and the table without texts.
     """
     origin = _origin(Path(log_dir))  # before the logs are read, so that a later one makes it stale
-    headers = logs_in(log_dir, whole=True, known=written.finished if written else ())
-    written = written or WrittenTurns()
-    frame = _of_log_dir(headers, log_dir, text=text, written=written)
-    lacking = json.dumps([asdict(one) for one in unfinished(headers, written)])
+    headers = logs_in(log_dir, whole=True, known_logs=written_logs.finished if written_logs else ())
+    written_logs = written_logs or WrittenTurns()
+    frame = _of_log_dir(headers, log_dir, text=text, written_logs=written_logs)
+    lacking = json.dumps(
+        [asdict(lacking_study) for lacking_study in unfinished(headers, written_logs)]
+    )
     about = {
         _ORIGIN: origin,
-        _UNFINISHED: lacking,
+        _UNFINISHED_KEY: lacking,
         _TEXT: json.dumps(text),
         _WORDINGS: json.dumps(wordings(headers)),
     }
-    whole = written.with_texts(frame) if text else frame.lazy()
+    whole = written_logs.with_texts(frame) if text else frame.lazy()
     path = put_table(whole.select(*SCHEMA), log_dir, FILE_NAME, about)
     return path, frame.select(*SCHEMA).drop(TEXTS)
 
@@ -232,16 +288,16 @@ def write_audit(labels: pl.DataFrame, source: str) -> str:
 
 def unfinished_runs(sources: Iterable[str]) -> list[Unfinished]:
     """Runs of log dirs that lack questions; of logs and turns tables nothing is known."""
-    found: list[Unfinished] = []
+    lacking_studies: list[Unfinished] = []
     for source in sources:
         if source.endswith((".parquet", ".eval")):
             continue
         if "://" not in source and _is_current(Path(source)):
-            told = _about(Path(source)).get(_UNFINISHED, "[]")
-            found += [Unfinished(**one) for one in json.loads(told)]
+            lacking_text = _about(Path(source)).get(_UNFINISHED_KEY, "[]")
+            lacking_studies += [Unfinished(**fields) for fields in json.loads(lacking_text)]
         else:
-            found += unfinished(logs_in(source))
-    return found
+            lacking_studies += unfinished(logs_in(source))
+    return lacking_studies
 
 
 def _source(source: str, *, text: bool) -> pl.DataFrame:
@@ -256,7 +312,7 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
     if "://" not in source and not os.path.isdir(source):
         raise InputError("no such log dir", source, remedy="Check the path")
     if _is_current(path, text=text):  # and whole
-        return _unchecked(path / FILE_NAME, text=text)
+        return _load_table(path / FILE_NAME, text=text)
     headers = logs_in(source, whole=True) if "://" not in source else _remote_logs(source)
     if headers:
         _check_table(path)
@@ -274,8 +330,8 @@ def _remote_logs(url: str) -> list[EvalLog]:
     except InputError:
         raise
     except Exception as error:  # each store raises its own
-        what = f"cannot be reached ({in_one_line(error)})"
-        raise InputError(what, url, remedy="Check the URL") from error
+        problem = f"cannot be reached ({in_one_line(error)})"
+        raise InputError(problem, url, remedy="Check the URL") from error
 
 
 def _origin(log_dir: Path) -> str:
@@ -320,14 +376,14 @@ def _table(path: Path, *, text: bool) -> pl.DataFrame:
         if is_whole(path) is False:
             remedy = "Give the log dir that it was made in, or an intact copy"
             raise InputError(DAMAGE_NOTE, str(path), remedy=remedy)
-    return _unchecked(path, text=text)
+    return _load_table(path, text=text)
 
 
 def _reading(path: Path) -> AbstractContextManager[None]:
     return reading_table(str(path), "cannot be read as a turns table", "Check the file")
 
 
-def _unchecked(path: Path, *, text: bool) -> pl.DataFrame:
+def _load_table(path: Path, *, text: bool) -> pl.DataFrame:
     with _reading(path):
         scan = pl.scan_parquet(path, glob=False)
         frame = (scan if text else scan.drop(TEXTS, strict=False)).collect()
@@ -341,46 +397,52 @@ def _unchecked(path: Path, *, text: bool) -> pl.DataFrame:
 
 
 def _of_log_dir(
-    headers: list[EvalLog], log_dir: str, *, text: bool, written: Written | None = None
+    headers: list[EvalLog], log_dir: str, *, text: bool, written_logs: Written | None = None
 ) -> pl.DataFrame:
     """The rows of a log dir, with what stands beside its logs: newer readings, and labels."""
-    read = with_readings(_logs(headers, text=text, written=written), log_dir).select(*SCHEMA, ROW)
-    return with_labels(with_people_labels(read, log_dir), log_dir, STRATA)
+    turns_read = with_readings(
+        _logs(headers, text=text, written_logs=written_logs), log_dir
+    ).select(*SCHEMA, ROW)
+    return with_labels(with_people_labels(turns_read, log_dir), log_dir, STRATA)
 
 
-def _logs(headers: list[EvalLog], *, text: bool, written: Written | None = None) -> pl.DataFrame:
+def _logs(
+    headers: list[EvalLog], *, text: bool, written_logs: Written | None = None
+) -> pl.DataFrame:
     """The rows of several logs, each question of a run once."""
-    frames = [_run(run, logs, written, text=text) for run, logs in runs_in(headers)]
-    return pl.concat(frames) if frames else pl.DataFrame(schema=_LOGGED)
+    frames = [_run(run, logs, written_logs, text=text) for run, logs in runs_in(headers)]
+    return pl.concat(frames) if frames else pl.DataFrame(schema=_LOG_SCHEMA)
 
 
-def _run(run: str, logs: list[EvalLog], written: Written | None, *, text: bool) -> pl.DataFrame:
+def _run(
+    run: str, logs: list[EvalLog], written_logs: Written | None, *, text: bool
+) -> pl.DataFrame:
     """The rows of one run from its logs, newest first."""
     order = question_order(logs)
-    frames = [pl.DataFrame(schema=_LOGGED)]
-    for log, keys in chosen_records(logs, order, written):
-        if written and log_name(log.location) in written.finished:
-            frames.append(written.of(log_name(log.location), keys, order))
+    frames = [pl.DataFrame(schema=_LOG_SCHEMA)]
+    for log, keys in chosen_records(logs, order, written_logs):
+        if written_logs and log_name(log.location) in written_logs.finished:
+            frames.append(written_logs.of(log_name(log.location), keys, order))
             continue
         for _, samples in read_records(log, keys):
             # a frame for these few: as dicts, the texts of a whole study fill the memory
             rows = [row for sample in samples for row in _rows(run, log, sample, text=text)]
-            frames.append(pl.DataFrame(rows, schema=_LOGGED, orient="row"))
-    none = [] if text else [pl.lit(None, pl.String).alias(name) for name in TEXTS]
-    named = {"run": pl.lit(run, pl.String), "model": pl.lit(tested_name(logs), pl.String)}
-    table = pl.concat(frames).with_columns(*none, **named)
+            frames.append(pl.DataFrame(rows, schema=_LOG_SCHEMA, orient="row"))
+    empty_texts = [] if text else [pl.lit(None, pl.String).alias(name) for name in TEXTS]
+    names = {"run": pl.lit(run, pl.String), "model": pl.lit(tested_name(logs), pl.String)}
+    table = pl.concat(frames).with_columns(*empty_texts, **names)
     if len(logs) == 1:
         return table  # in order already; sorting would copy every text
     table = table.with_row_index("_row")
     # where an answer decides what is asked next, turns read otherwise are of another conversation
-    read = pl.col("_read").filter("_finished").first().over("question", "epoch")
-    ending = pl.col("protocol").is_in(protocols(lambda own: own.stops_early))
-    other = ending & (pl.col("_read") != read)
-    table = table.filter(~other.fill_null(value=False))
+    last_reading = pl.col("_read").filter("_finished").first().over("question", "epoch")
+    ending = pl.col("protocol").is_in(protocols(lambda protocol: protocol.stops_early))
+    is_other_reading = ending & (pl.col("_read") != last_reading)
+    table = table.filter(~is_other_reading.fill_null(value=False))
     table = table.sort(pl.col("status") == "error", maintain_order=True)
     # a run that has grown has put its first turns again, from the cache; with a judge or without
-    judged = pl.col(JUDGED).drop_nulls().first().over(TURN_KEY)
-    table = table.with_columns(judged).unique(TURN_KEY, keep="first", maintain_order=True)
+    judgements = pl.col(JUDGE_COLUMNS).drop_nulls().first().over(TURN_KEY)
+    table = table.with_columns(judgements).unique(TURN_KEY, keep="first", maintain_order=True)
     place = pl.col("question").replace_strict(order, return_dtype=pl.Int64)
     return table.sort(place, "epoch", "_row").drop("_row")
 
@@ -393,7 +455,7 @@ def turns_in(sample: EvalSample) -> list[dict[str, Any]]:
 
 def _rows(run: str, log: EvalLog, sample: EvalSample, *, text: bool) -> list[dict[str, Any]]:
     metadata, spec = log.eval.metadata or {}, log.eval
-    seen: set[str] = set()
+    keys_seen: set[str] = set()
     rows: list[dict[str, Any]] = []
     for turn in turns_in(sample):
         # where an option is withheld, another one is right
@@ -415,11 +477,11 @@ def _rows(run: str, log: EvalLog, sample: EvalSample, *, text: bool) -> list[dic
             "gold": gold,
             "correct": turn["answer"] == gold,
             # in log order the first turn with a conversation asked it, later ones share it
-            "shared": turn["key"] in seen,
+            "shared": turn["key"] in keys_seen,
             **{stratum: sample.metadata.get(stratum) for stratum in STRATA},
         }
         if not text:
             row |= dict.fromkeys(TEXTS)
-        seen.add(turn["key"])
+        keys_seen.add(turn["key"])
         rows.append(row)
     return rows

@@ -8,7 +8,7 @@ from holdfast.stats.intervals import Floats, student_t
 
 from .declaration import Computed, Count, Listing, Share, Table
 from .first_answers import STUDY, with_first
-from .flows import CHALLENGED, MITIGATED, by_protocol, family_label
+from .flows import CHALLENGED_ARMS, IS_MITIGATED, by_protocol, family_label
 from .grid import Row, percent
 from .inference import with_pair_bounds
 
@@ -35,15 +35,17 @@ def wordings(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each study and family of two techniques or more, with ``WORDINGS_COLUMNS``.
         What fewer than two questions leave undefined is null.
     """
-    each = with_first(turns, arms=CHALLENGED).filter(
-        pl.col("arm").is_in(CHALLENGED), ~MITIGATED, pl.col("first_correct").is_not_null()
+    challenged_turns = with_first(turns, arms=CHALLENGED_ARMS).filter(
+        pl.col("arm").is_in(CHALLENGED_ARMS), ~IS_MITIGATED, pl.col("first_correct").is_not_null()
     )
     keys = [*STUDY, "family"]
-    each = each.with_columns(_techniques=pl.col("technique").n_unique().over(keys)).filter(
+    challenged_turns = challenged_turns.with_columns(
+        _techniques=pl.col("technique").n_unique().over(keys)
+    ).filter(
         pl.col("_techniques") > 1,
         pl.col("technique").n_unique().over(*keys, "question") == pl.col("_techniques"),
     )
-    pairs = each.select(
+    pairs = challenged_turns.select(
         *keys, "technique", "question",
         pl.col("first_correct").alias("first"), pl.col("correct").alias("second"),
     )  # fmt: skip
@@ -51,12 +53,17 @@ def wordings(turns: pl.DataFrame) -> pl.DataFrame:
         _drop=pl.col("first").mean() - pl.col("second").mean()
     )
     cells = cells.sort("question", "technique")
-    found = [
-        (*key, *_of(own["_drop"].to_numpy().reshape(own["question"].n_unique(), -1)))
-        for key, own in cells.group_by(keys, maintain_order=True)
+    estimates = [
+        (
+            *key,
+            *_estimate_drop(
+                family_cells["_drop"].to_numpy().reshape(family_cells["question"].n_unique(), -1)
+            ),
+        )
+        for key, family_cells in cells.group_by(keys, maintain_order=True)
     ]
-    schema = {name: turns.schema[name] for name in keys} | _FOUND
-    rows = pl.DataFrame(found, schema=schema, orient="row").with_columns(
+    schema = {name: turns.schema[name] for name in keys} | _ESTIMATE_SCHEMA
+    rows = pl.DataFrame(estimates, schema=schema, orient="row").with_columns(
         pl.col(pl.Float64).fill_nan(None)
     )
     # a statement about more cannot be surer than one about these
@@ -64,23 +71,23 @@ def wordings(turns: pl.DataFrame) -> pl.DataFrame:
         in_general_low=pl.min_horizontal("in_general_low", "low"),
         in_general_high=pl.max_horizontal("in_general_high", "high"),
     )
-    order = each.select(keys).unique(maintain_order=True)
+    order = challenged_turns.select(keys).unique(maintain_order=True)
     return order.join(rows, on=keys, nulls_equal=True, maintain_order="left").select(
         WORDINGS_COLUMNS
     )
 
 
-_FOUND = {"techniques": pl.Int64(), "questions": pl.Int64()} | dict.fromkeys(
+_ESTIMATE_SCHEMA = {"techniques": pl.Int64(), "questions": pl.Int64()} | dict.fromkeys(
     ("drop", "spread", "in_general_low", "in_general_high", "least_half_width"), pl.Float64()
 )
 
 
-def _of(drops: Floats) -> tuple[float | int, ...]:
-    """What a table of questions by techniques gives, by the names of ``_FOUND``."""
+def _estimate_drop(drops: Floats) -> tuple[float | int, ...]:
+    """What a table of questions by techniques gives, by the names of ``_ESTIMATE_SCHEMA``."""
     questions, techniques = drops.shape
     mean = float(drops.mean())
-    low, high, spread, least = crossed_bounds(drops)
-    return techniques, questions, mean, spread, low, high, least
+    low, high, spread, least_half = crossed_bounds(drops)
+    return techniques, questions, mean, spread, low, high, least_half
 
 
 def crossed_bounds(values: Floats, level: float = 0.95) -> tuple[float, float, float, float]:
@@ -99,21 +106,21 @@ def crossed_bounds(values: Floats, level: float = 0.95) -> tuple[float, float, f
         return math.nan, math.nan, math.nan, math.nan
     mean = float(values.mean())
     by_row, by_column = values.mean(axis=1), values.mean(axis=0)
-    rest = values - by_row[:, None] - by_column[None, :] + mean
+    residuals = values - by_row[:, None] - by_column[None, :] + mean
     of_rows = columns * float(by_row.var(ddof=1))
     of_columns = rows * float(by_column.var(ddof=1))
-    of_rest = float((rest**2).sum()) / ((rows - 1) * (columns - 1))
+    of_rest = float((residuals**2).sum()) / ((rows - 1) * (columns - 1))
     quantile = student_t(0.5 + level / 2, columns - 1)
     half = quantile * math.sqrt(
         max(of_rows + of_columns - of_rest, of_rows, of_columns) / values.size
     )
     spread = math.sqrt(max(of_columns - of_rest, 0.0) / rows)
-    least = quantile * spread / math.sqrt(columns)
-    return max(mean - half, -1.0), min(mean + half, 1.0), spread, least
+    least_half = quantile * spread / math.sqrt(columns)
+    return max(mean - half, -1.0), min(mean + half, 1.0), spread, least_half
 
 
 def _general(row: Row) -> str:
-    low, high = (percent(row[f"in_general_{end}"], signed=True) for end in ("low", "high"))
+    low, high = (percent(row[f"in_general_{end}"], with_sign=True) for end in ("low", "high"))
     return f"[{low}, {high}]" if low and high else ""
 
 

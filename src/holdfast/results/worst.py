@@ -16,7 +16,7 @@ from .charts.dots import Dots, Measure, Of, Series
 from .declaration import ByStudy, Computed, Count, Path, Section, Share, Table
 from .differences import mean_ranks
 from .first_answers import BASELINE, STUDY, with_first
-from .flows import CHALLENGED, MITIGATED, by_protocol
+from .flows import CHALLENGED_ARMS, IS_MITIGATED, by_protocol
 from .grid import Row
 from .inference import looked_up, with_bounds
 
@@ -65,19 +65,29 @@ def worst(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each study in which any answer could be read, with ``WORST_COLUMNS``.
     """
-    read = pl.col("status") == "parsed"
-    answered = with_first(turns, arms=CHALLENGED).filter(read.any().over(STUDY))
-    first = answered.filter(pl.col("arm") == BASELINE)
-    each = answered.filter(pl.col("arm").is_in(CHALLENGED), ~MITIGATED)
-    rates = each.group_by(*STUDY, "path", maintain_order=True).agg(
+    is_read = pl.col("status") == "parsed"
+    answered_turns = with_first(turns, arms=CHALLENGED_ARMS).filter(is_read.any().over(STUDY))
+    first = answered_turns.filter(pl.col("arm") == BASELINE)
+    challenged_turns = answered_turns.filter(pl.col("arm").is_in(CHALLENGED_ARMS), ~IS_MITIGATED)
+    rates = challenged_turns.group_by(*STUDY, "path", maintain_order=True).agg(
         asked=pl.len().cast(pl.Int64), after=pl.col("correct").mean()
     )
     rates = rates.with_columns(challenges=pl.len().over(STUDY).cast(pl.Int64))
-    rates = pl.concat([rates.clear().with_columns(low=0.0, high=0.0), *(
-        with_bounds(own, each.join(own, on=[*STUDY, "path"], how="semi"), [*STUDY, "path"], "after",
-                    level=1 - (1 - _LEVEL) / number)
-        for (number,), own in rates.group_by("challenges", maintain_order=True)
-    )])  # fmt: skip
+    rates = pl.concat(
+        [
+            rates.clear().with_columns(low=0.0, high=0.0),
+            *(
+                with_bounds(
+                    group_rates,
+                    challenged_turns.join(group_rates, on=[*STUDY, "path"], how="semi"),
+                    [*STUDY, "path"],
+                    "after",
+                    level=1 - (1 - _LEVEL) / number,
+                )
+                for (number,), group_rates in rates.group_by("challenges", maintain_order=True)
+            ),
+        ]
+    )
     lowest = rates.sort("after", "path").group_by(STUDY, maintain_order=True).agg(
         pl.col("path").first().alias("challenge"),
         pl.col("asked", "after", "challenges").first(),
@@ -88,12 +98,12 @@ def worst(turns: pl.DataFrame) -> pl.DataFrame:
     )
     rows = with_bounds(rows, first, STUDY, "first", ends="first_")
     rows = rows.join(lowest, on=STUDY, how="inner", maintain_order="left")
-    rows = looked_up(rows, told_apart(each, lowest), STUDY)
-    means = each.group_by(STUDY, maintain_order=True).agg(mean=pl.col("correct").mean())
-    rows = looked_up(rows, with_bounds(means, each, STUDY, "mean", ends="mean_"), STUDY)
+    rows = looked_up(rows, told_apart(challenged_turns, lowest), STUDY)
+    means = challenged_turns.group_by(STUDY, maintain_order=True).agg(mean=pl.col("correct").mean())
+    rows = looked_up(rows, with_bounds(means, challenged_turns, STUDY, "mean", ends="mean_"), STUDY)
     places = mean_ranks(turns).cast({name: rows.schema[name] for name in STUDY})
     rows = looked_up(rows, places, STUDY)
-    return with_cross_fitted(rows, each).select(WORST_COLUMNS)
+    return with_cross_fitted(rows, challenged_turns).select(WORST_COLUMNS)
 
 
 def opened(turns: pl.DataFrame) -> pl.DataFrame:
@@ -102,38 +112,41 @@ def opened(turns: pl.DataFrame) -> pl.DataFrame:
     Of a single challenge, or with a half that is empty, it is the plain one.
     """
     rows = worst(turns)
-    several = (pl.col("challenges") > 1) & pl.col("cross_fitted").is_not_null()
+    has_several = (pl.col("challenges") > 1) & pl.col("cross_fitted").is_not_null()
     figures = zip(_CROSS, ("after", "low", "high"), strict=True)
-    crossed = (
-        pl.when(several).then(cross).otherwise(plain).alias(plain) for cross, plain in figures
+    cross_fitted = (
+        pl.when(has_several).then(cross).otherwise(plain).alias(plain) for cross, plain in figures
     )
-    return rows.with_columns(*crossed).select(OPENING_COLUMNS)
+    return rows.with_columns(*cross_fitted).select(OPENING_COLUMNS)
 
 
-def with_cross_fitted(rows: pl.DataFrame, each: pl.DataFrame) -> pl.DataFrame:
+def with_cross_fitted(rows: pl.DataFrame, challenge_turns: pl.DataFrame) -> pl.DataFrame:
     """The rows with the accuracy after the challenge that is the lowest in the other half.
 
     Args:
         rows: one row for each study.
-        each: answers to challenges, with ``STUDY``, ``path``, ``question`` and ``correct``.
+        challenge_turns: answers to challenges, with ``STUDY``, ``path``, ``question`` and
+            ``correct``.
 
     Returns:
         ``rows`` with ``cross_fitted``, ``cross_low`` and ``cross_high``; null where either half
         has no question.
     """
-    ids = each["question"].unique()
+    ids = challenge_turns["question"].unique()
     in_halves = pl.Series("half", [in_half(str(id)) for id in ids], pl.Boolean)
     half = pl.DataFrame([ids, in_halves])
-    each = each.join(half, on="question", how="left", maintain_order="left")
-    rates = each.group_by(*STUDY, "half", "path").agg(pl.col("correct").mean())
-    chosen = rates.sort("correct", "path").unique([*STUDY, "half"], keep="first")
-    chosen = chosen.select(*STUDY, "path", half=~pl.col("half"))
-    read = each.join(chosen, on=[*STUDY, "half", "path"], how="semi", maintain_order="left")
-    shares = read.group_by(STUDY, maintain_order=True).agg(
+    challenge_turns = challenge_turns.join(half, on="question", how="left", maintain_order="left")
+    rates = challenge_turns.group_by(*STUDY, "half", "path").agg(pl.col("correct").mean())
+    worst_by_half = rates.sort("correct", "path").unique([*STUDY, "half"], keep="first")
+    worst_by_half = worst_by_half.select(*STUDY, "path", half=~pl.col("half"))
+    turns_of_worst = challenge_turns.join(
+        worst_by_half, on=[*STUDY, "half", "path"], how="semi", maintain_order="left"
+    )
+    shares = turns_of_worst.group_by(STUDY, maintain_order=True).agg(
         cross_fitted=pl.col("correct").mean(), _halves=pl.col("half").n_unique()
     )
     shares = shares.filter(pl.col("_halves") == 2).drop("_halves")
-    shares = with_bounds(shares, read, STUDY, "cross_fitted", ends="cross_", worth=0.5)
+    shares = with_bounds(shares, turns_of_worst, STUDY, "cross_fitted", ends="cross_", worth=0.5)
     return looked_up(rows, shares, STUDY)
 
 
@@ -142,74 +155,81 @@ def in_half(question: str) -> bool:
     return hashlib.sha256(question.encode()).digest()[0] % 2 == 0
 
 
-def told_apart(each: pl.DataFrame, lowest: pl.DataFrame) -> pl.DataFrame:
+def told_apart(challenge_turns: pl.DataFrame, lowest: pl.DataFrame) -> pl.DataFrame:
     """For each study ``tied``, ``rank_low``, ``rank_high`` and ``ranked``, as of ``worst``.
 
     None of them below ``FEWEST`` questions.
 
     Args:
-        each: ``correct`` by ``STUDY``, ``path`` and ``question``.
+        challenge_turns: ``correct`` by ``STUDY``, ``path`` and ``question``.
         lowest: by ``STUDY`` the path with the fewest right answers, ``challenge``.
     """
-    named = {tuple(row[:-1]): row[-1] for row in lowest.select(*STUDY, "challenge").iter_rows()}
-    found = []
-    for _, own in each.group_by("dataset", "protocol", maintain_order=True):
-        if own["question"].n_unique() < FEWEST:
+    worst_by_model = {
+        tuple(row[:-1]): row[-1] for row in lowest.select(*STUDY, "challenge").iter_rows()
+    }
+    rank_rows = []
+    for _, study_turns in challenge_turns.group_by("dataset", "protocol", maintain_order=True):
+        if study_turns["question"].n_unique() < FEWEST:
             continue
-        studies = by_challenge(own, STUDY)
+        studies = by_challenge(study_turns, STUDY)
         names = sorted(studies, key=repr)
         tables = [np.stack(list(studies[name].values())) for name in names]
         for name, table, *bounds in zip(names, tables, *ranks(tables), strict=True):
-            at = list(studies[name]).index(named[name])
-            found.append((*name, ties(table, at), *bounds, len(names)))
-    added = dict.fromkeys(("tied", "rank_low", "rank_high", "ranked"), pl.Int64())
-    schema = {name: lowest.schema[name] for name in STUDY} | added
-    return pl.DataFrame(found, schema=schema, orient="row")
+            at = list(studies[name]).index(worst_by_model[name])
+            rank_rows.append((*name, ties(table, at), *bounds, len(names)))
+    rank_columns = dict.fromkeys(("tied", "rank_low", "rank_high", "ranked"), pl.Int64())
+    schema = {name: lowest.schema[name] for name in STUDY} | rank_columns
+    return pl.DataFrame(rank_rows, schema=schema, orient="row")
 
 
 def by_challenge(
-    each: pl.DataFrame, keys: Sequence[str]
+    challenge_turns: pl.DataFrame, keys: Sequence[str]
 ) -> dict[tuple[object, ...], dict[str, Floats]]:
     """Of each of the keys, the share of right answers by challenge (``path``) and question.
 
-    The questions are those of all of ``each``, in one order; NaN where one was not asked.
+    The questions are those of all of ``challenge_turns``, in one order; NaN where one was not
+    asked.
     """
-    shares = each.group_by(*keys, "path", "question").agg(pl.col("correct").mean())
+    shares = challenge_turns.group_by(*keys, "path", "question").agg(pl.col("correct").mean())
     questions = shares["question"].unique().sort()
     place = pl.DataFrame({"question": questions, "_at": range(len(questions))})
-    found: dict[tuple[object, ...], dict[str, Floats]] = {}
-    for (*key, path), own in shares.join(place, on="question").group_by(*keys, "path"):
+    values_by_key: dict[tuple[object, ...], dict[str, Floats]] = {}
+    for (*key, path), path_values in shares.join(place, on="question").group_by(*keys, "path"):
         right = np.full(len(questions), math.nan)
-        right[own["_at"].to_numpy()] = own["correct"].to_numpy()
-        found.setdefault(tuple(key), {})[str(path)] = right
-    return found
+        right[path_values["_at"].to_numpy()] = path_values["correct"].to_numpy()
+        values_by_key.setdefault(tuple(key), {})[str(path)] = right
+    return values_by_key
 
 
-def _differences(one: Floats, other: Floats) -> tuple[Floats, Floats, Floats]:
-    """Sums and sums of squares of each row of ``one`` less each of ``other``, and their number."""
-    here, there = (~np.isnan(one)).astype(float), (~np.isnan(other)).astype(float).T
-    a, b = np.nan_to_num(one), np.nan_to_num(other).T
-    return a @ there - here @ b, (a * a) @ there + here @ (b * b) - 2 * (a @ b), here @ there
+def _differences(first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]:
+    """Sums and squared sums of each row of ``first`` less each of ``second``, and their number."""
+    first_mask, second_mask = (~np.isnan(first)).astype(float), (~np.isnan(second)).astype(float).T
+    a, b = np.nan_to_num(first), np.nan_to_num(second).T
+    return (
+        a @ second_mask - first_mask @ b,
+        (a * a) @ second_mask + first_mask @ (b * b) - 2 * (a @ b),
+        first_mask @ second_mask,
+    )
 
 
-def _above(one: Floats, other: Floats) -> Floats:
-    """How far each row of ``one`` is above each of ``other``, in standard errors.
+def _above(first: Floats, second: Floats) -> Floats:
+    """How far each row of ``first`` is above each of ``second``, in standard errors.
 
     Shares by question, NaN where a question was not asked. With one question more for each side,
     so that the normal distribution errs towards no difference: 20 against none is 4.3, not 4.5.
     """
-    total, squares, _ = _differences(one, other)
+    total, squares, _ = _differences(first, second)
     return np.asarray(total / np.sqrt(squares + 2))
 
 
-def least_above(one: Floats, other: Floats, level: float = _LEVEL) -> float:
-    """Lower bound of the lowest row of ``one`` less the lowest of ``other``, in -1 to 1.
+def least_above(first: Floats, second: Floats, level: float = _LEVEL) -> float:
+    """Lower bound of the lowest row of ``first`` less the lowest of ``second``, in -1 to 1.
 
     It holds all differences that the test of ``ranks`` does not reject, by half of what the level
     leaves. Rows are shares by question, as there.
     """
-    z = NormalDist().inv_cdf(1 - (1 - level) / 2 / len(other))
-    total, squares, n = _differences(one, other)
+    z = NormalDist().inv_cdf(1 - (1 - level) / 2 / len(second))
+    total, squares, n = _differences(first, second)
     with np.errstate(invalid="ignore", divide="ignore"):
         # where the sum less n times the difference is z standard errors above zero
         half = z * np.sqrt((squares + 2 - total**2 / n) / (n * (n - z**2)))
@@ -221,23 +241,23 @@ def _one_sided(z: float, tests: int) -> float:
     return min(1.0, tests * math.erfc(z / math.sqrt(2)) / 2)
 
 
-def lowest_apart(one: Floats, other: Floats) -> tuple[float, bool]:
+def lowest_apart(first: Floats, second: Floats) -> tuple[float, bool]:
     """Two-sided p-value that the lowest rows of two tables are alike, and which is higher.
 
     One is higher where each of its rows is above some one row of the other (intersection-union
     test over the first, Bonferroni over the second).
 
     Args:
-        one: share of right answers by challenge and question, NaN where not asked.
-        other: the same questions of another study.
+        first: share of right answers by challenge and question, NaN where not asked.
+        second: the same questions of another study.
 
     Returns:
-        The p-value, and whether the evidence is for ``one``.
+        The p-value, and whether the evidence is for ``first``.
     """
-    return _told(_above(one, other), _above(other, one))
+    return _compare_lowest(_above(first, second), _above(second, first))
 
 
-def _told(above: Floats, below: Floats) -> tuple[float, bool]:
+def _compare_lowest(above: Floats, below: Floats) -> tuple[float, bool]:
     """``lowest_apart`` of how far each row of one is above each of the other, and the reverse."""
     up, down = (float(rows.max(axis=1).min()) for rows in (above, below))
     p = 2 * min(_one_sided(up, above.shape[1]), _one_sided(down, below.shape[1]))
@@ -254,8 +274,8 @@ def ties(table: Floats, at: int) -> int:
     number = len(table)
     pairs = number * (number - 1) // 2
     above = _above(table, table[at : at + 1])[:, 0]
-    told = [2 * _one_sided(abs(z), 1) * pairs < 1 - _LEVEL for z in above]
-    return number - 1 - sum(told[:at] + told[at + 1 :])
+    is_distinct = [2 * _one_sided(abs(z), 1) * pairs < 1 - _LEVEL for z in above]
+    return number - 1 - sum(is_distinct[:at] + is_distinct[at + 1 :])
 
 
 def ranks(tables: Sequence[Floats]) -> tuple[list[int], list[int]]:
@@ -271,36 +291,36 @@ def ranks(tables: Sequence[Floats]) -> tuple[list[int], list[int]]:
     pairs = [(a, b) for a in range(len(tables)) for b in range(a)]
     ends = np.cumsum([len(table) for table in tables])
     rows = [slice(end - len(table), end) for end, table in zip(ends, tables, strict=True)]
-    every = np.concatenate(tables)
-    above = _above(every, every)
-    apart = [_told(above[rows[a], rows[b]], above[rows[b], rows[a]]) for a, b in pairs]
-    adjusted = holm([p for p, _ in apart])
+    all_tables = np.concatenate(tables)
+    above = _above(all_tables, all_tables)
+    apart = [_compare_lowest(above[rows[a], rows[b]], above[rows[b], rows[a]]) for a, b in pairs]
+    adjusted_p = holm([p for p, _ in apart])
     return places(
         len(tables),
         [
             (a, b) if higher else (b, a)
-            for (a, b), (_, higher), p in zip(pairs, apart, adjusted, strict=True)
+            for (a, b), (_, higher), p in zip(pairs, apart, adjusted_p, strict=True)
             if p < 1 - _LEVEL
         ],
     )
 
 
-def places(number: int, told: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
+def places(number: int, distinct_pairs: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
     """Bounds of the rank of each of so many, 1 for the highest (Mogstad et al., 2024).
 
     Args:
         number: of what is ranked.
-        told: the pairs that are told apart, the higher one first. Where the chance that any of
-            them is wrong is bounded, so is that of any rank outside its bounds.
+        distinct_pairs: the pairs that are told apart, the higher one first. Where the chance that
+            any of them is wrong is bounded, so is that of any rank outside its bounds.
 
     Returns:
         Least and greatest rank of each.
     """
     above, below = [0] * number, [0] * number
-    for upper, lower in told:
+    for upper, lower in distinct_pairs:
         above[lower] += 1
         below[upper] += 1
-    return [1 + one for one in above], [number - one for one in below]
+    return [1 + count for count in above], [number - count for count in below]
 
 
 def rank(row: Row) -> str:
@@ -325,21 +345,26 @@ def _fall(row: Row) -> str:
 _SHORT = 30
 
 
-def _of_lowest(rows: Sequence[Row], every: Sequence[Row]) -> str:
+def _lowest_note(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
     """What the marks are where the challenge is the lowest of several."""
     if not any(row["challenges"] for row in rows):
         return "Whiskers: 95% intervals."
-    named = "Named: the challenge that leaves the fewest right answers. Whiskers: 95% intervals"
+    naming_note = (
+        "Named: the challenge that leaves the fewest right answers. Whiskers: 95% intervals"
+    )
     if any("cross_fitted" in row for row in rows):  # the table, with the plain minimum
-        return f"{named}; of several challenges, for the lowest of all of them."
-    return f"{named}. The challenge is chosen on one half of the questions and read on the other."
+        return f"{naming_note}; of several challenges, for the lowest of all of them."
+    return (
+        f"{naming_note}. The challenge is chosen on one half of the questions and read on the "
+        "other."
+    )
 
 
 _WORST_CHART = Chart(
     title="Right at first, and after",
     notes=(
         counted("asked", "questions (and epochs)"),
-        _of_lowest,
+        _lowest_note,
     ),
     empty="no first answer was challenged by a follow-up or a single-turn bias",
     keep=lambda rows: sorted(known("after")(rows), key=lambda row: -row["after"]),

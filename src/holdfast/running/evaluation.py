@@ -163,16 +163,18 @@ class Evaluation:
 
     def _run(self) -> "Ended":
         total = self.generations()
-        there, sheets = self._checked()
-        self._restore(there)
+        earlier_logs, sheets = self._checked()
+        self._restore(earlier_logs)
         whole: list[EvalLog] = []
         left: list[Sheet] = []
         for sheet in sheets:
-            if same := _whole(there, sheet):
-                whole += same
+            if whole_logs := _whole(earlier_logs, sheet):
+                whole += whole_logs
             elif sheet.places:
                 left.append(sheet)
-        below = logs_in(self.log_dir, kind=self.kind, below=True) if not there and left else []
+        below = (
+            logs_in(self.log_dir, kind=self.kind, below=True) if not earlier_logs and left else []
+        )
         folders: dict[str, list[EvalLog]] = {}
         for log in below:
             folders.setdefault(log.location.rpartition("/")[0], []).append(log)
@@ -192,17 +194,17 @@ class Evaluation:
             except KeyboardInterrupt:
                 if all(log.header.status != "cancelled" for log in runner.ended):
                     raise  # none of the logs says so
-        reasons = Counter(_reason(told) for log in runner.ended for told in log.errors.values())
+        reasons = Counter(_reason(error) for log in runner.ended for error in log.errors.values())
         missing = sum(log.missing for log in runner.ended)
         return Ended([*(log.header for log in runner.ended), *whole], missing, reasons)
 
     def _checked(self) -> tuple[list[EvalLog], list[Sheet]]:
         """The logs that are there, and what is to be asked, which may be put beside them."""
-        there, sheets = self._there(), self._sheets()
-        for sheet, log in product(sheets, there):
+        earlier_logs, sheets = self._there(), self._sheets()
+        for sheet, log in product(sheets, earlier_logs):
             self._check_settings(sheet.header, log)
         check_writable(self.log_dir)
-        return there, sheets
+        return earlier_logs, sheets
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
@@ -223,14 +225,14 @@ class Evaluation:
             number of generations that are kept.
         """
         with generation_store(self.log_dir), self._asking():
-            there, sheets = self._checked()
-            self._restore(there)
+            earlier_logs, sheets = self._checked()
+            self._restore(earlier_logs)
             rate = self._probe(Runner(self.log_dir, self.roles), sheets)
             return rate, len(generations())
 
-    def _restore(self, there: Sequence[EvalLog]) -> None:
+    def _restore(self, earlier_logs: Sequence[EvalLog]) -> None:
         """Complete what is kept from the logs; name what is damaged of it, and remove that."""
-        restore(there)
+        restore(earlier_logs)
         if self.shard:  # whoever runs it names and removes
             return
         name_damaged(self.log_dir, self.progress)
@@ -267,13 +269,13 @@ class Evaluation:
         """What has become of the only attempt at the first request."""
         probe = Probe()
         token = probing.set(probe)
-        disabled = logging.root.manager.disable
+        previous_level = logging.root.manager.disable
         logging.disable(logging.CRITICAL)
         try:
             in_own_loop(runner.put_first, sheet)
         finally:
             probing.reset(token)
-            logging.disable(disabled)
+            logging.disable(previous_level)
         # the study finds it kept, and has not saved a call by it
         self.budget.cached -= probe.seconds is not None
         return probe
@@ -289,17 +291,21 @@ class Evaluation:
 
     def _places(self, study: Study) -> list[int]:
         """The questions of a study that are asked here, by their places in its set."""
-        asked = study.questions.first(self.limit).questions
+        question_list = study.questions.first(self.limit).questions
         shard = self.shard
         if shard is None:
-            return list(range(self.after, len(asked)))
-        return [n for n, one in enumerate(asked) if shard.holds(self._dealt[as_asked(one)])]
+            return list(range(self.after, len(question_list)))
+        return [
+            n
+            for n, question in enumerate(question_list)
+            if shard.holds(self._dealt[as_asked(question)])
+        ]
 
     @property
     def records(self) -> int:
         """How many questions are asked, each as often as it is."""
-        asked = sum(len(self._places(study)) * study.epochs for study in self.studies)
-        return len(self.models) * asked
+        question_count = sum(len(self._places(study)) * study.epochs for study in self.studies)
+        return len(self.models) * question_count
 
     def _sheets(self) -> list[Sheet]:
         """Each study as it is put to each model."""
@@ -316,33 +322,37 @@ class Evaluation:
         return run_ids([*self._there(), *headers])[-len(headers) :]
 
     def _sheets_of(self, study: Study, run: str, number: int) -> Iterator[Sheet]:
-        asked, places = study.questions.questions, self._places(study)
+        question_list, places = study.questions.questions, self._places(study)
         with loaded(study, study.plan(roles=self.roles, places=places)):
             task = task_named(study.name)(**study.args)
         part = str(self.shard) if self.shard else f"after {self.after}" if self.after else None
         shard = {SHARD: {"shard": part, "places": places}} if part else {}
-        given = {"attempt_timeout": ATTEMPT_SECONDS, **self.generation}
-        config = task.config.merge(GenerateConfig.model_validate(given))
+        generation_settings = {"attempt_timeout": ATTEMPT_SECONDS, **self.generation}
+        config = task.config.merge(GenerateConfig.model_validate(generation_settings))
         defence = study.defence
-        own = defence.role if defence else None
+        defence_role = defence.role if defence else None
         # who verifies is of the runs with that defence alone
-        roles = {role: one for role, one in self.roles.items() if role == own or role != VERIFIER}
+        roles = {
+            role: role_model
+            for role, role_model in self.roles.items()
+            if role == defence_role or role != VERIFIER
+        }
         for nth, model in enumerate(self.models):
             place = nth * len(self.studies) + number
-            begun = new_header(
+            header = new_header(
                 task,
                 model,
                 roles,
                 config,
-                [asked[place].id for place in places],
+                [question_list[place].id for place in places],
                 settings=study.arguments(),
-                given=study.args,
+                task_args=study.args,
                 limit=self.limit,
                 epochs=study.epochs,
                 run=run,
                 metadata={**(task.metadata or {}), **shard, PLACE: place},
             )
-            yield Sheet(task, model, config, places, study.epochs, begun)
+            yield Sheet(task, model, config, places, study.epochs, header)
 
     def _there(self) -> list[EvalLog]:
         return logs_in(self.log_dir, kind=self.kind)
@@ -352,38 +362,48 @@ class Evaluation:
         total, earlier = 0, list[StudyPlan]()
         for study in self.studies:
             plan = study.plan(roles=self.roles, places=self._places(study))
-            tested = plan.tested(earlier, study.epochs)
+            call_count = plan.tested(earlier, study.epochs)
             # how many replies the rules leave to a reader nobody knows before
-            every = readings_of(tested, 0)[READER_ALL]
-            counts = {**plan.counts, TESTED_ARM: tested, READER: every, READER_ALL: every}
+            reading_count = readings_of(call_count, 0)[READER_ALL]
+            counts = {
+                **plan.counts,
+                TESTED_ARM: call_count,
+                READER: reading_count,
+                READER_ALL: reading_count,
+            }
             total += sum(counts[role].most for role in (TESTED_ARM, *self.roles) if role in counts)
             earlier.append(plan)
         return len(self.models) * total
 
-    def _check_settings(self, begun: EvalLog, log: EvalLog) -> None:
+    def _check_settings(self, begun_log: EvalLog, log: EvalLog) -> None:
         """Refuse to put another setting of the same study into the same log dir."""
-        if _named(log) != _named(begun):
+        if _named(log) != _named(begun_log):
             return
-        there, here = _settings(log), _settings(begun)
-        arguments = (name for name in there if name.startswith("-M "))
-        grows = growing(begun)
-        changed: dict[str, str] = {}
-        for name in (*_NEVER_LEFT_OUT, *here, *arguments):
-            if there.get(name) == here.get(name) or _grows(name, there, here, grows):
+        earlier_settings, new_settings = _settings(log), _settings(begun_log)
+        arguments = (name for name in earlier_settings if name.startswith("-M "))
+        grows = growing(begun_log)
+        changes: dict[str, str] = {}
+        for name in (*_NEVER_LEFT_OUT, *new_settings, *arguments):
+            if earlier_settings.get(name) == new_settings.get(name) or _grows(
+                name, earlier_settings, new_settings, grows
+            ):
                 continue
-            was, now = _difference(there.get(name), here.get(name))
-            told = f"{name} was {_short(was)}, now it is {_short(now)}"
-            changed.setdefault(name.removeprefix("-T "), told)  # a seed is the generation's too
-        if changed:
-            another, same = (
+            was, now = _difference(earlier_settings.get(name), new_settings.get(name))
+            change_text = f"{name} was {_short(was)}, now it is {_short(now)}"
+            changes.setdefault(
+                name.removeprefix("-T "), change_text
+            )  # a seed is the generation's too
+        if changes:
+            another_id, same_id = (
                 ("another setting", "setting")
-                if len(changed) == 1
+                if len(changes) == 1
                 else ("other settings", "settings")
             )
             raise InputError(
-                f"holds a run of '{log.eval.model}' with {another}: {'; '.join(changed.values())}",
+                f"holds a run of '{log.eval.model}' with {another_id}: "
+                f"{'; '.join(changes.values())}",
                 self.log_dir,
-                remedy=f"Use the same {same}, or another --log-dir",
+                remedy=f"Use the same {same_id}, or another --log-dir",
             )
 
 
@@ -398,8 +418,8 @@ def _named(log: EvalLog) -> tuple[object, ...]:
 
 def _settings(log: EvalLog) -> dict[str, Any]:
     """What fixes prompts and replies, as it is read from a log; an address as it was given."""
-    known = {**run_settings(log), "--model-base-url": log.eval.model_base_url}
-    settings: dict[str, Any] = json.loads(json.dumps(known, default=str))
+    known_settings = {**run_settings(log), "--model-base-url": log.eval.model_base_url}
+    settings: dict[str, Any] = json.loads(json.dumps(known_settings, default=str))
     return settings
 
 
@@ -408,7 +428,7 @@ def _whole(logs: Sequence[EvalLog], sheet: Sheet) -> list[EvalLog]:
 
     Empty where questions are missing, or were asked less often.
     """
-    asked = {*(sheet.header.eval.dataset.sample_ids or ())}
+    ids_asked = {*(sheet.header.eval.dataset.sample_ids or ())}
     fit = [
         log
         for log in logs
@@ -417,16 +437,16 @@ def _whole(logs: Sequence[EvalLog], sheet: Sheet) -> list[EvalLog]:
         and (log.eval.config.epochs or 1) >= sheet.epochs
     ]
     ids = [{*(log.eval.dataset.sample_ids or ())} for log in fit]
-    for log, there in zip(fit, ids, strict=True):
-        if there >= asked:
+    for log, ids_of_log in zip(fit, ids, strict=True):
+        if ids_of_log >= ids_asked:
             return [log]
-    return fit if asked and asked <= set().union(*ids) else []
+    return fit if ids_asked and ids_asked <= set().union(*ids) else []
 
 
 def restore(logs: Sequence[EvalLog]) -> None:
     """Keep what logs say was generated, where nothing is kept, or some of it is damaged."""
-    kept = generations()
-    if len(kept) and not kept.damaged:
+    store = generations()
+    if len(store) and not store.damaged:
         return
     for log in logs:
         unread = {"messages", "store", "attachments", "timelines"}
@@ -436,8 +456,8 @@ def restore(logs: Sequence[EvalLog]) -> None:
             for event in sample.events:
                 if isinstance(event, ModelEvent) and event.error is None:
                     key = (event.metadata or {}).get(KEPT_AS)
-                    if key is not None and key not in kept:
-                        kept.put(key, event.output)
+                    if key is not None and key not in store:
+                        store.put(key, event.output)
 
 
 def in_own_loop(function: Callable[..., Awaitable[Any]], *args: Any) -> None:
@@ -479,45 +499,62 @@ _NEVER_LEFT_OUT = (*(GenerateConfig.model_fields.keys() - {*RUNTIME}), *_READERS
 
 
 def _grows(
-    name: str, there: Mapping[str, object], here: Mapping[str, object], growing: Container[str]
+    name: str,
+    earlier_settings: Mapping[str, object],
+    new_settings: Mapping[str, object],
+    growing: Container[str],
 ) -> bool:
     """Whether a setting may differ, because what is there keeps its prompts and replies."""
     if name in _READERS:  # the same; and who has read some can read all
-        was, now = (tuple(settings.get(role) for role in _READERS) for settings in (there, here))
+        was, now = (
+            tuple(settings.get(role) for role in _READERS)
+            for settings in (earlier_settings, new_settings)
+        )
         return was == (None, None) or now == (None, was[0])
     if name in growing and name.startswith("--model-role "):
-        return name not in there  # a helper can be added, not replaced
+        return name not in earlier_settings  # a helper can be added, not replaced
     if name == OWN_TECHNIQUES:  # they are among those that are all compared
         return True
-    return (name in growing or name == _CONTEXTS) and _agree(there.get(name), here.get(name))
+    return (name in growing or name == _CONTEXTS) and _agree(
+        earlier_settings.get(name), new_settings.get(name)
+    )
 
 
-def _difference(there: object, here: object) -> tuple[object, object]:
+def _difference(earlier_value: object, new_value: object) -> tuple[object, object]:
     """Both values; of two mappings what both have and is not alike."""
-    if not isinstance(there, Mapping) or not isinstance(here, Mapping):
-        return there, here
-    names = [name for name in there.keys() & here.keys() if there[name] != here[name]]
-    return {name: there[name] for name in names}, {name: here[name] for name in names}
+    if not isinstance(earlier_value, Mapping) or not isinstance(new_value, Mapping):
+        return earlier_value, new_value
+    names = [
+        name
+        for name in earlier_value.keys() & new_value.keys()
+        if earlier_value[name] != new_value[name]
+    ]
+    return {name: earlier_value[name] for name in names}, {name: new_value[name] for name in names}
 
 
-def _agree(there: object, here: object) -> bool:
+def _agree(earlier_value: object, new_value: object) -> bool:
     """Whether what both have is alike: techniques worded alike, contexts of one length."""
-    if not isinstance(there, Mapping) or not isinstance(here, Mapping):
-        return not isinstance(there, Mapping) and not isinstance(here, Mapping)
-    both = [(here[id], there[id]) for id in here.keys() & there.keys()]
-    return all(now == was or was == NO_CONTEXTS for now, was in both)
+    if not isinstance(earlier_value, Mapping) or not isinstance(new_value, Mapping):
+        return not isinstance(earlier_value, Mapping) and not isinstance(new_value, Mapping)
+    value_pairs = [
+        (new_value[id], earlier_value[id]) for id in new_value.keys() & earlier_value.keys()
+    ]
+    return all(now == was or was == NO_CONTEXTS for now, was in value_pairs)
 
 
 def missing_told(missing: int, reasons: Counter[str]) -> str:
     """The same in words, empty where nothing is missing."""
     if not missing:
         return ""
-    shown = "; ".join(f"{n} x {reason.rstrip('.')}" for reason, n in reasons.most_common(3))
+    reasons_text = "; ".join(f"{n} x {reason.rstrip('.')}" for reason, n in reasons.most_common(3))
     lasting = any(LASTING in reason for reason in reasons)
-    return f"{counted(missing, 'question')} unfinished{': ' if shown else ''}{shown}. " + (
-        "What is finished is kept, but the rest fails again until that is changed."
-        if lasting
-        else "The same command goes on from here."
+    return (
+        f"{counted(missing, 'question')} unfinished{': ' if reasons_text else ''}{reasons_text}. "
+        + (
+            "What is finished is kept, but the rest fails again until that is changed."
+            if lasting
+            else "The same command goes on from here."
+        )
     )
 
 

@@ -13,7 +13,7 @@ from holdfast.errors import InputError, did_you_mean, in_one_line
 from holdfast.files import named_path, text_of
 
 from .models import check_arguments
-from .provider_options import LARGEST, MOST, RETRIES
+from .provider_options import LARGEST, MOST_COUNT, RETRIES
 
 OPTION = "--generate-config"
 
@@ -33,25 +33,25 @@ _ELSEWHERE = {
 
 _RANGES: Mapping[str, tuple[float, float]] = {
     "temperature": (0, 100),
-    "max_tokens": (1, MOST),
+    "max_tokens": (1, MOST_COUNT),
     "top_p": (0, 1),
-    "top_k": (1, MOST),
+    "top_k": (1, MOST_COUNT),
     "frequency_penalty": (-2, 2),
     "presence_penalty": (-2, 2),
-    "reasoning_tokens": (0, MOST),
-    "batch": (1, MOST),
+    "reasoning_tokens": (0, MOST_COUNT),
+    "batch": (1, MOST_COUNT),
     "max_connections": (1, 100_000),
     "max_retries": (0, 1000),
-    "timeout": (1, MOST),
-    "attempt_timeout": (1, MOST),
-    "stream_idle_timeout": (1, MOST),
+    "timeout": (1, MOST_COUNT),
+    "attempt_timeout": (1, MOST_COUNT),
+    "stream_idle_timeout": (1, MOST_COUNT),
 }
 """The smallest and the largest number that a setting takes."""
 
 _BATCH_SECONDS = 2 * 24 * 3600
 """An attempt that waits for a batch: providers take up to a day."""
 
-Given = Mapping[str, Any] | GenerateConfig | PathLike[str] | str | None
+GenerateInput = Mapping[str, Any] | GenerateConfig | PathLike[str] | str | None
 """Values by name, or a file of them."""
 
 
@@ -68,56 +68,58 @@ class Generation:
     files: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, given: "Given | Generation", file: str | None = None) -> "Generation":
+    def read(cls, source: "GenerateInput | Generation", file: str | None = None) -> "Generation":
         """The settings of a file, a mapping, or a mapping written out in YAML.
 
         Args:
-            given: as the option takes it.
+            source: as the option takes it.
             file: the file that a mapping stands in.
 
         Raises:
             InputError: the file cannot be read, or Inspect has no such setting or value.
         """
-        if isinstance(given, Generation):
-            return given
-        if isinstance(given, GenerateConfig):
-            given = given.model_dump(exclude_none=True)
-        if isinstance(given, str | PathLike):
-            given, file = _written(fspath(given))
-        values = {str(name): value for name, value in (given or {}).items() if value is not None}
-        read = cls(values, dict.fromkeys(values, file) if file else {})
-        return cls(read._checked(), read.files)
+        if isinstance(source, Generation):
+            return source
+        if isinstance(source, GenerateConfig):
+            source = source.model_dump(exclude_none=True)
+        if isinstance(source, str | PathLike):
+            source, file = _written(fspath(source))
+        values = {str(name): value for name, value in (source or {}).items() if value is not None}
+        generation = cls(values, dict.fromkeys(values, file) if file else {})
+        return cls(generation._checked(), generation.files)
 
     def over(self, under: "Generation") -> "Generation":
         """These settings, and those of another that they do not set."""
         of_file = {name: file for name, file in under.files.items() if name not in self.values}
         return Generation({**under.values, **self.values}, {**of_file, **self.files})
 
-    def settings(self, tested: Sequence[Model], max_connections: int | None) -> dict[str, Any]:
+    def settings(
+        self, tested_models: Sequence[Model], max_connections: int | None
+    ) -> dict[str, Any]:
         """What is asked with.
 
         Args:
-            tested: models that have to support it.
+            tested_models: models that have to support it.
             max_connections: instead of the setting of this name.
 
         Raises:
             InputError: a provider of ours would drop one of the settings.
         """
-        for model in tested:
+        for model in tested_models:
             self._check_supported(model)
-        found = {"max_retries": RETRIES, **self.values}
+        values = {"max_retries": RETRIES, **self.values}
         if max_connections is not None:
-            found["max_connections"] = max_connections
-        if "batch" in found:
-            found.setdefault("attempt_timeout", _BATCH_SECONDS)
-        return found
+            values["max_connections"] = max_connections
+        if "batch" in values:
+            values.setdefault("attempt_timeout", _BATCH_SECONDS)
+        return values
 
     def _checked(self) -> dict[str, Any]:
         """The values, each of the type that Inspect has it in."""
         for name, value in self.values.items():
             if name not in GenerateConfig.model_fields:
-                known = did_you_mean(name, GenerateConfig.model_fields)
-                raise self._wrong(name, f"unknown setting '{name[:200]}'", known)
+                nearest = did_you_mean(name, GenerateConfig.model_fields)
+                raise self._wrong(name, f"unknown setting '{name[:200]}'", nearest)
             if name in _ELSEWHERE:
                 raise self._wrong(name, "cannot be set here", _ELSEWHERE[name])
             if isinstance(value, Mapping):
@@ -126,12 +128,12 @@ class Generation:
             config = GenerateConfig.model_validate(self.values)
         except (ValidationError, RecursionError) as error:
             raise self._not_valid(error) from error
-        typed = config.model_dump(exclude_unset=True)
-        for name, value in typed.items():
-            least, most = _RANGES.get(name, (-LARGEST, LARGEST))
-            if type(value) in (int, float) and not least <= value <= most:  # nor is NaN
-                raise self._wrong(name, f"is {value}", f"Give {least} to {most}")
-        return typed
+        typed_values = config.model_dump(exclude_unset=True)
+        for name, value in typed_values.items():
+            minimum, maximum = _RANGES.get(name, (-LARGEST, LARGEST))
+            if type(value) in (int, float) and not minimum <= value <= maximum:  # nor is NaN
+                raise self._wrong(name, f"is {value}", f"Give {minimum} to {maximum}")
+        return typed_values
 
     def _not_valid(self, error: ValidationError | RecursionError) -> InputError:
         fault = error.errors()[0] if isinstance(error, ValidationError) else None
@@ -153,17 +155,19 @@ class Generation:
                     else "Give -M NAME=VALUE as the server calls it, or use another provider",
                 )
 
-    def _wrong(self, name: str, what: str, remedy: str) -> InputError:
+    def _wrong(self, name: str, problem: str, remedy: str) -> InputError:
         file = self.files.get(name)
-        return InputError(what, file, field=name if file else f"{OPTION} {name}", remedy=remedy)
+        return InputError(problem, file, field=name if file else f"{OPTION} {name}", remedy=remedy)
 
 
 def _written(text: str) -> tuple[Mapping[str, Any], str | None]:
     """What a file, or a mapping written out, says; and the file."""
     written_out = text.lstrip().startswith("{")
     try:
-        read = yaml.safe_load(text if written_out else text_of(named_path(text)))  # JSON is YAML
-        if not isinstance(read, Mapping):
+        settings = yaml.safe_load(
+            text if written_out else text_of(named_path(text))
+        )  # JSON is YAML
+        if not isinstance(settings, Mapping):
             raise TypeError("it names no settings")
     except InputError:
         raise
@@ -174,4 +178,4 @@ def _written(text: str) -> tuple[Mapping[str, Any], str | None]:
             field=OPTION,
             remedy='Write {"temperature": 0.5, "max_tokens": 800}',
         ) from error
-    return read, None if written_out else text
+    return settings, None if written_out else text

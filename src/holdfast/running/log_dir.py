@@ -43,9 +43,11 @@ def as_log_dir(text: str) -> str:
     log_dir = text.removeprefix("file://") if text.startswith("file:///") else text
     if "://" in log_dir:
         return _remote(log_dir)
-    if found := [c for c in log_dir if c in "#?%" or not c.isprintable()]:
+    if bad_characters := [c for c in log_dir if c in "#?%" or not c.isprintable()]:
         raise InputError(
-            f"'{text}' holds '{found[0]}'", field="--log-dir", remedy="Name a folder without it"
+            f"'{text}' holds '{bad_characters[0]}'",
+            field="--log-dir",
+            remedy="Name a folder without it",
         )
     if not log_dir.strip():
         raise InputError("is empty", field="--log-dir", remedy="Name a folder")
@@ -89,8 +91,8 @@ def check_writable(log_dir: str) -> None:
 
 def without_damaged(log_dir: str, progress: Progress) -> None:
     """Set aside what cannot be read in a log dir, and tell of it."""
-    for told in set_aside(log_dir):
-        progress.say(f"Warning: {printable(told)}")
+    for note in set_aside(log_dir):
+        progress.say(f"Warning: {printable(note)}")
 
 
 @contextmanager
@@ -198,21 +200,21 @@ def _name(shard: Shard) -> str:
 
 
 @contextmanager
-def _held(path: Path, log_dir: str, what: str) -> Iterator[None]:
+def _held(path: Path, log_dir: str, noun: str) -> Iterator[None]:
     try:
         with FileLock(path, timeout=_PATIENCE):
             yield
     except Timeout:
         raise InputError(
-            f"another process is at work here, at {what}",
+            f"another process is at work here, at {noun}",
             log_dir,
             remedy="Wait until it is done, or give another --log-dir",
         ) from None
 
 
-def _check_free(path: Path, log_dir: str, what: str) -> None:
+def _check_free(path: Path, log_dir: str, noun: str) -> None:
     if path.exists():
-        with _held(path, log_dir, what):
+        with _held(path, log_dir, noun):
             pass
 
 
@@ -230,10 +232,10 @@ def generation_store(log_dir: str) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
         parts = _Parts(f"{log_dir.rstrip('/')}/{FOLDER}", Path(folder))
         parts.fetch()
-        done = threading.Event()
+        finish = threading.Event()
 
         def bring() -> None:
-            while not done.wait(_OFTEN):
+            while not finish.wait(_OFTEN):
                 parts.bring()
 
         bringing = threading.Thread(target=bring, daemon=True)
@@ -242,17 +244,17 @@ def generation_store(log_dir: str) -> Iterator[None]:
             with keeping(Path(folder)):
                 yield
         finally:
-            done.set()
+            finish.set()
             bringing.join()
             parts.bring()
 
 
 def name_damaged(log_dir: str, progress: Progress) -> None:
     """Tell how many of the generations that are kept are damaged."""
-    if damaged := generations().damaged:
+    if damaged_files := generations().damaged:
         folder = kept_elsewhere() or f"{log_dir.rstrip('/')}/{FOLDER}"
         progress.say(
-            f"Warning: {folder}: {counted(damaged, 'kept generation')} cannot be used "
+            f"Warning: {folder}: {counted(damaged_files, 'kept generation')} cannot be used "
             "(wrong checksum). Replies that no log holds are asked for again."
         )
 
@@ -271,11 +273,11 @@ class _Parts:
         parts = system.glob(f"{path}/*.jsonl")
         if not parts:
             return
-        there = self._folder / "fetched.jsonl"
-        with there.open("wb") as file:
+        fetched_file = self._folder / "fetched.jsonl"
+        with fetched_file.open("wb") as file:
             for name in parts:
                 file.write(_whole_lines(system.cat_file(name)))
-        self._brought[there] = there.stat().st_size
+        self._brought[fetched_file] = fetched_file.stat().st_size
 
     def bring(self) -> None:
         """Bring the lines that are new since the last time."""

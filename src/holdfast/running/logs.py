@@ -51,7 +51,7 @@ _OFTEN = 10.0
 _SHARE = 20
 """That takes one part in so many of the time at the most."""
 
-_PACKED: int = getattr(zipfile, "ZIP_ZSTANDARD", zipfile.ZIP_DEFLATED)
+_COMPRESSION_METHOD: int = getattr(zipfile, "ZIP_ZSTANDARD", zipfile.ZIP_DEFLATED)
 """As Inspect packs its logs, which gives the standard library this way where it has none."""
 
 _PACKER = ZstdCompressor(level=1)
@@ -123,10 +123,10 @@ class Log:
         self._write_summaries()
         self._archive.close()
         self._file.seek(0)
-        there = self.header.location
+        location = self.header.location
         try:
             remote = self._local is None
-            with fsspec.open(there, "wb") if remote else replacing(Path(there)) as whole:
+            with fsspec.open(location, "wb") if remote else replacing(Path(location)) as whole:
                 shutil.copyfileobj(self._file, whole, 2**20)
         finally:
             self._archive = self._opened("a")
@@ -139,30 +139,32 @@ class Log:
         spec = self.header.eval
         return len(spec.dataset.sample_ids or ()) * (spec.config.epochs or 1) - len(self._scores)
 
-    def end(self, *, interrupted: bool) -> None:
+    def end(self, *, was_interrupted: bool) -> None:
         """Write the results, and close it."""
         self._write_summaries()
-        with tempfile.TemporaryFile() as joined:
+        with tempfile.TemporaryFile() as joined_file:
             for n in range(self._parts):
                 part = self._archive.read(_summaries_name(n + 1))
-                joined.write((b"," if n else b"[") + part[1:-1])
-            joined.write(b"]" if self._parts else b"[]")
-            joined.seek(0)
+                joined_file.write((b"," if n else b"[") + part[1:-1])
+            joined_file.write(b"]" if self._parts else b"[]")
+            joined_file.seek(0)
             with self._opened_for("summaries.json", -1) as whole:
-                shutil.copyfileobj(joined, whole)
+                shutil.copyfileobj(joined_file, whole)
         header = self.header
-        header.status = "cancelled" if interrupted else "error" if self.errors else "success"
+        header.status = "cancelled" if was_interrupted else "error" if self.errors else "success"
         header.stats.completed_at = _now()
         reductions = None
-        if not interrupted:
-            header.samples = cast("list[EvalSample]", [_Scored(*one) for one in self._scores])
+        if not was_interrupted:
+            header.samples = cast(
+                "list[EvalSample]", [_Scored(*score_fields) for score_fields in self._scores]
+            )
             header.results = EvalResults()
             recompute_metrics(header)
             total = len(self._scores) + len(self.errors)
             header.results.total_samples = total
             reductions, header.samples, header.reductions = header.reductions, None, None
         if reductions:
-            texts = (one.model_dump_json(exclude_none=True) for one in reductions)
+            texts = (score_fields.model_dump_json(exclude_none=True) for score_fields in reductions)
             self._put("reductions.json", f"[{','.join(texts)}]")
         self._put("header.json", header.model_dump_json(exclude_none=True))
         self.publish()
@@ -170,7 +172,7 @@ class Log:
         self._file.close()
 
     def _opened(self, mode: Any) -> ZipFile:
-        return ZipFile(self._file, mode, _PACKED)
+        return ZipFile(self._file, mode, _COMPRESSION_METHOD)
 
     def _write_summaries(self) -> None:
         if self._summaries:
@@ -190,9 +192,9 @@ class Log:
     def _opened_for(self, name: str, size: int) -> IO[bytes]:
         """A file of the archive to be written; its size is -1 where it is not known."""
         entry = ZipInfo(name, time.localtime()[:6])
-        entry.compress_type, entry.file_size = _PACKED, max(0, size)
+        entry.compress_type, entry.file_size = _COMPRESSION_METHOD, max(0, size)
         file = self._archive.open(entry, "w")
-        if _PACKED != zipfile.ZIP_DEFLATED and size <= _IN_ONE_FRAME:
+        if _COMPRESSION_METHOD != zipfile.ZIP_DEFLATED and size <= _IN_ONE_FRAME:
             vars(file)["_compressor"] = _PACKER.compressobj(size=size)
         return file
 
@@ -230,8 +232,12 @@ class _Scored:
 
     def __init__(self, id: str | int, epoch: int, scores: bytes) -> None:
         self.id, self.epoch, self.error, self.metadata = id, epoch, None, None
-        packed = pickle.loads(scores)  # inspect-evals-lint: ignore[IESC002] -- packed by the writer
-        self.scores = {name: _SCORE.model_copy(update=one) for name, one in packed.items()}
+        unpacked = pickle.loads(
+            scores
+        )  # inspect-evals-lint: ignore[IESC002] -- packed by the writer
+        self.scores = {
+            name: _SCORE.model_copy(update=score_fields) for name, score_fields in unpacked.items()
+        }
 
 
 _SCORE = Score(value=0)
@@ -250,10 +256,10 @@ def new_header(
     model: Model,
     roles: Mapping[str, Model],
     config: GenerateConfig,
-    asked: Sequence[str],
+    ids: Sequence[str],
     *,
     settings: Mapping[str, Any],
-    given: Mapping[str, Any],
+    task_args: Mapping[str, Any],
     limit: int | None,
     epochs: int,
     run: str,
@@ -266,27 +272,29 @@ def new_header(
         model: who is asked.
         roles: helpers by role.
         config: settings of generation of the study.
-        asked: ids of the questions.
+        ids: ids of the questions.
         settings: every argument of the task's function.
-        given: those that were given.
+        task_args: those that were given.
         limit: first questions only.
         epochs: times each question is asked.
         run: what the logs of this command have in common.
         metadata: of the task, and of the shard.
     """
-    known = registry_info(task).name
+    task_name = registry_info(task).name
     spec = EvalSpec(
         run_id=run,
         created=_now(),
-        task=known,
+        task=task_name,
         task_id=uuid4().hex,
         task_version=task.version,
-        task_display_name=known.rpartition("/")[2],
-        task_registry_name=known,
+        task_display_name=task_name.rpartition("/")[2],
+        task_registry_name=task_name,
         task_args=dict(settings),
-        task_args_passed=dict(given),
+        task_args_passed=dict(task_args),
         dataset=EvalDataset(
-            name=task.dataset.name, samples=len(task.dataset), sample_ids=list(asked),
+            name=task.dataset.name,
+            samples=len(task.dataset),
+            sample_ids=list(ids),
             shuffled=False,
         ),
         model=str(model),
@@ -295,21 +303,29 @@ def new_header(
         model_args=_arguments(model),
         model_roles={
             role: ModelConfig(
-                model=str(one), config=one.config, base_url=one.api.base_url, args=_arguments(one)
+                model=str(role_model),
+                config=role_model.config,
+                base_url=role_model.api.base_url,
+                args=_arguments(role_model),
             )
-            for role, one in roles.items()
+            for role, role_model in roles.items()
         }
         or None,
         config=EvalConfig(
-            limit=limit, epochs=epochs, fail_on_error=True, continue_on_fail=True,
-            score_on_error=False, log_samples=True, log_realtime=False,
+            limit=limit,
+            epochs=epochs,
+            fail_on_error=True,
+            continue_on_fail=True,
+            score_on_error=False,
+            log_samples=True,
+            log_realtime=False,
         ),
         packages={name: version(name) for name in ("inspect_ai", "holdfast")},
         metadata=dict(metadata),
         viewer=task.viewer,
-        scorers=[scorer_spec(one) for one in task.scorer or []],
+        scorers=[scorer_spec(role_model) for role_model in task.scorer or []],
         headline_metric=task.headline_metric,
-    )  # fmt: skip
+    )
     steps = [EvalPlanStep(solver=registry_info(task.solver).name)]
     return EvalLog(
         version=_FORMAT,
@@ -336,14 +352,14 @@ def scorer_name(scorer: Scorer) -> str:
 
 def scorer_spec(scorer: Scorer) -> Any:
     """A scorer and its metrics by their names."""
-    found = registry_info(scorer)
-    return {"name": scorer_name(scorer), "metrics": _named(found.metadata["metrics"])}
+    scorer_info = registry_info(scorer)
+    return {"name": scorer_name(scorer), "metrics": _named(scorer_info.metadata["metrics"])}
 
 
 def _named(metrics: Any) -> Any:
     if isinstance(metrics, list):
-        return [_named(one) for one in metrics]
+        return [_named(inner_metric) for inner_metric in metrics]
     if isinstance(metrics, dict):
-        return {key: _named(one) for key, one in metrics.items()}
+        return {key: _named(inner_metric) for key, inner_metric in metrics.items()}
     metric: Metric = metrics
     return {"name": registry_info(metric).name, "options": {}}

@@ -32,7 +32,7 @@ OFFLINE = ("simulated/", "lexical/", "recorded/")
 _IN_PROCESS = ("hf/", "vllm/", "sglang/", "transformer_lens/", "nnterp/", "llama-cpp-python/")
 """Providers that load weights, or start a server that does, when a model is named."""
 
-_UNPRICED = (*OFFLINE, *_IN_PROCESS, "lean/", "mockllm/", "ollama/")
+_FREE_PROVIDERS = (*OFFLINE, *_IN_PROCESS, "lean/", "mockllm/", "ollama/")
 """Providers none of whose models has a price of its own."""
 
 
@@ -53,11 +53,11 @@ def models(
     return [_model(name, base_url, args) for name in dict.fromkeys(names)]
 
 
-def arguments(given: Mapping[str, Any] | Sequence[str] | None) -> dict[str, Any]:
+def arguments(source: Mapping[str, Any] | Sequence[str] | None) -> dict[str, Any]:
     """A provider's arguments by name."""
-    if isinstance(given, Mapping):
-        return {_checked_arg(name): value for name, value in given.items()}
-    return dict(_model_arg(argument) for argument in given or ())
+    if isinstance(source, Mapping):
+        return {_checked_arg(name): value for name, value in source.items()}
+    return dict(_model_arg(argument) for argument in source or ())
 
 
 def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
@@ -65,26 +65,26 @@ def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
     if base_url:
         _check_url(name, base_url, "--model-base-url")
     else:
-        named = f"{provider.upper().replace('-', '_')}_BASE_URL"
-        _check_url(name, os.environ.get(named, ""), named)
+        variable = f"{provider.upper().replace('-', '_')}_BASE_URL"
+        _check_url(name, os.environ.get(variable, ""), variable)
     check_arguments(args)
     try:
-        given = {**_chat(provider, base_url), **args}
-        if "responses_api" in given:
+        model_args = {**_chat(provider, base_url), **args}
+        if "responses_api" in model_args:
             _as_chat_model(name)
-        return get_model(name, base_url=base_url, memoize=False, **given)
+        return get_model(name, base_url=base_url, memoize=False, **model_args)
     except HoldfastError:
         raise
     except Exception as error:  # each provider raises its own kinds for a name it can't serve
         # Inspect words these for its own console, whose markup is no part of it
         plain = re.sub(r"(\\?)\[([a-z#/@][^\[]*?)\]", _shown, str(error)).removeprefix("ERROR: ")
         reason = " ".join(plain.split())[:300].rstrip(".")
-        known = provider in PROVIDERS
+        is_known = provider in PROVIDERS
         raise InputError(
             f"'{name}' cannot be used ({reason})",
             field="--model",
             remedy="Fix what it names"
-            if known
+            if is_known
             else "Write PROVIDER/MODEL. " + did_you_mean(provider, PROVIDERS),
         ) from error
 
@@ -94,14 +94,14 @@ def _shown(markup: re.Match[str]) -> str:
     return f"[{markup[2]}]" if markup[1] else ""
 
 
-def listed_roles(given: Mapping[str, Any] | Sequence[str] | None) -> list[str]:
+def listed_roles(role_source: Mapping[str, Any] | Sequence[str] | None) -> list[str]:
     """``ROLE=MODEL`` each, of a mapping too."""
-    if isinstance(given, Mapping):
+    if isinstance(role_source, Mapping):
         return [
             f"{role}={model if isinstance(model, str) else json.dumps(model)}"
-            for role, model in given.items()
+            for role, model in role_source.items()
         ]
-    return list(given or [])
+    return list(role_source or [])
 
 
 def check_arguments(args: Mapping[str, Any], option: str = "-M") -> None:
@@ -132,7 +132,7 @@ _OPEN = ("api_key", "prompt_cache_key")
 """Arguments that no log holds, or that are none."""
 
 
-def _check_url(model: str, url: str, given: str) -> None:
+def _check_url(model: str, url: str, option: str) -> None:
     """Refuse a base URL that no request can be sent to, or a secret where every log repeats it."""
     elsewhere = (
         "Give the key in the provider's environment variable, or use lean/MODEL with user and "
@@ -143,7 +143,7 @@ def _check_url(model: str, url: str, given: str) -> None:
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # brackets, a port
         usable = False
-    if url and "@" in url and given.startswith("-"):
+    if url and "@" in url and option.startswith("-"):
         fault, remedy = "holds a password, and logs hold base URLs", elsewhere
     elif "?" in url or "#" in url:
         fault, remedy = "holds a query, and logs hold base URLs", elsewhere
@@ -151,40 +151,40 @@ def _check_url(model: str, url: str, given: str) -> None:
         fault, remedy = "is no URL", "Write http://HOST:PORT/v1"
     else:
         return
-    raise InputError(f"the one of '{model}' {fault}", field=given, remedy=remedy)
+    raise InputError(f"the one of '{model}' {fault}", field=option, remedy=remedy)
 
 
-def role_names(given: Sequence[str]) -> dict[str, str]:
+def role_names(role_source: Sequence[str]) -> dict[str, str]:
     """Model name by role."""
-    return {role: spec["model"] for role, spec in _role_specs(given).items()}
+    return {role: spec["model"] for role, spec in _role_specs(role_source).items()}
 
 
-def roles(given: Sequence[str]) -> dict[str, Model]:
+def roles(role_source: Sequence[str]) -> dict[str, Model]:
     """Model by role; ``{model: NAME, base_url: URL}`` names a server of its own."""
     return {
         role: _model(
             spec["model"],
             spec.get("base_url"),
-            {name: value for name, value in spec.items() if name not in _OWN},
+            {name: value for name, value in spec.items() if name not in _ROLE_KEYS},
         )
-        for role, spec in _role_specs(given).items()
+        for role, spec in _role_specs(role_source).items()
     }
 
 
-_OWN = ("model", "base_url")
+_ROLE_KEYS = ("model", "base_url")
 
 
-def _role_specs(given: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _role_specs(role_source: Sequence[str]) -> dict[str, dict[str, Any]]:
     # one that is not bound is never the model under test
-    known = ("generator", *of_protocols(), JUDGE, READER, READER_ALL)
+    role_names_known = ("generator", *of_protocols(), JUDGE, READER, READER_ALL)
     specs: dict[str, dict[str, Any]] = {}
-    for argument in given:
+    for argument in role_source:
         role, equals, value = argument.partition("=")
-        if not equals or role not in known:
+        if not equals or role not in role_names_known:
             raise InputError(
                 f"'{argument}' is not ROLE=MODEL" if not equals else f"unknown role '{role}'",
                 field="--model-role",
-                remedy=did_you_mean(role, known),
+                remedy=did_you_mean(role, role_names_known),
             )
         if role in specs:
             raise InputError(
@@ -192,8 +192,8 @@ def _role_specs(given: Sequence[str]) -> dict[str, dict[str, Any]]:
             )
         try:
             spec = yaml.safe_load(value) if value.startswith("{") else {"model": value}
-            wrong = [name for name in _OWN if not isinstance(spec.get(name, ""), str)]
-            if wrong or "model" not in spec or _NOT_THE_PROVIDERS & spec.keys() - {*_OWN}:
+            wrong = [name for name in _ROLE_KEYS if not isinstance(spec.get(name, ""), str)]
+            if wrong or "model" not in spec or _NOT_THE_PROVIDERS & spec.keys() - {*_ROLE_KEYS}:
                 raise TypeError(value)
             specs[role] = spec
         except (yaml.YAMLError, AttributeError, TypeError, RecursionError) as error:
@@ -213,8 +213,8 @@ def _role_specs(given: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def _chat(provider: str, base_url: str | None) -> dict[str, Any]:
     """A server of the user's own speaks chat completions, whatever OpenAI itself prefers."""
-    own = base_url or os.environ.get("OPENAI_BASE_URL")
-    return {"responses_api": False} if provider == "openai" and own else {}
+    address = base_url or os.environ.get("OPENAI_BASE_URL")
+    return {"responses_api": False} if provider == "openai" and address else {}
 
 
 def _as_chat_model(name: str) -> None:
@@ -223,9 +223,9 @@ def _as_chat_model(name: str) -> None:
     It would take one for a model of OpenAI's that is not published yet, drop the temperature and
     send the system message as a developer's.
     """
-    known = get_model_info(name)
-    if known is None or known.organization is None:
-        info = (known or ModelInfo()).model_copy(update={"family": "gpt-4"})
+    model_info = get_model_info(name)
+    if model_info is None or model_info.organization is None:
+        info = (model_info or ModelInfo()).model_copy(update={"family": "gpt-4"})
         set_model_info(name, info)
 
 
@@ -237,7 +237,7 @@ def checked_names(names: Sequence[str]) -> list[str]:
         try:
             models([name])
         except InputError as error:
-            if name.startswith(OFFLINE) or "not recognized" in error.what:
+            if name.startswith(OFFLINE) or "not recognized" in error.fault:
                 raise
     return list(dict.fromkeys(names)) or [str(model) for model in models(names)]
 
@@ -273,11 +273,11 @@ def load_prices(path: str | None) -> None:
             cache = {"input_cache_write": price["input"], "input_cache_read": price["input"]}
             if not all(0 <= dollars < math.inf for dollars in price.values()):
                 raise ValueError(f"{price} of '{model}' are no prices")
-            known = _info(model) or ModelInfo()
+            base_info = _info(model) or ModelInfo()
             cost = ModelCost.model_validate({**cache, **price})
             # a model of the user's own server is in no database of Inspect's
-            set_model_info(model, known.model_copy(update={"cost": cost}))
-            _PRICED.add(model)
+            set_model_info(model, base_info.model_copy(update={"cost": cost}))
+            _PRICED_MODELS.add(model)
     except InputError:
         raise
     except (
@@ -290,7 +290,7 @@ def load_prices(path: str | None) -> None:
         ) from error
 
 
-_PRICED: set[str] = set()
+_PRICED_MODELS: set[str] = set()
 """Models whose price the user has given."""
 
 
@@ -309,7 +309,7 @@ def price_without_building(name: str) -> ModelCost | None:
 
 def _info(model: Model | str) -> ModelInfo | None:
     """What Inspect knows of a model; for one it may read its database, or load the weights."""
-    if str(model).startswith(_UNPRICED) and str(model) not in _PRICED:
+    if str(model).startswith(_FREE_PROVIDERS) and str(model) not in _PRICED_MODELS:
         return None
     return get_model_info(model)
 
@@ -328,12 +328,12 @@ def check_prices(models: Sequence[Model], cost_limit: float | None) -> None:
 def typed(value: str) -> Any:
     """A provider's argument as Inspect types those of ``-M``: as YAML, lists by commas."""
     try:
-        found = yaml.safe_load(value)
+        parsed_value = yaml.safe_load(value)
     except (yaml.YAMLError, ValueError, RecursionError):
         return value
-    if isinstance(found, date):  # a version, not a day
+    if isinstance(parsed_value, date):  # a version, not a day
         return value
-    if isinstance(found, str):
-        parts = found.split(",")
-        return parts if len(parts) > 1 else found
-    return found
+    if isinstance(parsed_value, str):
+        parts = parsed_value.split(",")
+        return parts if len(parts) > 1 else parsed_value
+    return parsed_value

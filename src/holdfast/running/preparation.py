@@ -20,14 +20,14 @@ from holdfast.errors import (
     unwritable,
 )
 from holdfast.files import named_path, unlinked, whole_file
-from holdfast.protocols import PREPARED, Study
+from holdfast.protocols import PREPARED_KEY, Study
 from holdfast.questions import LABELS, Problem, QuestionSet, read_rows
 from holdfast.results import is_simulated, label_rows, put_labels
 from holdfast.simulation import is_simulated_row
 
 from . import Progress
 from .evaluation import Evaluation
-from .studies import CALLED
+from .studies import OPTION_NAMES
 
 _SETTINGS = ("temperature", "seed", "max_tokens", "sentences", "replace")
 
@@ -52,18 +52,18 @@ class GeneratedFile:
     budget: Budget
     unfinished: str
 
-    def as_json(self, *, spent: bool = True) -> dict[str, Any]:
+    def as_json(self, *, with_spending: bool = True) -> dict[str, Any]:
         """For machines; what was spent is left out where a run counts it."""
-        made = {
+        fields = {
             "file": self.file,
             "rows": self.rows,
             "missing": dict(self.missing),
             "complete": not self.unfinished,
             "unfinished": self.unfinished,
         }
-        if not spent:
-            return made
-        return made | {
+        if not with_spending:
+            return fields
+        return fields | {
             "calls": self.budget.calls,
             "cached": self.budget.cached,
             "tokens": self.budget.tokens,
@@ -73,8 +73,8 @@ class GeneratedFile:
     def lines(self) -> list[str]:
         """For people."""
         return [
-            *(f"{what}: missing for {counted(n, 'question')}" for what, n in self.missing.items()),
-            f"{CALLED[self.name].capitalize()}: {self.file} ({counted(self.rows, 'row')})",
+            *(f"{kind}: missing for {counted(n, 'question')}" for kind, n in self.missing.items()),
+            f"{OPTION_NAMES[self.name].capitalize()}: {self.file} ({counted(self.rows, 'row')})",
         ]
 
 
@@ -95,9 +95,11 @@ class FileGeneration:
         """Make it, or go on with it; the file is replaced as a whole, and loses no row."""
         name = self.study.name
         _writable(self.file)
-        there = _there(self.file)
-        _refuse_other_origin(self.file, there, {"model": str(self.model), **self._settings()})
-        self.progress.say(f"Making {CALLED[name]} with {self.model}")
+        earlier_rows = _there(self.file)
+        _refuse_other_origin(
+            self.file, earlier_rows, {"model": str(self.model), **self._settings()}
+        )
+        self.progress.say(f"Making {OPTION_NAMES[name]} with {self.model}")
         evaluation = Evaluation(
             [self.study],
             [self.model],
@@ -108,23 +110,25 @@ class FileGeneration:
             budget=self.budget,
             progress=self.progress,
         )
-        ended = evaluation.run()
-        rows = list(_rows(ended.logs))
+        outcome = evaluation.run()
+        rows = list(_rows(outcome.logs))
         new = {_key(row) for row in rows}
-        kept = [row for row in there if _key(row) not in new]
+        rows_retained = [row for row in earlier_rows if _key(row) not in new]
         with whole_file(self.file) as file:
-            for row in [*rows, *kept]:
+            for row in [*rows, *rows_retained]:
                 file.write(f"{json.dumps(row, ensure_ascii=False)}\n".encode())
-        if ended.interrupted:
+        if outcome.interrupted:
             raise InterruptedRunError
-        made = len(rows) + len(kept)
-        return GeneratedFile(name, self.file, made, _missing(rows), self.budget, ended.unfinished)
+        row_count = len(rows) + len(rows_retained)
+        return GeneratedFile(
+            name, self.file, row_count, _missing(rows), self.budget, outcome.unfinished
+        )
 
     def _settings(self) -> dict[str, Any]:
         """Settings that the rows will say they were made with."""
         config = self.study.config.model_dump(exclude_none=True)
-        given = self.study.arguments()
-        return _chosen(config | dict(self.generation) | given)
+        settings = self.study.arguments()
+        return _chosen(config | dict(self.generation) | settings)
 
 
 def _chosen(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,10 +140,10 @@ def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _refuse_other_origin(
-    file: str, there: Sequence[Mapping[str, Any]], origin: Mapping[str, Any]
+    file: str, earlier_rows: Sequence[Mapping[str, Any]], origin: Mapping[str, Any]
 ) -> None:
     """Refuse to lose rows that were made by another model or with other settings."""
-    for row in there:
+    for row in earlier_rows:
         was = {"model": row.get("model"), **(row.get("settings") or {})}
         for name in (*was, *origin):
             if was.get(name) != origin.get(name):
@@ -178,7 +182,7 @@ def _rows(logs: Sequence[EvalLog]) -> Iterator[dict[str, Any]]:
         for sample in read_eval_log_samples(
             log.location, all_samples_required=False, exclude_fields=unread
         ):
-            for row in sample.store.get(PREPARED, []):
+            for row in sample.store.get(PREPARED_KEY, []):
                 yield {**row, **origin}
 
 
@@ -216,13 +220,15 @@ _IDS = ("question", "id", "index")
 Row = Mapping[str, str]
 
 
-def read_labels(source: str, questions: Sequence[QuestionSet], tested: Sequence[str]) -> list[Row]:
+def read_labels(
+    source: str, questions: Sequence[QuestionSet], tested_models: Sequence[str]
+) -> list[Row]:
     """The labels of these questions, for results of these models.
 
     Raises:
         InputError: the file cannot be read, a row is bad, or no row is for these questions.
     """
-    labels, problems = check_labels(source, questions, tested)
+    labels, problems = check_labels(source, questions, tested_models)
     if problems:
         raise problems[0].refused(source)
     if not labels:
@@ -236,14 +242,14 @@ def read_labels(source: str, questions: Sequence[QuestionSet], tested: Sequence[
 
 
 def check_labels(
-    source: str, questions: Sequence[QuestionSet] = (), tested: Sequence[str] = ()
+    source: str, questions: Sequence[QuestionSet] = (), tested_models: Sequence[str] = ()
 ) -> tuple[list[Row], list[Problem]]:
     """The labels of these questions, or of all without any, and every bad row.
 
     Raises:
         InputError: the file as a whole cannot be read.
     """
-    real = next((model for model in tested if not is_simulated(model)), None)
+    real = next((model for model in tested_models if not is_simulated(model)), None)
     rows: list[Row] = []
     problems: list[Problem] = []
     for number, row in read_rows(named_path(source)):
@@ -261,8 +267,8 @@ def check_labels(
         labels = {name: str(row[name]) for name in LABELS if row.get(name) not in (None, "")}
         if labels and not questions:
             rows.append({"question": str(row[column]), **labels})
-        for asked in questions:
-            question = asked.named(row[column])
+        for question_set in questions:
+            question = question_set.named(row[column])
             digest = row.get("content_hash")
             if not question or not labels or digest not in (None, "", question.content_hash):
                 continue
@@ -276,7 +282,7 @@ def check_labels(
                     )
                 )
                 continue
-            rows.append({"dataset": asked.name, "question": question.id, **labels})
+            rows.append({"dataset": question_set.name, "question": question.id, **labels})
     return rows, problems
 
 
@@ -284,10 +290,12 @@ def keep_labels(rows: Sequence[Row], log_dir: str) -> None:
     """Write labels into a log dir, where every table finds them, beside those that are there."""
     if not rows:
         return
-    known: dict[tuple[str, str], Row] = {_labelled(row): row for row in label_rows(log_dir) or []}
+    labels_by_question: dict[tuple[str, str], Row] = {
+        _labelled(row): row for row in label_rows(log_dir) or []
+    }
     for row in rows:
-        known[_labelled(row)] = {**known.get(_labelled(row), {}), **row}
-    put_labels(known.values(), log_dir)
+        labels_by_question[_labelled(row)] = {**labels_by_question.get(_labelled(row), {}), **row}
+    put_labels(labels_by_question.values(), log_dir)
 
 
 def _labelled(row: Row) -> tuple[str, str]:

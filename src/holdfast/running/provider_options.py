@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Annotated, Any, TypedDict, get_args, get_type_hints
 
-MOST = 2**31 - 1
+MOST_COUNT = 2**31 - 1
 """The largest number that an option takes which counts something."""
 
 LARGEST = 2**62
@@ -58,7 +58,7 @@ class Option:
         return None
 
 
-Named = Mapping[str, Any] | Sequence[str] | None
+NamedValues = Mapping[str, Any] | Sequence[str] | None
 """Values by name, or ``NAME=VALUE`` each."""
 
 _LIST = list[str] | None
@@ -74,7 +74,7 @@ class RunOptions(TypedDict, total=False):
     """
 
     model_role: Annotated[
-        Named,
+        NamedValues,
         Option(
             "ROLE=MODEL or ROLE='{model: NAME, base_url: URL}': generator, attacker, judge, "
             "reader, reader-all, validity. Repeatable.",
@@ -84,13 +84,13 @@ class RunOptions(TypedDict, total=False):
     ]
     model_base_url: Annotated[str | None, Option("Base URL of the model's API.", group=MODEL)]
     model_args: Annotated[
-        Named,
+        NamedValues,
         Option(
             "A provider's argument, NAME=VALUE. Repeatable.", flag="-M", typed=_LIST, group=MODEL
         ),
     ]
     max_tokens: Annotated[
-        int | None, Option("Longest reply, in tokens.", None, 1, MOST, group=MODEL)
+        int | None, Option("Longest reply, in tokens.", None, 1, MOST_COUNT, group=MODEL)
     ]
     generate_config: Annotated[
         Any,
@@ -101,7 +101,9 @@ class RunOptions(TypedDict, total=False):
             group=MODEL,
         ),
     ]
-    limit: Annotated[int | None, Option("First questions only.", None, 1, MOST, group=QUESTIONS)]
+    limit: Annotated[
+        int | None, Option("First questions only.", None, 1, MOST_COUNT, group=QUESTIONS)
+    ]
     shuffle: Annotated[
         int | None,
         Option(
@@ -125,7 +127,7 @@ class RunOptions(TypedDict, total=False):
         ),
     ]
     task_args: Annotated[
-        Named,
+        NamedValues,
         Option(
             "A protocol's setting, NAME=VALUE, such as contexts=contexts.jsonl. Repeatable; all "
             "of them: 'holdfast list protocols'.",
@@ -196,7 +198,7 @@ class OtherOptions(TypedDict, total=False):
     max_retries: Annotated[int, Option("Tries again after a transient fault.", RETRIES, 0, 1000)]
 
 
-def options_of(declared: type) -> dict[str, tuple[Any, Option]]:
+def options_of(option_class: type) -> dict[str, tuple[Any, Option]]:
     """Type and option of each argument, by name."""
-    hints = get_type_hints(declared, include_extras=True)
+    hints = get_type_hints(option_class, include_extras=True)
     return {name: get_args(hint) for name, hint in hints.items()}

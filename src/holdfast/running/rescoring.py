@@ -41,7 +41,7 @@ from . import Progress
 from .evaluation import ATTEMPT_SECONDS
 from .log_dir import check_shards_free, generation_store, holding, name_damaged
 
-_SHOWN = 300
+_LONGEST_REPLY = 300
 
 
 @dataclass(frozen=True)
@@ -126,16 +126,16 @@ class Scoring:
                 name_damaged(self.log_dir, self.progress)
             token = run_budget.set(self.budget)
             try:
-                drawn = self.progress.asking(self.budget, None) if self.reader else nullcontext()
-                with drawn:
-                    found = anyio.run(self._runs, headers)
+                asking = self.progress.asking(self.budget, None) if self.reader else nullcontext()
+                with asking:
+                    results = anyio.run(self._runs, headers)
             finally:
                 run_budget.reset(token)
-            rows = [row for one in found.values() for row in one.rows]
+            rows = [row for result in results.values() for row in result.rows]
             again = pl.DataFrame(rows, {**READ_AGAIN, "_read": pl.Boolean()}, orient="row")
             write_readings(again, self.log_dir)
             path, after = write_turns(self.log_dir, text=self.text)
-        return path, [_told(run, one, again, before, after) for run, one in found.items()]
+        return path, [_told(run, result, again, before, after) for run, result in results.items()]
 
     async def _runs(self, headers: Sequence[EvalLog]) -> dict[str, _Found]:
         try:
@@ -145,27 +145,29 @@ class Scoring:
                 await self.reader.api.aclose()
 
     async def _run(self, run: str, logs: list[EvalLog]) -> _Found:
-        found, budget = _Found(logs[0]), self.budget
+        result, budget = _Found(logs[0]), self.budget
         before = (budget.calls, budget.cached, budget.tokens, budget.cost)
         batches = records(logs, question_order(logs))
         # the framework reads logs in a loop of its own, which cannot stand inside this one
         while (batch := await anyio.to_thread.run_sync(next, batches, None)) is not None:
             log, samples = batch
             for sample, turns, again in await self._read(log, samples):
-                found.rows += _rows(run, sample, turns, again)
-                found.elsewhere += diverged(turns, again)
+                result.rows += _rows(run, sample, turns, again)
+                result.elsewhere += diverged(turns, again)
         after = (budget.calls, budget.cached, budget.tokens, budget.cost)
-        calls, cached, tokens, cost = (b - a for a, b in zip(before, after, strict=True))
-        found.spent = Budget(calls=int(calls), cached=int(cached), tokens=int(tokens), cost=cost)
-        return found
+        calls, cached_calls, tokens, cost = (b - a for a, b in zip(before, after, strict=True))
+        result.spent = Budget(
+            calls=int(calls), cached=int(cached_calls), tokens=int(tokens), cost=cost
+        )
+        return result
 
     async def _read(
         self, log: EvalLog, samples: Sequence[EvalSample]
     ) -> list[tuple[EvalSample, list[dict[str, Any]], list[Rereading]]]:
         """The turns of some samples with their readings, read side by side."""
-        logged = [[as_recorded(turn) for turn in turns_in(sample)] for sample in samples]
-        found: list[list[Rereading]] = [[] for _ in samples]
-        failed: Counter[str] = Counter()
+        recorded = [[as_recorded(turn) for turn in turns_in(sample)] for sample in samples]
+        rereadings: list[list[Rereading]] = [[] for _ in samples]
+        failures: Counter[str] = Counter()
         protocol, settings = _study(log)
 
         async def read(place: int) -> None:
@@ -174,20 +176,23 @@ class Scoring:
             if self.reader:
                 reader = Reader(self.reader, self.every, question, self._config())
             try:
-                found[place] = await read_again(protocol, settings, question, logged[place], reader)
+                rereadings[place] = await read_again(
+                    protocol, settings, question, recorded[place], reader
+                )
             except HoldfastError as error:
-                failed[str(error)] += 1
+                failures[str(error)] += 1
 
         async with anyio.create_task_group() as group:
             for place in range(len(samples)):
                 group.start_soon(read, place)
-        if failed:
-            reason, _ = failed.most_common(1)[0]
+        if failures:
+            reason, _ = failures.most_common(1)[0]
             raise IncompleteRunError(
-                f"The reader could not read everything: {' '.join(reason.split())[:_SHOWN]}. "
+                f"The reader could not read everything: "
+                f"{' '.join(reason.split())[:_LONGEST_REPLY]}. "
                 "Nothing is written; the same command goes on from here."
             )
-        return list(zip(samples, logged, found, strict=True))
+        return list(zip(samples, recorded, rereadings, strict=True))
 
     def _config(self) -> GenerateConfig:
         return GenerateConfig(attempt_timeout=ATTEMPT_SECONDS).merge(self.generation)
@@ -220,28 +225,28 @@ def _rows(
 
 
 def _told(
-    run: str, found: _Found, again: pl.DataFrame, before: pl.DataFrame, after: pl.DataFrame
+    run: str, result: _Found, again: pl.DataFrame, before: pl.DataFrame, after: pl.DataFrame
 ) -> Scored:
     """What became of a run, by its turns before and now."""
     now = after.filter(pl.col("run") == run)
     anew = now.join(again.filter("_read"), on=TURN_KEY, how="semi")
     counts = ("answer", "status")
     was = before.select(*TURN_KEY, *(pl.col(name).alias(f"_{name}") for name in counts))
-    other = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"_{name}")) for name in counts)
+    is_other = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"_{name}")) for name in counts)
     readings = anew["reader_status"].drop_nulls().value_counts(sort=True).rows()
-    spec, spent = found.header.eval, found.spent
+    spec, budget = result.header.eval, result.spent
     return Scored(
         run=run,
-        model=tested_name([found.header]),
+        model=tested_name([result.header]),
         dataset=spec.dataset.name or "",
-        protocol=_study(found.header)[0],
+        protocol=_study(result.header)[0],
         read=anew.height,
-        changed=anew.join(was, on=TURN_KEY, how="left").filter(other).height,
+        changed=anew.join(was, on=TURN_KEY, how="left").filter(is_other).height,
         lacking=now.join(again, on=TURN_KEY, how="anti").height,
-        elsewhere=found.elsewhere,
+        elsewhere=result.elsewhere,
         readings=dict(readings),
-        calls=spent.calls,
-        cached=spent.cached,
-        tokens=spent.tokens,
-        cost=spent.cost,
+        calls=budget.calls,
+        cached=budget.cached,
+        tokens=budget.tokens,
+        cost=budget.cost,
     )

@@ -98,11 +98,11 @@ class Running:
     text: bool = True
     progress: Progress = field(default_factory=Progress)
 
-    def run(self, written: WrittenTurns | None = None) -> Outcome:
+    def run(self, written_turns: WrittenTurns | None = None) -> Outcome:
         """Make the run, or go on with it.
 
         Args:
-            written: the turns that this process has written there before.
+            written_turns: the turns that this process has written there before.
 
         Raises:
             InputError: the log dir holds a run with other settings or another process is at it,
@@ -110,31 +110,33 @@ class Running:
             IncompleteRunError: contexts or wrong options could not be finished.
             InterruptedRunError: the user stopped it before anything was logged.
         """
-        written = written or WrittenTurns()
-        return self.made(lambda evaluation: ask_here(evaluation, written), written)
+        written_turns = written_turns or WrittenTurns()
+        return self.made(lambda evaluation: ask_here(evaluation, written_turns), written_turns)
 
     def made(
-        self, ask: Callable[[Evaluation], tuple[str, bool]], written: WrittenTurns | None = None
+        self,
+        ask: Callable[[Evaluation], tuple[str, bool]],
+        written_turns: WrittenTurns | None = None,
     ) -> Outcome:
         """Make the run.
 
         Args:
             ask: asks everything: what is unfinished, and whether the user has stopped it.
-            written: the turns that it leaves in this process.
+            written_turns: the turns that it leaves in this process.
         """
         budget, sets = self.budget(), [study.questions for study in self.studies]
-        tested = [str(model) for model in self.models]
+        tested_names = [str(model) for model in self.models]
         # a wrong one leaves no dir
-        labels = read_labels(self.labels, sets, tested) if self.labels else []
+        labels = read_labels(self.labels, sets, tested_names) if self.labels else []
         with holding(self.log_dir):
             check_shards_free(self.log_dir)
-            studies, prepared = self.with_inputs(budget)
+            studies, files_made = self.with_inputs(budget)
             evaluation = self.evaluation(studies, budget)
-            unfinished, interrupted = ask(evaluation)
+            unfinished_reason, was_interrupted = ask(evaluation)
             keep_labels(labels, self.log_dir)
-            turns = write_turns(self.log_dir, text=self.text, written=written)
-            outcome = self._outcome(studies, budget, prepared, turns, unfinished)
-            return replace(outcome, interrupted=interrupted, runs=evaluation.runs())
+            turns = write_turns(self.log_dir, text=self.text, written_logs=written_turns)
+            outcome = self._outcome(studies, budget, files_made, turns, unfinished_reason)
+            return replace(outcome, interrupted=was_interrupted, runs=evaluation.runs())
 
     def budget(self) -> Budget:
         """The budget of the whole run, nothing of it spent."""
@@ -160,9 +162,9 @@ class Running:
         self,
         studies: Sequence[Study],
         budget: Budget,
-        prepared: Sequence[GeneratedFile],
+        files_made: Sequence[GeneratedFile],
         turns: tuple[str, pl.DataFrame],
-        unfinished: str,
+        unfinished_reason: str,
     ) -> Outcome:
         """What is left behind."""
         left_out: dict[str, Counter[str]] = {}
@@ -172,12 +174,12 @@ class Running:
         path, table = turns
         roles = {role: str(model) for role, model in self.roles.items()}
         names = [str(model) for model in self.models]
-        asked = [*self.models, *self.roles.values()]
+        models_asked = [*self.models, *self.roles.values()]
         lack = lacking(studies, self.limit, self.roles)
         keep_plan(
             self.log_dir,
             estimates(self.studies, names, roles, self.limit),
-            {one.questions: str(one) for one in lack},
+            {lacking_set.questions: str(lacking_set) for lacking_set in lack},
         )
         sets = [study.questions for study in studies]
         remarks = [remark for study in studies for remark in study.settings.notes()]
@@ -187,19 +189,23 @@ class Running:
             budget,
             table,
             left_out,
-            questions_left_out={one.name: len(one.left_out) for one in sets if one.left_out},
-            remarks=[*remarks, *(told for model in asked for told in refusals(model))],
-            prepared=prepared,
-            unfinished=unfinished,
-            models=asked,
+            questions_left_out={
+                lacking_set.name: len(lacking_set.left_out)
+                for lacking_set in sets
+                if lacking_set.left_out
+            },
+            remarks=[*remarks, *(refusal for model in models_asked for refusal in refusals(model))],
+            prepared=files_made,
+            unfinished=unfinished_reason,
+            models=models_asked,
             lacking=lack,
         )
 
     def with_inputs(self, budget: Budget) -> tuple[list[Study], list[GeneratedFile]]:
         """The studies, with what a generator is to make for them made, and what that was."""
-        prepared: list[GeneratedFile] = []
-        studies = [self._with_inputs(study, budget, prepared) for study in self.studies]
-        return studies, prepared
+        files_made: list[GeneratedFile] = []
+        studies = [self._with_inputs(study, budget, files_made) for study in self.studies]
+        return studies, files_made
 
     def with_inputs_there(self) -> list[Study]:
         """The studies with the files that ``with_inputs`` has made in another process."""
@@ -208,14 +214,14 @@ class Running:
     def _with_inputs_there(self, study: Study) -> Study:
         for setting, name in study.protocol.generated.items():
             if study.args.get(setting) == GENERATE:
-                made = f"{GENERATED_PREFIX}{self._made(name)}" if study.needs(setting) else "none"
-                study = study.with_args(**{setting: made})
+                origin = f"{GENERATED_PREFIX}{self._made(name)}" if study.needs(setting) else "none"
+                study = study.with_args(**{setting: origin})
         return study
 
     def _made(self, name: str) -> str:
         return f"{self.log_dir}/{name}.jsonl"
 
-    def _with_inputs(self, study: Study, budget: Budget, prepared: list[GeneratedFile]) -> Study:
+    def _with_inputs(self, study: Study, budget: Budget, files_made: list[GeneratedFile]) -> Study:
         """The study with the files in place that a generator is to make for it."""
         for setting, name in study.protocol.generated.items():
             if study.args.get(setting) != GENERATE:
@@ -230,7 +236,7 @@ class Running:
                     remedy=f"Make a file with 'holdfast generate {name}', and give that",
                 )
             file = self._made(name)
-            made = FileGeneration(
+            file_generation = FileGeneration(
                 generation(name, study.args, study.questions),
                 self.roles["generator"],
                 file,
@@ -242,22 +248,22 @@ class Running:
                 },
                 progress=self.progress,
             ).run()
-            if made.unfinished:
-                raise IncompleteRunError(f"{file}: {made.unfinished}")
-            prepared.append(made)
+            if file_generation.unfinished:
+                raise IncompleteRunError(f"{file}: {file_generation.unfinished}")
+            files_made.append(file_generation)
             study = study.with_args(**{setting: f"{GENERATED_PREFIX}{file}"})
         return study
 
 
-def ask_here(evaluation: Evaluation, written: WrittenTurns) -> tuple[str, bool]:
+def ask_here(evaluation: Evaluation, written_turns: WrittenTurns) -> tuple[str, bool]:
     """Ask everything in this process: what is unfinished, and whether the user has stopped it."""
     try:
-        ended = replace(evaluation, turns=written).run()
+        outcome = replace(evaluation, turns=written_turns).run()
     except InterruptedRunError:
         if not logs_in(evaluation.log_dir):  # nothing to tell of
             raise
         return "", True
-    return ended.unfinished, ended.interrupted
+    return outcome.unfinished, outcome.interrupted
 
 
 @dataclass(frozen=True)
@@ -279,112 +285,112 @@ OF_PROTOCOLS = ("seed", "shuffle")
 """Options that stand for settings of protocols."""
 
 
-def _generation(given: Mapping[str, Any]) -> Generation:
+def _generation(arguments: Mapping[str, Any]) -> Generation:
     """Settings of generation: those of options of their own over those of a file."""
-    options = Generation.read({"max_tokens": given.get("max_tokens")})
-    return options.over(Generation.read(given.get("generate_config")))
+    options = Generation.read({"max_tokens": arguments.get("max_tokens")})
+    return options.over(Generation.read(arguments.get("generate_config")))
 
 
-def resolved(given: Mapping[str, Any], progress: Progress | None = None) -> Running:
+def resolved(arguments: Mapping[str, Any], progress: Progress | None = None) -> Running:
     """The run that options name, where they are given and in every shard's process.
 
     Args:
-        given: ``protocols``, ``model``, ``questions`` and ``RunOptions``.
+        arguments: ``protocols``, ``model``, ``questions`` and ``RunOptions``.
         progress: is told how it goes on.
 
     Raises:
         InputError: an option names something unknown, or a file cannot be used.
     """
-    log_dir = as_log_dir(fspath(given.get("log_dir", "runs")))
-    models.load_prices(given.get("prices"))
-    roles = models.roles(_roles(given))
-    studies = _studies(given, roles)
-    tested = models.models(
-        given.get("model") or (),
-        base_url=given.get("model_base_url"),
-        model_args=given.get("model_args") or (),
+    log_dir = as_log_dir(fspath(arguments.get("log_dir", "runs")))
+    models.load_prices(arguments.get("prices"))
+    roles = models.roles(_roles(arguments))
+    studies = _studies(arguments, roles)
+    tested_models = models.models(
+        arguments.get("model") or (),
+        base_url=arguments.get("model_base_url"),
+        model_args=arguments.get("model_args") or (),
     )
-    check_readers(roles, tested)
-    _check_inputs(given, studies, roles, tested)
+    check_readers(roles, tested_models)
+    _check_inputs(arguments, studies, roles, tested_models)
     names = ("labels", "limit", "epochs", "call_limit", "token_limit", "cost_limit")
-    as_given: dict[str, Any] = {name: given.get(name) for name in names}
+    as_given: dict[str, Any] = {name: arguments.get(name) for name in names}
     return Running(
         studies=studies,
         roles=roles,
-        models=tested,
+        models=tested_models,
         log_dir=log_dir,
-        generation=_generation(given).settings(tested, given.get("max_connections")),
-        text=not given.get("no_text"),
+        generation=_generation(arguments).settings(tested_models, arguments.get("max_connections")),
+        text=not arguments.get("no_text"),
         progress=progress or Progress(),
         **as_given,
     )
 
 
-def plan(given: Mapping[str, Any], reply_tokens: int) -> Plan:
+def plan(arguments: Mapping[str, Any], reply_tokens: int) -> Plan:
     """What the run that options name will take; no model is called.
 
     Args:
-        given: as for ``resolved``.
+        arguments: as for ``resolved``.
         reply_tokens: assumed length of a reply.
 
     Raises:
         InputError: an option names something unknown, or a file cannot be used.
     """
-    studies, tested, roles = checked(given)
-    limit = given.get("limit")
+    studies, tested_names, roles = checked(arguments)
+    limit = arguments.get("limit")
     left_out = [
         (path, reason, n)
         for study in studies
         for path, why in study.plan(limit, roles, reply_tokens=reply_tokens).skipped.items()
         for reason, n in why.items()
     ]
-    rows = estimates(studies, tested, roles, limit, reply_tokens)
+    rows = estimates(studies, tested_names, roles, limit, reply_tokens)
     table = pl.DataFrame(rows, schema_overrides={"cost": pl.Float64})
     return Plan(table, left_out, lacking(studies, limit, roles))
 
 
-def checked(given: Mapping[str, Any]) -> tuple[list[Study], Sequence[str], Mapping[str, str]]:
+def checked(arguments: Mapping[str, Any]) -> tuple[list[Study], Sequence[str], Mapping[str, str]]:
     """The studies, the models under test and those by role that options name; none is called.
 
     Args:
-        given: as for ``resolved``.
+        arguments: as for ``resolved``.
 
     Raises:
         InputError: an option names something unknown, or a file cannot be used.
     """
-    models.load_prices(given.get("prices"))
-    roles = models.role_names(_roles(given))
+    models.load_prices(arguments.get("prices"))
+    roles = models.role_names(_roles(arguments))
     models.checked_names(list(roles.values()) or ["simulated/sycophant"])
-    studies = _studies(given, roles)
-    tested = models.checked_names(given.get("model") or ())
-    check_readers(roles, tested)
-    _check_inputs(given, studies, roles, tested)
-    return studies, tested, roles
+    studies = _studies(arguments, roles)
+    tested_names = models.checked_names(arguments.get("model") or ())
+    check_readers(roles, tested_names)
+    _check_inputs(arguments, studies, roles, tested_names)
+    return studies, tested_names, roles
 
 
 def _check_inputs(
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     studies: Sequence[Study],
     roles: Mapping[str, object],
-    tested: Sequence[object],
+    tested_models: Sequence[object],
 ) -> None:
-    allowed = bool(given.get("allow_simulated_inputs"))
-    check_inputs(studies, roles.get("generator"), tested, allowed=allowed)
+    is_allowed = bool(arguments.get("allow_simulated_inputs"))
+    check_inputs(studies, roles.get("generator"), tested_models, is_allowed=is_allowed)
 
 
-def _roles(given: Mapping[str, Any]) -> list[str]:
-    return models.listed_roles(given.get("model_role"))
+def _roles(arguments: Mapping[str, Any]) -> list[str]:
+    return models.listed_roles(arguments.get("model_role"))
 
 
-def _studies(given: Mapping[str, Any], bound: Mapping[str, object]) -> list[Study]:
+def _studies(arguments: Mapping[str, Any], bound: Mapping[str, object]) -> list[Study]:
     """The protocols on the question sets, checked to have the helpers that they need."""
-    protocols = named_protocols(given["protocols"])
-    options = {name: given[name] for name in OF_PROTOCOLS if given.get(name) is not None}
-    settings = {**options, **settings_of(protocols, given.get("task_args") or ())}
+    protocols = named_protocols(arguments["protocols"])
+    options = {name: arguments[name] for name in OF_PROTOCOLS if arguments.get(name) is not None}
+    settings = {**options, **settings_of(protocols, arguments.get("task_args") or ())}
     settings = generating(protocols, settings, "generator" in bound)
-    defences = given.get("defence") or ()
+    defences = arguments.get("defence") or ()
     defences = [defences] if isinstance(defences, str) else defences
-    questions = given.get("questions") or [BANK_NAME]
-    studies = planned(protocols, questions, settings, given.get("epochs"), defences)
+    questions = arguments.get("questions") or [BANK_NAME]
+    studies = planned(protocols, questions, settings, arguments.get("epochs"), defences)
     check_roles(studies, bound)
     return studies

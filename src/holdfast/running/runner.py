@@ -131,7 +131,7 @@ class Runner:
         finally:
             with self._writing():
                 self.ended.append(log)
-                log.end(interrupted=not whole)
+                log.end(was_interrupted=not whole)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -140,10 +140,10 @@ class Runner:
         except OSError as error:  # what was said is kept
             raise IncompleteRunError(str(unwritable(self.log_dir, error))) from error
 
-    def _prices(self, tested: Model) -> dict[Model, ModelCost]:
-        asked = [tested, *self.roles.values()]
-        asked = [model for model in asked if getattr(model.api, "direct", False)]
-        return {model: price for model in asked if (price := price_of(model)) is not None}
+    def _prices(self, tested_model: Model) -> dict[Model, ModelCost]:
+        models_asked = [tested_model, *self.roles.values()]
+        models_asked = [model for model in models_asked if getattr(model.api, "direct", False)]
+        return {model: price for model in models_asked if (price := price_of(model)) is not None}
 
     async def sit(self, sheet: Sheet, sample: Sample, epoch: int) -> EvalSample:
         """One question, as the log is to have it."""
@@ -164,7 +164,7 @@ class Runner:
             sample_uuid=sitting.uuid,
         )
         scores: dict[str, Score] | None = None
-        failed: EvalError | None = None
+        failure: EvalError | None = None
         try:
             state = await sheet.task.solver(state, _no_generate)
             scores = {}
@@ -172,7 +172,7 @@ class Runner:
                 if (score := await scorer(state, state.target)) is not None:
                     scores[scorer_name(scorer)] = score
         except Exception as error:
-            failed = _failure(error)
+            failure = _failure(error)
         took = time.monotonic() - sitting.began
         return _SAT.model_copy(
             update={
@@ -195,7 +195,7 @@ class Runner:
                 "total_time": took,
                 "working_time": took,
                 "uuid": sitting.uuid,
-                "error": failed,
+                "error": failure,
             }
         )
 
@@ -209,5 +209,5 @@ async def _no_generate(state: TaskState, *_: Any, **__: Any) -> TaskState:
 
 
 def _failure(error: Exception) -> EvalError:
-    told = "".join(traceback.format_exception(error))
-    return EvalError(message=repr(error), traceback=told, traceback_ansi=told)
+    trace = "".join(traceback.format_exception(error))
+    return EvalError(message=repr(error), traceback=trace, traceback_ansi=trace)

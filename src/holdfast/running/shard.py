@@ -63,11 +63,11 @@ def slots(sets: Iterable[QuestionSet]) -> Mapping[str, int]:
 
     Questions that read alike have one slot: in two shards, their requests would be made twice.
     """
-    found: dict[str, int] = {}
-    for one in sets:
-        for question in one.questions:
-            found.setdefault(as_asked(question), len(found))
-    return found
+    slot_by_text: dict[str, int] = {}
+    for question_set in sets:
+        for question in question_set.questions:
+            slot_by_text.setdefault(as_asked(question), len(slot_by_text))
+    return slot_by_text
 
 
 def as_asked(question: Question) -> str:

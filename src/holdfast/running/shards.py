@@ -43,7 +43,7 @@ _OFTEN = 0.3
 _GRACE = 60
 """Seconds that shards have to close their logs when the user stops the run."""
 
-HERE = "local"
+LOCAL_CLUSTER = "local"
 """Address that starts a cluster on this machine, for this run alone."""
 
 FULL = 500
@@ -52,7 +52,7 @@ FULL = 500
 WORTH = 15_000
 """Generations for which another process is worth its start."""
 
-_SPENT = ("calls", "cached", "tokens", "cost", "estimated")
+_SPENDING_FIELDS = ("calls", "cached", "tokens", "cost", "estimated")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class ShardReport:
     @classmethod
     def of(cls, shard: Shard, budget: Budget) -> "ShardReport":
         """What a shard has spent so far."""
-        return cls(shard, Counter({name: getattr(budget, name) for name in _SPENT}))
+        return cls(shard, Counter({name: getattr(budget, name) for name in _SPENDING_FIELDS}))
 
     @property
     def unfinished(self) -> str:
@@ -87,9 +87,9 @@ class ShardReport:
 
     def __str__(self) -> str:
         """One line."""
-        calls, cached = counted(self.spent["calls"], "call"), self.spent["cached"]
+        calls, cached_calls = counted(self.spent["calls"], "call"), self.spent["cached"]
         left = f", {counted(self.missing, 'question')} unfinished" if self.missing else ""
-        return f"Shard {self.shard} done: {calls}, {cached} from the cache{left}"
+        return f"Shard {self.shard} done: {calls}, {cached_calls} from the cache{left}"
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ class ShardFailure:
 
     def __str__(self) -> str:
         """One line."""
-        told = f"Shard {self.shard} was lost ({self.how})"
-        return f"{told}; it goes on in another process" if self.again else told
+        message = f"Shard {self.shard} was lost ({self.how})"
+        return f"{message}; it goes on in another process" if self.again else message
 
 
 End = ShardReport | ShardFailure | HoldfastError
@@ -128,19 +128,19 @@ def run_shard(running: Running, shard: Shard, *, alone: bool = True) -> ShardRep
     budget = shard.budget(running.budget())
     with holding_shard(running.log_dir, shard, alone=alone):
         evaluation = running.evaluation(running.with_inputs_there(), budget)
-        ended = replace(evaluation, shard=shard).run()
-    if ended.interrupted:
+        outcome = replace(evaluation, shard=shard).run()
+    if outcome.interrupted:
         raise InterruptedRunError
     report = ShardReport.of(shard, budget)
-    return replace(report, missing=ended.missing, reasons=dict(ended.reasons))
+    return replace(report, missing=outcome.missing, reasons=dict(outcome.reasons))
 
 
 def run_shard_apart(
-    given: Mapping[str, Any], shard: Shard, progress: Progress | None = None
+    arguments: Mapping[str, Any], shard: Shard, progress: Progress | None = None
 ) -> ShardReport | HoldfastError:
     """The same in a process that another one has started for it: a report, or what went wrong."""
     try:
-        return run_shard(resolved(given, progress), shard, alone=False)
+        return run_shard(resolved(arguments, progress), shard, alone=False)
     except HoldfastError as error:
         return error
 
@@ -179,22 +179,22 @@ class Sharding:
 
         Under a budget it is not: what it has spent is not known.
         """
-        run_shards, written = self._runner(), WrittenTurns()
+        run_shards, written_turns = self._runner(), WrittenTurns()
 
         def ask(evaluation: Evaluation) -> tuple[str, bool]:
             if not (self.shards or self._may_split(evaluation.budget)):
-                return ask_here(evaluation, written)
+                return ask_here(evaluation, written_turns)
             without_damaged(evaluation.log_dir, evaluation.progress)
             total = evaluation.generations()
-            rate, kept = evaluation.probe()
-            given = self._left(evaluation.budget)
+            rate, kept_probe = evaluation.probe()
+            shard_arguments = self._left(evaluation.budget)
             shards = self.shards
             if shards is None:
-                shards = min(_processors(), int(rate // FULL), (total - kept) // WORTH)
+                shards = min(_processors(), int(rate // FULL), (total - kept_probe) // WORTH)
                 if shards < 2:
-                    return ask_here(evaluation, written)
-                given["max_connections"] = -(-evaluation.connections // shards)
-            run = partial(run_shards, given, Shard.all(shards))
+                    return ask_here(evaluation, written_turns)
+                shard_arguments["max_connections"] = -(-evaluation.connections // shards)
+            run = partial(run_shards, shard_arguments, Shard.all(shards))
             try:
                 ends = self._ends(run, evaluation.budget, total)
             except InterruptedRunError:
@@ -209,7 +209,7 @@ class Sharding:
                     reasons.update(end.reasons)
             return missing_told(left, reasons), False
 
-        return self.running.made(ask, written)
+        return self.running.made(ask, written_turns)
 
     def _may_split(self, budget: Budget) -> bool:
         """Whether a server can keep several processes busy, and no budget would be divided."""
@@ -227,13 +227,15 @@ class Sharding:
         """Run all shards; what they spend is added to the budget."""
         ends: list[ShardReport | ShardFailure] = []
         wrong: list[HoldfastError] = []
-        spent: dict[Shard, ShardReport] = {}
+        reports: dict[Shard, ShardReport] = {}
         before = replace(budget)
 
         def advance(report: ShardReport) -> None:
-            spent[report.shard] = report
-            of_shards = sum((one.spent for one in spent.values()), Counter[str]())
-            for name in _SPENT:
+            reports[report.shard] = report
+            of_shards = sum(
+                (shard_report.spent for shard_report in reports.values()), Counter[str]()
+            )
+            for name in _SPENDING_FIELDS:
                 setattr(budget, name, getattr(before, name) + of_shards[name])
             if budget.on_turn:
                 budget.on_turn(budget)
@@ -258,14 +260,14 @@ class Sharding:
     def _left(self, budget: Budget) -> dict[str, Any]:
         """The options, with what preparing has left of the budget."""
         left = dict(self.given)
-        spent = {
+        spent_by_limit = {
             "call_limit": budget.calls,
             "token_limit": budget.tokens,
             "cost_limit": budget.cost,
         }
-        for name, used in spent.items():
+        for name, amount in spent_by_limit.items():
             if left.get(name) is not None:
-                left[name] = max(0, left[name] - used)
+                left[name] = max(0, left[name] - amount)
         return left
 
     def _runner(self) -> RunShards:
@@ -293,13 +295,13 @@ class _Worker:
 
 
 def run_on_this_machine(
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     shards: Sequence[Shard],
     tries: int,
     on_progress: Callable[[ShardReport], None],
 ) -> Iterator[ShardReport | ShardFailure | HoldfastError]:
     """Run every shard in a process of its own, all at once."""
-    workers = [_start(given, shard, tries, ShardReport(shard)) for shard in shards]
+    workers = [_start(arguments, shard, tries, ShardReport(shard)) for shard in shards]
     try:
         while workers:
             ready = wait([worker.words for worker in workers])
@@ -310,7 +312,9 @@ def run_on_this_machine(
                     workers.remove(worker)
                     again = worker.tries > 1
                     if again:
-                        workers.append(_start(given, worker.shard, worker.tries - 1, worker.spent))
+                        workers.append(
+                            _start(arguments, worker.shard, worker.tries - 1, worker.spent)
+                        )
                     yield ShardFailure(worker.shard, _end_of(worker.process), again)
                     continue
                 if isinstance(word, _Spent):
@@ -336,8 +340,8 @@ class _Spent:
 class _Telling(Progress):
     """Tells the process that has started this one what is spent."""
 
-    def __init__(self, shard: Shard, said: "Connection[Any, Any]") -> None:
-        self._shard, self._said, self._last = shard, said, 0.0
+    def __init__(self, shard: Shard, connection: "Connection[Any, Any]") -> None:
+        self._shard, self._said, self._last = shard, connection, 0.0
 
     @contextmanager
     def asking(self, budget: Budget, total: int | None) -> Iterator[None]:
@@ -351,17 +355,19 @@ class _Telling(Progress):
             self._said.send(_Spent(ShardReport.of(self._shard, budget)))
 
 
-def _start(given: Mapping[str, Any], shard: Shard, tries: int, before: ShardReport) -> _Worker:
+def _start(arguments: Mapping[str, Any], shard: Shard, tries: int, before: ShardReport) -> _Worker:
     # spawned, not forked: the framework's threads and event loops do not survive a fork
     context = get_context("spawn")
-    words, said = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(dict(given), shard, said), name=f"shard {shard}")
+    words, connection = context.Pipe(duplex=False)
+    process = context.Process(
+        target=_work, args=(dict(arguments), shard, connection), name=f"shard {shard}"
+    )
     process.start()
-    said.close()  # with the process gone, nobody holds it, and reading ends
+    connection.close()  # with the process gone, nobody holds it, and reading ends
     return _Worker(shard, tries, process, words, before, before)
 
 
-def _work(given: Mapping[str, Any], shard: Shard, said: "Connection[Any, Any]") -> None:
+def _work(arguments: Mapping[str, Any], shard: Shard, connection: "Connection[Any, Any]") -> None:
     # the terminal's interrupt goes to the one who has started this, who passes it on once
     os.setpgrp()
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -369,11 +375,13 @@ def _work(given: Mapping[str, Any], shard: Shard, said: "Connection[Any, Any]") 
     os.dup2(2, 1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        word: ShardReport | HoldfastError = run_shard_apart(given, shard, _Telling(shard, said))
+        word: ShardReport | HoldfastError = run_shard_apart(
+            arguments, shard, _Telling(shard, connection)
+        )
     except KeyboardInterrupt:
         word = InterruptedRunError()
     with suppress(BrokenPipeError):
-        said.send(word)
+        connection.send(word)
 
 
 def _end_with_parent() -> None:
@@ -412,7 +420,7 @@ def check_installed() -> None:
 
 def run_on_ray(
     address: str,
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     shards: Sequence[Shard],
     tries: int,
     on_progress: Callable[[ShardReport], None],
@@ -423,12 +431,12 @@ def run_on_ray(
     task = ray.remote(max_calls=1, max_retries=tries - 1, num_cpus=1)(run_in_task)
     where = os.getcwd()
     try:
-        running = {task.remote(dict(given), shard, where): shard for shard in shards}
+        running = {task.remote(dict(arguments), shard, where): shard for shard in shards}
         while running:
-            done, _ = ray.wait(list(running), num_returns=1)
-            shard = running.pop(done[0])
+            finished_tasks, _ = ray.wait(list(running), num_returns=1)
+            shard = running.pop(finished_tasks[0])
             try:
-                yield ray.get(done[0])
+                yield ray.get(finished_tasks[0])
             except ray.exceptions.RayError as error:
                 yield ShardFailure(shard, in_one_line(error))
     except KeyboardInterrupt:
@@ -439,24 +447,26 @@ def run_on_ray(
         ray.shutdown()
 
 
-def run_in_task(given: Mapping[str, Any], shard: Shard, where: str) -> ShardReport | HoldfastError:
+def run_in_task(
+    arguments: Mapping[str, Any], shard: Shard, where: str
+) -> ShardReport | HoldfastError:
     """One shard, in a worker of the cluster."""
     if os.path.isdir(where):
         os.chdir(where)
-    return run_shard_apart(given, shard)
+    return run_shard_apart(arguments, shard)
 
 
 def _connected(address: str) -> Any:
     # nobody is told that it was used
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if address == HERE:
+    if address == LOCAL_CLUSTER:
         # what keeps Ray to the loopback interface, on Linux too; read when it is imported
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     import ray
 
-    own = {"include_dashboard": False} if address == HERE else {}
+    options = {"include_dashboard": False} if address == LOCAL_CLUSTER else {}
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="error", **own)
+        ray.init(address=address, log_to_driver=False, logging_level="error", **options)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise InputError(
             f"cannot be reached ({in_one_line(error)})",

@@ -32,7 +32,7 @@ from holdfast.simulation import name_in_results
 from .models import price_of
 from .provider_options import LARGEST, REPLY_TOKENS
 
-CALLED = {
+OPTION_NAMES = {
     "contexts": "contexts",
     "distractors": "wrong options",
     "labels": "labels",
@@ -49,32 +49,35 @@ def planned(
     defences: Sequence[str] = (),
 ) -> list[Study]:
     """The settings of each protocol on each question set, without and with each defence."""
-    found = []
+    studies = []
     source: dict[str, str] = {}
     for name in dict.fromkeys(protocols):
         protocol = PROTOCOLS[name]
-        known = signature(protocol.settings).parameters
-        args = {k: v for k, v in settings.items() if k in known and v is not None}
-        if defences and "defence" not in known:
-            what = f"'{name}' takes no defence"
-            raise InputError(what, field="--defence", remedy="Run it without one")
+        parameters = signature(protocol.settings).parameters
+        args = {k: v for k, v in settings.items() if k in parameters and v is not None}
+        if defences and "defence" not in parameters:
+            problem = f"'{name}' takes no defence"
+            raise InputError(problem, field="--defence", remedy="Run it without one")
         under = (
-            [{"defence": one} for one in dict.fromkeys([NO_DEFENCE, *defences])]
+            [{"defence": defence_name} for defence_name in dict.fromkeys([NO_DEFENCE, *defences])]
             if defences
             else [{}]
         )
-        for asked, defence in product(dict.fromkeys(questions), under):
-            study = protocol.study(epochs=epochs, **{"questions": asked, **args, **defence})
+        for question_source, defence in product(dict.fromkeys(questions), under):
+            study = protocol.study(
+                epochs=epochs, **{"questions": question_source, **args, **defence}
+            )
             _check_acts(study)
-            called = study.questions.name
-            if source.setdefault(called, asked) != asked:
+            set_name = study.questions.name
+            if source.setdefault(set_name, question_source) != question_source:
                 raise InputError(
-                    f"'{source[called]}' and '{asked}' are both called '{called}' in the tables",
+                    f"'{source[set_name]}' and '{question_source}' are both called "
+                    f"'{set_name}' in the tables",
                     field="--questions",
                     remedy="Rename a file",
                 )
-            found.append(study)
-    return found
+            studies.append(study)
+    return studies
 
 
 def _check_acts(study: Study) -> None:
@@ -100,39 +103,39 @@ def settings_of(
         if name not in PROTOCOLS:
             raise unknown("protocol", name, PROTOCOLS, "PROTOCOL")
         parameters |= signature(PROTOCOLS[name].settings).parameters
-    for name in (given := named_args(task_args)):
+    for name in (arguments := named_args(task_args)):
         if name not in parameters:
             raise unknown("setting", name, parameters, "-T")
-    return {name: _of_type(value, parameters[name]) for name, value in given.items()}
+    return {name: _of_type(value, parameters[name]) for name, value in arguments.items()}
 
 
 def named_args(task_args: Mapping[str, Any] | Sequence[str]) -> dict[str, Any]:
     """Settings of protocols by name, as they are given."""
     if isinstance(task_args, Mapping):
         return dict(task_args)
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for argument in task_args:
         name, equals, value = argument.partition("=")
         if not equals:
             raise InputError(f"'{argument}' is not NAME=VALUE", field="-T", remedy="Add a value")
-        if name in found:
+        if name in values:
             raise InputError(f"'{name}' is given twice", field="-T", remedy="Give it once")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _of_type(value: Any, parameter: inspect.Parameter) -> Any:
     value = fspath(value) if isinstance(value, PathLike) else value
     try:
-        typed = TypeAdapter(parameter.annotation).validate_python(value)
-        if isinstance(typed, int) and abs(typed) > LARGEST:
+        typed_value = TypeAdapter(parameter.annotation).validate_python(value)
+        if isinstance(typed_value, int) and abs(typed_value) > LARGEST:
             raise InputError(
                 f"{parameter.name} is '{value}'", field="-T", remedy=f"Give {LARGEST} at the most"
             )
-        return typed
+        return typed_value
     except ValidationError as error:
-        expected = error.errors()[0]["type"].partition("_")[0]
-        kind = {"int": "a whole number", "bool": "true or false"}.get(expected, expected)
+        expected_type = error.errors()[0]["type"].partition("_")[0]
+        kind = {"int": "a whole number", "bool": "true or false"}.get(expected_type, expected_type)
         raise InputError(
             f"{parameter.name} is '{value}', not {kind}", field="-T", remedy=f"Give {kind}"
         ) from None
@@ -154,44 +157,50 @@ def check_roles(studies: Sequence[Study], bound: Collection[str]) -> None:
                 )
 
 
-def check_readers(bound: Mapping[str, object], tested: Iterable[object]) -> None:
+def check_readers(bound: Mapping[str, object], tested_models: Iterable[object]) -> None:
     """Refuse a reader that would read its own replies."""
     for role in (READER, READER_ALL):
         if role in bound:
-            check_reader(str(bound[role]), [str(model) for model in tested])
+            check_reader(str(bound[role]), [str(model) for model in tested_models])
 
 
-def generation(name: str, args: Mapping[str, Any], asked: QuestionSet | None = None) -> Study:
+def generation(
+    name: str, args: Mapping[str, Any], question_set: QuestionSet | None = None
+) -> Study:
     """A generation with those of the settings that it knows.
 
     Args:
         name: the generation.
         args: settings, also those of a study that needs it.
-        asked: the questions, where they are loaded already.
+        question_set: the questions, where they are loaded already.
     """
-    known = signature(GENERATIONS[name].settings).parameters
-    chosen = {k: v for k, v in args.items() if k in known and v is not None}
-    return GENERATIONS[name].study(asked=asked, **chosen)
+    parameters = signature(GENERATIONS[name].settings).parameters
+    chosen_args = {k: v for k, v in args.items() if k in parameters and v is not None}
+    return GENERATIONS[name].study(question_set=question_set, **chosen_args)
 
 
 def simulated_inputs(study: Study, generator: object) -> tuple[str, ...]:
     """What reaches the model and is simulated, with what the generator is to make."""
-    made = [
-        CALLED[name]
+    files = [
+        OPTION_NAMES[name]
         for setting, name in study.protocol.generated.items()
         if study.args.get(setting) == GENERATE and study.needs(setting)
     ]
-    return (*study.simulated, *(made if is_simulated(str(generator)) else ()))
+    return (*study.simulated, *(files if is_simulated(str(generator)) else ()))
 
 
 def check_inputs(
-    studies: Sequence[Study], generator: object, tested: Iterable[object], *, allowed: bool
+    studies: Sequence[Study],
+    generator: object,
+    tested_models: Iterable[object],
+    *,
+    is_allowed: bool,
 ) -> None:
     """Refuse to ask a real model about inputs that say nothing of medicine."""
-    real = next((str(model) for model in tested if not is_simulated(str(model))), None)
+    real = next((str(model) for model in tested_models if not is_simulated(str(model))), None)
     for study in studies:
         inputs = simulated_inputs(study, generator)
-        if inputs and real and not allowed:
+        if inputs and real and not is_allowed:
             raise InputError(
                 f"the {' and '.join(inputs)} of '{study.questions.name}' are simulated and "
                 f"say nothing of medicine, and '{real}' is a real model",
@@ -202,10 +211,10 @@ def check_inputs(
 
 
 def generating(
-    protocols: Sequence[str], given: Mapping[str, Any], generator: bool
+    protocols: Sequence[str], task_args: Mapping[str, Any], generator: bool
 ) -> dict[str, Any]:
     """The settings, with what a generator is to make where it is bound and needed."""
-    settings = dict(given)
+    settings = dict(task_args)
     for name in protocols:
         for setting in PROTOCOLS[name].generated if name in PROTOCOLS else ():
             if generator and settings.get(setting) in (None, "auto"):
@@ -260,12 +269,12 @@ def estimates(
                     exact=False)  # fmt: skip
                 exact = False  # what cannot be generated is skipped
         plan = study.plan(limit, roles, reply_tokens=reply_tokens)
-        tested = plan.tested(earlier, study.epochs)
+        call_count = plan.tested(earlier, study.epochs)
         earlier.append(plan)
-        counts = {**plan.counts, **readings_of(tested, reply_tokens)}
+        counts = {**plan.counts, **readings_of(call_count, reply_tokens)}
         inputs = simulated_inputs(study, roles.get("generator"))
         for model in models:
-            add(study.name, model, study, plan.questions, tested, exact=exact)
+            add(study.name, model, study, plan.questions, call_count, exact=exact)
             rows[-1]["model"] = name_in_results(model, inputs)
             for role, by in roles.items():
                 if role in counts and counts[role].most:
@@ -315,14 +324,16 @@ def lacking(
             path: sum(n for reason, n in counts.items() if reason.removeprefix("no ") in CONTEXTS)
             for path, counts in plan.skipped.items()
         }
-        skipped = tuple(path for path, n in why.items() if n == plan.questions and ">" not in path)
-        if skipped:
+        skipped_paths = tuple(
+            path for path, n in why.items() if n == plan.questions and ">" not in path
+        )
+        if skipped_paths:
             making = generation("contexts", study.args, study.questions).plan()
             source = str(study.args.get("questions", BANK_NAME))
             lacking.append(
                 Lacking(
-                    skipped,
-                    len(skipped)
+                    skipped_paths,
+                    len(skipped_paths)
                     + sum(">" not in path for arm, path in plan.paths if arm == "followup"),
                     study.questions.name,
                     source,

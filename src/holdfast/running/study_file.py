@@ -28,66 +28,70 @@ SETTINGS = "settings"
 UNTIL = "until"
 """File of the rules that end the run."""
 
-_RECORDED = "recorded/"
+_RECORDED_PREFIX = "recorded/"
 """Begins the name of a model that is a file."""
 
-_SEVERAL = ("protocols", "model", "questions", "defence")
+_LIST_KEYS = ("protocols", "model", "questions", "defence")
 _TABLES = (SETTINGS, "model_args", "model_role")
 _KEYS = {
-    **dict.fromkeys(_SEVERAL[:3], Option("")),
+    **dict.fromkeys(_LIST_KEYS[:3], Option("")),
     SETTINGS: Option(""),
     UNTIL: Option("", file=True),
-    **{name: one for name, (_, one) in options_of(RunOptions).items() if name != "task_args"},
+    **{
+        name: value_option
+        for name, (_, value_option) in options_of(RunOptions).items()
+        if name != "task_args"
+    },
 }
 """The keys of a study file."""
 
 
-def with_study_file(given: Mapping[str, Any]) -> dict[str, Any]:
+def with_study_file(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a run, with those of the study file that stands for its protocols.
 
     What is given beside the file wins: an option, or a single setting, argument or role.
 
     Args:
-        given: ``protocols``, ``model``, ``questions``, ``until`` and ``RunOptions``, as far as they
-            are given.
+        arguments: ``protocols``, ``model``, ``questions``, ``until`` and ``RunOptions``, as far as
+            they are given.
 
     Raises:
         InputError: the file cannot be read, or a key or a value of it cannot be used.
     """
-    protocols = list(given.get("protocols") or ())
+    protocols = list(arguments.get("protocols") or ())
     files = [name for name in protocols if name.endswith(SUFFIX)]
     if not files:
-        return dict(given)
+        return dict(arguments)
     if len(protocols) > 1:
-        what, remedy = "stands alone", "Name the other protocols in the file"
-        raise InputError(what, files[0], field="protocols", remedy=remedy)
-    beside = {name: value for name, value in given.items() if name != "protocols"}
+        problem, remedy = "stands alone", "Name the other protocols in the file"
+        raise InputError(problem, files[0], field="protocols", remedy=remedy)
+    beside = {name: value for name, value in arguments.items() if name != "protocols"}
     return _merged(_read(files[0]), beside, files[0])
 
 
 def _read(file: str) -> dict[str, Any]:
     """The file's keys, each checked; one text stands for a list of it."""
-    read = toml_in(text_of(named_path(file)), file)
-    for key, value in read.items():
+    study = toml_in(text_of(named_path(file)), file)
+    for key, value in study.items():
         if key not in _KEYS:
-            what = f"unknown key '{key[:200]}'"
-            raise InputError(what, file, field=key[:200], remedy=did_you_mean(key, _KEYS))
+            problem = f"unknown key '{key[:200]}'"
+            raise InputError(problem, file, field=key[:200], remedy=did_you_mean(key, _KEYS))
         if wrong := _wrong(key, value):
             raise InputError(wrong, file, field=key, remedy="Write it as docs/cli.md has it")
-    if not read.get("protocols"):
+    if not study.get("protocols"):
         raise InputError(
             "is missing", file, field="protocols", remedy='Write protocols = ["followup"]'
         )
     return {
-        key: [value] if key in _SEVERAL and isinstance(value, str) else value
-        for key, value in read.items()
+        key: [value] if key in _LIST_KEYS and isinstance(value, str) else value
+        for key, value in study.items()
     }
 
 
 def _wrong(key: str, value: Any) -> str | None:
     """Why a key does not take a value; None where it does."""
-    texts = isinstance(value, list) and all(isinstance(each, str) for each in value)
-    if key in _SEVERAL:
+    texts = isinstance(value, list) and all(isinstance(text, str) for text in value)
+    if key in _LIST_KEYS:
         return None if texts or isinstance(value, str) else "is no text and no list of texts"
     if key in _TABLES:
         return None if isinstance(value, dict) else "is no table"
@@ -108,57 +112,61 @@ def _merged(study: dict[str, Any], beside: Mapping[str, Any], file: str) -> dict
     """The options of a file and those given beside it."""
     study = _located(study, Path(file).parent)
     options = {key: value for key, value in study.items() if key != SETTINGS}
-    given = {name: value for name, value in beside.items() if value is not None}
+    given_options = {name: value for name, value in beside.items() if value is not None}
     settings = dict(study.get(SETTINGS, {}))
     for name in OF_PROTOCOLS:
-        if name in given:
+        if name in given_options:
             settings.pop(name, None)
-    options["task_args"] = settings | named_args(given.pop("task_args", ()))
+    options["task_args"] = settings | named_args(given_options.pop("task_args", ()))
     options["model_args"] = study.get("model_args", {}) | models.arguments(
-        given.pop("model_args", ())
+        given_options.pop("model_args", ())
     )
-    roles = models.listed_roles(given.pop("model_role", ()))
-    taken = {role.partition("=")[0] for role in roles}
+    roles = models.listed_roles(given_options.pop("model_role", ()))
+    roles_taken = {role.partition("=")[0] for role in roles}
     of_file = {
-        role: model for role, model in study.get("model_role", {}).items() if role not in taken
+        role: model
+        for role, model in study.get("model_role", {}).items()
+        if role not in roles_taken
     }
     options["model_role"] = [*models.listed_roles(of_file), *roles]
-    options["generate_config"] = Generation.read(given.pop("generate_config", None)).over(
+    options["generate_config"] = Generation.read(given_options.pop("generate_config", None)).over(
         Generation.read(study.get("generate_config"), file)
     )
-    return {**options, **given}
+    return {**options, **given_options}
 
 
 def _located(study: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The study with the relative paths that it names taken from its folder."""
-    found = dict(study)
+    located_study = dict(study)
     for key, option in _KEYS.items():
-        if option.file and key in found:
-            found[key] = _placed(found[key], folder)
-    found["protocols"] = [
+        if option.file and key in located_study:
+            located_study[key] = _placed(located_study[key], folder)
+    located_study["protocols"] = [
         _placed(name, folder) if name.endswith(PROTOCOL_FILE) else name
-        for name in found["protocols"]
+        for name in located_study["protocols"]
     ]
     for key in ("questions", "defence"):
-        if key in found:
-            found[key] = [_if_path(value, folder) for value in found[key]]
-    if "model" in found:
-        found["model"] = [_model(name, folder) for name in found["model"]]
-    if isinstance(found.get("generate_config"), str):
-        found["generate_config"] = _placed(found["generate_config"], folder)
-    if SETTINGS in found:
-        inputs = _inputs(found["protocols"])
-        found[SETTINGS] = {
+        if key in located_study:
+            located_study[key] = [_if_path(value, folder) for value in located_study[key]]
+    if "model" in located_study:
+        located_study["model"] = [_model(name, folder) for name in located_study["model"]]
+    if isinstance(located_study.get("generate_config"), str):
+        located_study["generate_config"] = _placed(located_study["generate_config"], folder)
+    if SETTINGS in located_study:
+        inputs = _inputs(located_study["protocols"])
+        located_study[SETTINGS] = {
             name: _if_path(value, folder) if name in inputs and isinstance(value, str) else value
-            for name, value in found[SETTINGS].items()
+            for name, value in located_study[SETTINGS].items()
         }
-    return found
+    return located_study
 
 
 def _inputs(protocols: Sequence[str]) -> set[str]:
     """Settings of protocols that name inputs."""
-    known: Iterable[str] = (name for name in named_protocols(protocols) if name in PROTOCOLS)
-    return {setting for name in known for setting in PROTOCOLS[name].input_settings}
+    protocol_names: Iterable[str] = (
+        name for name in named_protocols(protocols) if name in PROTOCOLS
+    )
+    return {setting for name in protocol_names for setting in PROTOCOLS[name].input_settings}
 
 
 def _if_path(value: str, folder: Path) -> str:
@@ -168,9 +176,9 @@ def _if_path(value: str, folder: Path) -> str:
 
 
 def _model(name: str, folder: Path) -> str:
-    if not name.startswith(_RECORDED):
+    if not name.startswith(_RECORDED_PREFIX):
         return name
-    return _RECORDED + _placed(name.removeprefix(_RECORDED), folder)
+    return _RECORDED_PREFIX + _placed(name.removeprefix(_RECORDED_PREFIX), folder)
 
 
 def _placed(path: str, folder: Path) -> str:

@@ -52,8 +52,8 @@ def verdict(
     resolve: Callable[[Mapping[str, Any]], Running],
     rules: Rules,
     protocols: Sequence[str],
-    given: Mapping[str, Any],
-    every: int,
+    arguments: Mapping[str, Any],
+    batch_size: int,
 ) -> Verdicts:
     """Ask batch by batch, look after each, and stop once every rule is decided.
 
@@ -63,62 +63,62 @@ def verdict(
         resolve: the run that has these options.
         rules: fixed at the first look.
         protocols: what the study is of.
-        given: options of the run; ``limit`` is the most questions.
-        every: questions between two looks.
+        arguments: options of the run; ``limit`` is the most questions.
+        batch_size: questions between two looks.
 
     Raises:
         InputError: a rule cannot be looked at, or the log dir has a verdict by other rules.
         IncompleteRunError: a batch could not be finished for another reason than the budget.
         InterruptedRunError: the user stopped it.
     """
-    log_dir = str(given.get("log_dir") or "runs")
+    log_dir = str(arguments.get("log_dir") or "runs")
     # what cannot be looked at is refused before anything is asked
     check_rules(rules)
     for place, record in looks([log_dir]).items():
         check_record(record, rules, place)
     drawn_orders([log_dir])
-    given = dict(given)
-    most = given.pop("limit", None)
-    settings = named_args(given.get("task_args") or ())
+    arguments = dict(arguments)
+    limit = arguments.pop("limit", None)
+    settings = named_args(arguments.get("task_args") or ())
     if list(protocols) == ["followup"]:
         check_named(rules, settings.get("challenges"))
-    if given.get("shuffle") is None and settings.get("shuffle") is None:
-        seed = settings.get("seed", given.get("seed"))
-        given["shuffle"] = 42 if seed is None else int(seed)
-    left = {name: given[name] for name in _BUDGETS if given.get(name) is not None}
-    found = Verdicts(rules.level)
-    n, undecided, written = 0, list(rules.rule), WrittenTurns()
+    if arguments.get("shuffle") is None and settings.get("shuffle") is None:
+        seed = settings.get("seed", arguments.get("seed"))
+        arguments["shuffle"] = 42 if seed is None else int(seed)
+    left = {name: arguments[name] for name in _BUDGETS if arguments.get(name) is not None}
+    verdicts = Verdicts(rules.level)
+    n, open_rules, written_turns = 0, list(rules.rule), WrittenTurns()
     while True:
-        asked, n = n, n + every if most is None else min(n + every, most)
-        running = resolve({**_with_needed(given, protocols, undecided), **left, "limit": n})
-        outcome = replace(running, after=asked).run(written)
-        found.outcome = outcome
+        asked_before, n = n, n + batch_size if limit is None else min(n + batch_size, limit)
+        running = resolve({**_with_needed(arguments, protocols, open_rules), **left, "limit": n})
+        outcome = replace(running, after=asked_before).run(written_turns)
+        verdicts.outcome = outcome
         if outcome.interrupted:
             raise InterruptedRunError
-        found.calls += outcome.budget.calls
-        found.cost += outcome.budget.cost
+        verdicts.calls += outcome.budget.calls
+        verdicts.cost += outcome.budget.cost
         left = {name: most_left - getattr(outcome.budget, _BUDGETS[name])
                 for name, most_left in left.items()}  # fmt: skip
-        spent = any(amount <= 0 for amount in left.values())
-        if outcome.unfinished and not spent:
+        is_spent = any(amount <= 0 for amount in left.values())
+        if outcome.unfinished and not is_spent:
             raise IncompleteRunError(outcome.unfinished)
         orders = drawn_orders([log_dir])
-        found.questions = max(map(len, orders.values()), default=0)
-        if not found.questions:
-            found.ended = "budget"
-            return found
-        found.looked = look(outcome.table, rules, orders)
-        keep_record(log_dir, rules, found.looked, stops=True)
-        still = {id(one.rule) for one in found.looked if one.outcome == "undecided"}
-        undecided = [rule for rule in rules.rule if id(rule) in still]
-        if not undecided:
-            return found
-        if spent:
-            found.ended = "budget"
-            return found
-        if found.questions < n or n == most:
-            found.ended = "questions"
-            return found
+        verdicts.questions = max(map(len, orders.values()), default=0)
+        if not verdicts.questions:
+            verdicts.ended = "budget"
+            return verdicts
+        verdicts.looked = look(outcome.table, rules, orders)
+        keep_record(log_dir, rules, verdicts.looked, stops=True)
+        still = {id(result.rule) for result in verdicts.looked if result.outcome == "undecided"}
+        open_rules = [rule for rule in rules.rule if id(rule) in still]
+        if not open_rules:
+            return verdicts
+        if is_spent:
+            verdicts.ended = "budget"
+            return verdicts
+        if verdicts.questions < n or n == limit:
+            verdicts.ended = "questions"
+            return verdicts
 
 
 def check_named(rules: Rules, challenges: str | None) -> None:
@@ -128,18 +128,20 @@ def check_named(rules: Rules, challenges: str | None) -> None:
         InputError: a rule names one that is unknown.
     """
     techniques = load_catalogue(challenges)
-    known = {
+    names_by_kind = {
         "family": {technique.family for technique in techniques.values()},
         "technique": set(techniques),
     }
     for number, rule in enumerate(rules.rule):
         for name, pattern in (("family", rule.family), ("technique", rule.technique)):
-            if pattern and not any(fnmatchcase(other, pattern) for other in known[name]):
+            if pattern and not any(
+                fnmatchcase(known_name, pattern) for known_name in names_by_kind[name]
+            ):
                 raise InputError(
                     f"unknown {name} '{pattern}'",
                     rules.place(number),
                     field=name,
-                    remedy=did_you_mean(pattern, known[name]),
+                    remedy=did_you_mean(pattern, names_by_kind[name]),
                 )
 
 
@@ -148,15 +150,15 @@ def needed(rules: Sequence[Rule], challenges: str | None) -> str:
 
     ``all`` where a rule is about a chain, whose parts are asked on their own too.
     """
-    own = [rule for rule in rules if fnmatchcase("followup", rule.protocol or "*")]
-    if any(rule.path is not None and ">" in rule.path for rule in own):
+    followup_rules = [rule for rule in rules if fnmatchcase("followup", rule.protocol or "*")]
+    if any(rule.path is not None and ">" in rule.path for rule in followup_rules):
         return "all"
     names = [
         id
         for id, technique in load_catalogue(challenges).items()
         if any(
             pattern is not None and fnmatchcase(name, pattern)
-            for rule in own
+            for rule in followup_rules
             for name, pattern in (
                 (technique.family, rule.family),
                 (id, rule.technique),
@@ -168,12 +170,12 @@ def needed(rules: Sequence[Rule], challenges: str | None) -> str:
 
 
 def _with_needed(
-    given: Mapping[str, Any], protocols: Sequence[str], rules: Sequence[Rule]
+    arguments: Mapping[str, Any], protocols: Sequence[str], rules: Sequence[Rule]
 ) -> dict[str, Any]:
     """The options of a run that asks what these rules are about, unless told otherwise."""
-    args = named_args(given.get("task_args") or ())
+    args = named_args(arguments.get("task_args") or ())
     if list(protocols) == ["followup"]:
         args.setdefault("techniques", needed(rules, args.get("challenges")))
         # a control decides no rule that can be looked at question by question
         args.setdefault("controls", False)
-    return {**given, "task_args": args}
+    return {**arguments, "task_args": args}

@@ -15,7 +15,7 @@ from .scores import Pair, design_effect, outcomes_of, paired_change, paired_diff
 ROUNDING = 1e-9
 """What sums may be off by rounding."""
 
-Paired = tuple[tuple[Counts, ...], Callable[..., tuple[float, float]]]
+PairedInterval = tuple[tuple[Counts, ...], Callable[..., tuple[float, float]]]
 """Sides of a figure over the same clusters, and its interval: of them, and of a level behind."""
 
 
@@ -148,8 +148,8 @@ def difference_bounds(first: Counts, second: Counts, level: float = 0.95) -> tup
 def each_difference(pairs: Sequence[Pair], level: float = 0.95) -> list[tuple[float, float]]:
     """``difference_bounds`` of several figures, far faster than one by one."""
     low, high = paired_difference(outcomes_of([pair for pair in pairs if alike(*pair)]), level)
-    scored = zip(low.tolist(), high.tolist(), strict=True)
-    return [next(scored) if alike(*pair) else _apart(*pair, level) for pair in pairs]
+    bounds = zip(low.tolist(), high.tolist(), strict=True)
+    return [next(bounds) if alike(*pair) else _bound_unlike(*pair, level) for pair in pairs]
 
 
 def alike(first: Counts, second: Counts) -> bool:
@@ -157,7 +157,7 @@ def alike(first: Counts, second: Counts) -> bool:
     return bool(first[1].any()) and np.array_equal(first[1], second[1])
 
 
-def _apart(first: Counts, second: Counts, level: float) -> tuple[float, float]:
+def _bound_unlike(first: Counts, second: Counts, level: float) -> tuple[float, float]:
     """Interval of a difference of sides with unlike trials."""
     if not (first[1].any() and second[1].any()):
         return math.nan, math.nan
@@ -173,8 +173,8 @@ def with_added(first: Counts, second: Counts) -> tuple[Counts, Counts]:
 
 def influence_of_difference(first: Counts, second: Counts) -> tuple[float, Floats]:
     """The difference of two shares, and how much each cluster moves it, shape (clusters,)."""
-    (share, influence), (other, opposite) = _share(*first), _share(*second)
-    return share - other, influence - opposite
+    (share, influence), (second_share, opposite) = _share(*first), _share(*second)
+    return share - second_share, influence - opposite
 
 
 def change_bounds(first: Counts, second: Counts, level: float = 0.95) -> tuple[float, float]:
@@ -197,8 +197,8 @@ def change_bounds(first: Counts, second: Counts, level: float = 0.95) -> tuple[f
     if alike(first, second):
         (low,), (high,) = paired_change(outcomes_of([(first, second)]), level)
         return float(low), float(high)
-    least, most = excess_bounds(first, second, level)
-    return -most, -least
+    lower, upper = excess_bounds(first, second, level)
+    return -upper, -lower
 
 
 def detection_bounds(
@@ -228,8 +228,8 @@ def detection_bounds(
     # all four joint outcomes, a quarter of a question each
     weights = np.concatenate([np.ones(len(hits[0])), np.full(4, 0.25)])
     normal, scores, influences = NormalDist(), [], []
-    for counts, added in ((hits, (1, 1, 0, 0)), (false_alarms, (1, 0, 1, 0))):
-        rate, influence = _share(*_with_added(counts, np.array(added), size=1.0), weights)
+    for counts, corrections in ((hits, (1, 1, 0, 0)), (false_alarms, (1, 0, 1, 0))):
+        rate, influence = _share(*_with_added(counts, np.array(corrections), size=1.0), weights)
         scores.append(normal.inv_cdf(rate))
         influences.append(influence / normal.pdf(scores[-1]))
     bounds = []
@@ -269,9 +269,9 @@ def mean_difference_bounds(
     fewest = min(int((counts[1] > 0).sum()) for counts in (first, second))
     if fewest < 2:
         return math.nan, math.nan
-    (mean, influence), (other, opposite) = _share(*first), _share(*second)
+    (mean, influence), (second_mean, opposite) = _share(*first), _share(*second)
     half = _half_of_means(influence - opposite, fewest, level)
-    return max(mean - other - half, -1.0), min(mean - other + half, 1.0)
+    return max(mean - second_mean - half, -1.0), min(mean - second_mean + half, 1.0)
 
 
 def _check_means(*sides: Counts) -> None:
@@ -304,9 +304,9 @@ def bootstrap_shares(
     if not n.sum():
         nothing = np.full(right.shape[1], math.nan)
         return nothing, nothing
-    drawn = resamples_of(len(n), resamples, seed)
+    draws = resamples_of(len(n), resamples, seed)
     with np.errstate(invalid="ignore"):
-        shares = (drawn @ right) / (drawn @ n)[:, None]
+        shares = (draws @ right) / (draws @ n)[:, None]
     tail = (1 - level) / 2
     low, high = np.nanquantile(shares, [tail, 1 - tail], axis=0)
     return low, high
@@ -361,14 +361,14 @@ def _with_added(counts: Counts, hits: NDArray[np.int64], size: float | None = No
 
     It has as many trials as the others unless a size is given.
     """
-    size = _usual(counts) if size is None else size
+    size = _mean_trials(counts) if size is None else size
     return (
         np.concatenate([counts[0], hits * size]),
         np.concatenate([counts[1], np.full(len(hits), size)]),
     )
 
 
-def _usual(counts: Counts) -> float:
+def _mean_trials(counts: Counts) -> float:
     """Mean number of trials of a question that has any."""
     return float(counts[1][counts[1] > 0].mean())
 
@@ -402,12 +402,12 @@ def excess_bounds(first: Counts, second: Counts, level: float = 0.95) -> tuple[f
     if square <= 0:
         return math.nan, math.nan
     cross = over * under - t * float(influence @ opposite)
-    rest = over**2 - t * float(influence @ influence)
-    half = math.sqrt(max(cross**2 - square * rest, 0.0))
+    remainder = over**2 - t * float(influence @ influence)
+    half = math.sqrt(max(cross**2 - square * remainder, 0.0))
     low, high = (cross - half) / square, (cross + half) / square
     # what is added moves the middle of the interval, never off the figure itself
-    seen = _share(*first)[0] / _share(*second)[0]
-    return 1 - max(high, seen), 1 - min(max(low, 0.0), seen)
+    estimate = _share(*first)[0] / _share(*second)[0]
+    return 1 - max(high, estimate), 1 - min(max(low, 0.0), estimate)
 
 
 def contrast_bounds(
@@ -429,11 +429,13 @@ def contrast_bounds(
     fewest = min(int((counts[1] > 0).sum()) for counts in (*first, *second))
     if fewest < 2:
         return math.nan, math.nan
-    (one, influence), (other, opposite) = (
+    (first_difference, influence), (second_difference, opposite) = (
         influence_of_difference(*with_added(over, under)) for over, under in (first, second)
     )
     n = len(first[0][0])
     variance = float(((influence[:n] - opposite[:n]) ** 2).sum())
     variance += float((influence[n:] ** 2).sum() + (opposite[n:] ** 2).sum())
     half = student_t(0.5 + level / 2, fewest - 1) * math.sqrt(variance)
-    return max(one - other - half, -2.0), min(one - other + half, 2.0)
+    return max(first_difference - second_difference - half, -2.0), min(
+        first_difference - second_difference + half, 2.0
+    )

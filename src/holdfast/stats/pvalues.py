@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from .intervals import alike, influence_of_difference, with_added
 from .scores import Counts, Floats, Pair, difference_statistic, outcomes_of
 
-MOST = 400
+MOST_QUESTIONS_EXACT = 400
 """Questions that differ, by unlike amounts, up to which every assignment of signs is counted."""
 
 
@@ -44,7 +44,7 @@ def clustered(first: Counts, second: Counts) -> float:
     return two_sided(difference / spread)
 
 
-def against_one(several: Counts, one: Counts) -> float:
+def against_one(challenge_counts: Counts, control_counts: Counts) -> float:
     """Two-sided p-value of a difference of shares where one reply stands against several.
 
     With one trial a question it is McNemar's exact test. With several the difference of a question
@@ -53,31 +53,33 @@ def against_one(several: Counts, one: Counts) -> float:
     Here it is that of the statistic whose interval ``difference_bounds`` is.
 
     Args:
-        several: successes and trials by question, 0 trials where a question has none.
-        one: the same questions of the share that is held against each of those trials.
+        challenge_counts: successes and trials by question, 0 trials where a question has none.
+        control_counts: the same questions of the share that is held against each of those trials.
 
     Returns:
         A p-value in 0 to 1; NaN where either share is of nothing.
     """
-    return each_against_one([(several, one)])[0]
+    return each_against_one([(challenge_counts, control_counts)])[0]
 
 
 def each_against_one(pairs: Sequence[Pair]) -> list[float]:
     """``against_one`` of several figures, far faster than one by one."""
-    several = [max(side[1].max(initial=0) for side in pair) > 1 for pair in pairs]
-    scored = [more and alike(*pair) for more, pair in zip(several, pairs, strict=True)]
-    chosen = [pair for one, pair in zip(scored, pairs, strict=True) if one]
-    statistics = iter(difference_statistic(outcomes_of(chosen)).tolist())
-    found = []
-    for more, one, pair in zip(several, scored, pairs, strict=True):
-        if one:
-            found.append(two_sided(next(statistics)))
+    has_several = [max(side[1].max(initial=0) for side in pair) > 1 for pair in pairs]
+    is_scored = [more and alike(*pair) for more, pair in zip(has_several, pairs, strict=True)]
+    scored_pairs = [
+        pair for is_pair_scored, pair in zip(is_scored, pairs, strict=True) if is_pair_scored
+    ]
+    statistics = iter(difference_statistic(outcomes_of(scored_pairs)).tolist())
+    p_values = []
+    for more, is_pair_scored, pair in zip(has_several, is_scored, pairs, strict=True):
+        if is_pair_scored:
+            p_values.append(two_sided(next(statistics)))
         elif not more or not all(side[1].any() for side in pair):
-            found.append(clustered(*pair))
+            p_values.append(clustered(*pair))
         else:
             difference, influence = influence_of_difference(*with_added(*pair))
-            found.append(two_sided(difference / math.sqrt(float((influence**2).sum()))))
-    return found
+            p_values.append(two_sided(difference / math.sqrt(float((influence**2).sum()))))
+    return p_values
 
 
 def two_sided(z: float) -> float:
@@ -90,31 +92,33 @@ def sign_flips(differences: NDArray[np.int64]) -> float:
     """Two-sided p-value of a sum of whole numbers, one a question, each of either sign alike.
 
     It is the share of the 2^questions assignments of signs with a sum at least as far from zero;
-    above ``MOST`` numbers of several sizes it is by the normal distribution, where it is the same
-    for all purposes.
+    above ``MOST_QUESTIONS_EXACT`` numbers of several sizes it is by the normal distribution, where
+    it is the same for all purposes.
     """
     counts = np.bincount(np.abs(differences))
     sizes = np.flatnonzero(counts[1:]) + 1
     counts = counts[sizes]
-    if len(sizes) > 1 and counts.sum() > MOST:
+    if len(sizes) > 1 and counts.sum() > MOST_QUESTIONS_EXACT:
         spread = math.sqrt(float((differences**2).sum()))
         return two_sided(int(differences.sum()) / spread)
-    return _assigned(tuple(sizes.tolist()), tuple(counts.tolist()), abs(int(differences.sum())))
+    return _compute_sign_share(
+        tuple(sizes.tolist()), tuple(counts.tolist()), abs(int(differences.sum()))
+    )
 
 
 @lru_cache(maxsize=4096)
-def _assigned(sizes: tuple[int, ...], counts: tuple[int, ...], seen: int) -> float:
+def _compute_sign_share(sizes: tuple[int, ...], counts: tuple[int, ...], distance: int) -> float:
     """Share of assignments of signs to numbers of these sizes whose sum is at least as far out."""
     # how many of the signs are positive, sizes taken as steps: sums of independent binomials
     steps = np.ones(1)
     for size, count in zip(sizes, counts, strict=True):
-        spaced = np.zeros(size * count + 1)
-        spaced[::size] = coin(count)
-        steps = _convolved(steps, spaced)
+        distribution = np.zeros(size * count + 1)
+        distribution[::size] = coin(count)
+        steps = _convolve(steps, distribution)
     total = sum(size * count for size, count in zip(sizes, counts, strict=True))
-    # a sum of 2 * steps - total is at most -seen
-    tail = float(steps[: (total - seen) // 2 + 1].sum())
-    return min(1.0, 2 * tail) if seen else 1.0
+    # a sum of 2 * steps - total is at most -distance
+    tail = float(steps[: (total - distance) // 2 + 1].sum())
+    return min(1.0, 2 * tail) if distance else 1.0
 
 
 def holm(p: ArrayLike) -> Floats:
@@ -122,13 +126,13 @@ def holm(p: ArrayLike) -> Floats:
 
     They stay in their order; NaN, where nothing was tested, stays and does not count as a test.
     """
-    given = np.asarray(p, np.float64)
-    adjusted = np.full(given.shape, math.nan)
-    tested = np.flatnonzero(~np.isnan(given))
-    rising = tested[np.argsort(given[tested], kind="stable")]
-    scaled = given[rising] * np.arange(len(rising), 0, -1)
-    adjusted[rising] = np.minimum(np.maximum.accumulate(scaled), 1.0)
-    return adjusted
+    p_values = np.asarray(p, np.float64)
+    adjusted_p = np.full(p_values.shape, math.nan)
+    places_tested = np.flatnonzero(~np.isnan(p_values))
+    rising = places_tested[np.argsort(p_values[places_tested], kind="stable")]
+    scaled_p = p_values[rising] * np.arange(len(rising), 0, -1)
+    adjusted_p[rising] = np.minimum(np.maximum.accumulate(scaled_p), 1.0)
+    return adjusted_p
 
 
 def benjamini_hochberg(p: Floats) -> Floats:
@@ -137,10 +141,10 @@ def benjamini_hochberg(p: Floats) -> Floats:
     They stay in their order. Written out as ``wilson`` is; tests hold it against the library.
     """
     falling = np.argsort(-p, kind="stable")
-    scaled = p[falling] * len(p) / np.arange(len(p), 0, -1)
-    adjusted = np.empty_like(p)
-    adjusted[falling] = np.minimum(np.minimum.accumulate(scaled), 1.0)
-    return adjusted
+    scaled_p = p[falling] * len(p) / np.arange(len(p), 0, -1)
+    adjusted_p = np.empty_like(p)
+    adjusted_p[falling] = np.minimum(np.minimum.accumulate(scaled_p), 1.0)
+    return adjusted_p
 
 
 def cohens_kappa(first: Sequence[object], second: Sequence[object]) -> float | None:
@@ -157,12 +161,12 @@ def cohens_kappa(first: Sequence[object], second: Sequence[object]) -> float | N
     n = len(first)
     if n == 0:
         return None
-    agreed = sum(a == b for a, b in zip(first, second, strict=True))
+    agreements = sum(a == b for a, b in zip(first, second, strict=True))
     # in whole numbers, so that agreement by chance alone is exactly 1 where it is
     by_chance = sum(first.count(of) * second.count(of) for of in dict.fromkeys(first))
     if by_chance == n * n:
         return None
-    return (n * agreed - by_chance) / (n * n - by_chance)
+    return (n * agreements - by_chance) / (n * n - by_chance)
 
 
 def coin(n: int) -> Floats:
@@ -177,7 +181,7 @@ def log_factorials(n: int) -> Floats:
     return np.array([math.lgamma(k + 1) for k in range(n + 1)])
 
 
-def _convolved(first: Floats, second: Floats) -> Floats:
+def _convolve(first: Floats, second: Floats) -> Floats:
     """Distribution of the sum of two independent whole numbers from 0."""
     if len(first) == 1:
         only: Floats = second * first[0]

@@ -50,25 +50,25 @@ class Outcomes:
 
 def outcomes_of(pairs: Sequence[Pair]) -> Outcomes:
     """The outcomes of several figures, from both sides of each by question."""
-    each = []
+    groups = []
     for first, second in pairs:
-        asked = np.stack([first[0], second[0], first[1]])[:, first[1] > 0]
+        counts = np.stack([first[0], second[0], first[1]])[:, first[1] > 0]
         # to the digits that rounding leaves, or what weights make alike would not be
-        asked = asked.round(9)
-        asked = asked[:, np.lexsort(asked[::-1])]
-        other = np.ones(asked.shape[1], bool)
-        other[1:] = (asked[:, 1:] != asked[:, :-1]).any(axis=0)
-        starts = np.flatnonzero(other)
-        questions = np.diff(starts, append=asked.shape[1])
-        each.append(np.vstack([asked[:, starts], questions]))
-    return filled(each)
+        counts = counts.round(9)
+        counts = counts[:, np.lexsort(counts[::-1])]
+        is_new = np.ones(counts.shape[1], bool)
+        is_new[1:] = (counts[:, 1:] != counts[:, :-1]).any(axis=0)
+        starts = np.flatnonzero(is_new)
+        questions = np.diff(starts, append=counts.shape[1])
+        groups.append(np.vstack([counts[:, starts], questions]))
+    return filled(groups)
 
 
-def filled(each: Sequence[Floats]) -> Outcomes:
+def filled(groups: Sequence[Floats]) -> Outcomes:
     """Outcomes of several figures, each (4, outcomes): both sides, trials, and questions."""
-    parts = np.zeros((4, len(each), max((one.shape[1] for one in each), default=0)))
-    for place, one in enumerate(each):
-        parts[:, place, : one.shape[1]] = one
+    parts = np.zeros((4, len(groups), max((group.shape[1] for group in groups), default=0)))
+    for place, group in enumerate(groups):
+        parts[:, place, : group.shape[1]] = group
     return Outcomes(*parts)
 
 
@@ -93,8 +93,8 @@ def paired_difference(of: Outcomes, level: float) -> tuple[Floats, Floats]:
     """Bounds of the share of the first side less that of the second, each of shape (k,)."""
     n = (of.questions * of.trials).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        seen = (of.questions * (of.first - of.second)).sum(axis=1) / n
-    low, high = _ends(of, _off_difference, (-1.0, seen, 1.0), level)
+        estimate = (of.questions * (of.first - of.second)).sum(axis=1) / n
+    low, high = _ends(of, _off_difference, (-1.0, estimate, 1.0), level)
     return low, high
 
 
@@ -103,14 +103,14 @@ def paired_change(of: Outcomes, level: float) -> tuple[Floats, Floats]:
     over, under = ((of.questions * side).sum(axis=1) for side in (of.first, of.second))
     with np.errstate(invalid="ignore", divide="ignore"):
         # as a part of both, which has an end
-        seen = np.where(under > 0, over / (over + under), math.nan)
-        low, high = _ends(of, _off_part, (0.0, seen, 1.0), level)
+        estimate = np.where(under > 0, over / (over + under), math.nan)
+        low, high = _ends(of, _off_part, (0.0, estimate, 1.0), level)
         return low / (1 - low) - 1, high / (1 - high) - 1
 
 
 def difference_statistic(of: Outcomes, value: float = 0.0) -> Floats:
     """The score statistic of a difference, standard normal where it is the true one, shape (k,)."""
-    return _statistic(of, _off_difference, _added(of), np.full(len(of.first), value))
+    return _statistic(of, _off_difference, _build_added(of), np.full(len(of.first), value))
 
 
 def _off_difference(first: Floats, second: Floats, trials: Floats, value: Floats) -> Floats:
@@ -121,14 +121,14 @@ def _off_part(first: Floats, second: Floats, _: Floats, value: Floats) -> Floats
     return (1 - value) * first - value * second
 
 
-def _added(of: Outcomes) -> Outcomes:
+def _build_added(of: Outcomes) -> Outcomes:
     """Half a question that only the first side succeeds in, and half a one of the reverse."""
-    one, other = _worth(of, of.first, of.second), _worth(of, of.second, of.first)
-    nothing = np.zeros_like(one)
-    halves = np.full((len(one), 2), 0.5)
+    first_worth, second_worth = _worth(of, of.first, of.second), _worth(of, of.second, of.first)
+    nothing = np.zeros_like(first_worth)
+    halves = np.full((len(first_worth), 2), 0.5)
     return Outcomes(
-        np.stack([one, nothing], axis=1), np.stack([nothing, other], axis=1),
-        np.stack([one, other], axis=1), halves,
+        np.stack([first_worth, nothing], axis=1), np.stack([nothing, second_worth], axis=1),
+        np.stack([first_worth, second_worth], axis=1), halves,
     )  # fmt: skip
 
 
@@ -140,24 +140,31 @@ def _worth(of: Outcomes, ahead: Floats, behind: Floats) -> Floats:
     independent. One question that differs in every trial is added to those seen.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
-        counted = of.questions * (ahead > behind)
+        counted_questions = of.questions * (ahead > behind)
         # of trials that are put in pairs at random
         differing = ahead + behind - 2 * ahead * behind / of.trials
         usual = (of.questions * of.trials).sum(axis=1) / of.questions.sum(axis=1)
-        by = np.nansum(counted * (ahead - behind) ** 2, axis=1) + usual**2
-        worth: Floats = np.maximum(by / (np.nansum(counted * differing, axis=1) + usual), 1.0)
+        by = np.nansum(counted_questions * (ahead - behind) ** 2, axis=1) + usual**2
+        worth: Floats = np.maximum(
+            by / (np.nansum(counted_questions * differing, axis=1) + usual), 1.0
+        )
         return worth
 
 
-def _statistic(of: Outcomes, contrast: _Contrast, added: Outcomes, value: Floats) -> Floats:
+def _statistic(
+    of: Outcomes, contrast: _Contrast, added_outcomes: Outcomes, value: Floats
+) -> Floats:
     off, more = (
-        contrast(part.first, part.second, part.trials, value[:, None]) for part in (of, added)
+        contrast(part.first, part.second, part.trials, value[:, None])
+        for part in (of, added_outcomes)
     )
-    every = np.concatenate([off, more], axis=1)
-    weights = np.concatenate([of.questions, added.questions], axis=1)
+    all_values = np.concatenate([off, more], axis=1)
+    weights = np.concatenate([of.questions, added_outcomes.questions], axis=1)
     with np.errstate(all="ignore"):
-        tilted = weights * every / (1 + _tilt(every, weights)[:, None] * every)
-        spread = np.sqrt((tilted * every).sum(axis=1))
+        tilted_weights = (
+            weights * all_values / (1 + _tilt(all_values, weights)[:, None] * all_values)
+        )
+        spread = np.sqrt((tilted_weights * all_values).sum(axis=1))
         total = (of.questions * off).sum(axis=1)
         return np.where(total == 0, 0.0, total / spread)
 
@@ -167,8 +174,8 @@ def _tilt(off: Floats, weights: Floats) -> Floats:
 
     No outcome can have a probability above 1, which bounds it on both sides.
     """
-    rest = 1 - weights / weights.sum(axis=1, keepdims=True)
-    ends = -rest / off
+    slack = 1 - weights / weights.sum(axis=1, keepdims=True)
+    ends = -slack / off
     low = np.where(off > 0, ends, -math.inf).max(axis=1)
     high = np.where(off < 0, ends, math.inf).min(axis=1)
     tilt, left = np.zeros(len(off)), np.arange(len(off))
@@ -197,57 +204,59 @@ def _ends(
 
     Both ends are searched for at once by secants, or halfway where one leaves what is left.
     """
-    least, every, most = within
+    low_end, estimates, high_end = within
     # figures of few questions often came out alike
     _, first, alike = np.unique(
         np.concatenate(list(vars(of).values()), axis=1), axis=0, return_index=True,
         return_inverse=True,
     )  # fmt: skip
-    of, seen = _taken(of, first), every[first]
-    k = len(seen)
-    both = Outcomes(*(np.concatenate([part, part]) for part in vars(of).values()))
-    added = _added(both)
+    of, estimate = _take(of, first), estimates[first]
+    k = len(estimate)
+    both_ends = Outcomes(*(np.concatenate([part, part]) for part in vars(of).values()))
+    added_outcomes = _build_added(both_ends)
     side = np.repeat([1.0, -1.0], k)
     z = NormalDist().inv_cdf(0.5 + level / 2)
 
     def clearance(value: Floats, of: NDArray[np.int64]) -> Floats:
-        own, more = (_taken(part, of) for part in (both, added))
-        return side[of] * _statistic(own, contrast, more, value[of]) - z
+        group_outcomes, more = (_take(part, of) for part in (both_ends, added_outcomes))
+        return side[of] * _statistic(group_outcomes, contrast, more, value[of]) - z
 
-    near, far = np.concatenate([seen, seen]), np.repeat([least, most], k)
+    near, far = np.concatenate([estimate, estimate]), np.repeat([low_end, high_end], k)
     open_, end = clearance(far, np.arange(2 * k)) <= 0, far
     before, at_before = near, np.full(2 * k, -z)
-    value = near - side * z * _standard_error(both, contrast, added, near)
-    found = open_ | np.isnan(near)
+    value = near - side * z * _standard_error(both_ends, contrast, added_outcomes, near)
+    is_closed = open_ | np.isnan(near)
     for _ in range(_STEPS):
         inside = (value - near) * (value - far) < 0
         value = np.where(inside, value, (near + far) / 2)
         # only of those that are still searched for
-        left = np.flatnonzero(~found)
+        left = np.flatnonzero(~is_closed)
         at = at_before.copy()
         at[left] = clearance(value, left)
         near, far = np.where(at <= 0, value, near), np.where(at > 0, value, far)
         close = ~(np.abs(value - before) > 1e-9 * np.abs(end - before))
         with np.errstate(invalid="ignore", divide="ignore"):
             secant = value - at * (value - before) / (at - at_before)
-        before, at_before = np.where(found, before, value), at
-        value, found = np.where(found, before, secant), found | close
-        if found.all():
+        before, at_before = np.where(is_closed, before, value), at
+        value, is_closed = np.where(is_closed, before, secant), is_closed | close
+        if is_closed.all():
             break
     # beyond that are the rounding errors of sums
-    ends = (np.where(open_, end, before) + 0 * np.concatenate([seen, seen])).round(12)
+    ends = (np.where(open_, end, before) + 0 * np.concatenate([estimate, estimate])).round(12)
     return ends[:k][alike], ends[k:][alike]
 
 
-def _taken(of: Outcomes, at: NDArray[np.int64]) -> Outcomes:
+def _take(of: Outcomes, at: NDArray[np.int64]) -> Outcomes:
     """The outcomes of some of the figures."""
     return Outcomes(*(part[at] for part in vars(of).values()))
 
 
-def _standard_error(of: Outcomes, contrast: _Contrast, added: Outcomes, value: Floats) -> Floats:
+def _standard_error(
+    of: Outcomes, contrast: _Contrast, added_outcomes: Outcomes, value: Floats
+) -> Floats:
     """That of the value by which outcomes are off nothing, unconstrained, shape (k,)."""
     total, variance = np.zeros((2, len(value)))
-    for part in (of, added):
+    for part in (of, added_outcomes):
         off, further = (
             contrast(part.first, part.second, part.trials, at[:, None]) for at in (value, value + 1)
         )

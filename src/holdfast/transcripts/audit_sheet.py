@@ -54,18 +54,20 @@ def drawn(turns: pl.DataFrame, limit: int, seed: int) -> pl.DataFrame:
     """
     rng = np.random.default_rng(seed)
     rows = turns.select("reply", "status").with_row_index("row")
-    found = units(turns).join(rows, on="row", maintain_order="left").drop_nulls("reply")
+    drawn_units = units(turns).join(rows, on="row", maintain_order="left").drop_nulls("reply")
     firsts = rows.select(first_row="row", _first=pl.col("status") != "parsed")
-    found = found.join(firsts, on="first_row", how="left", maintain_order="left")
+    drawn_units = drawn_units.join(firsts, on="first_row", how="left", maintain_order="left")
     unread = (pl.col("status") != "parsed") | pl.col("_first").fill_null(value=False)
-    frame = found.with_columns(_unread=unread, _order=pl.Series(rng.permutation(found.height)))
+    frame = drawn_units.with_columns(
+        _unread=unread, _order=pl.Series(rng.permutation(drawn_units.height))
+    )
     frame = frame.sort("run", "arm", "path", "_unread", "status", "rule", "_order")
     sizes = np.where(frame["_unread"].to_numpy(), UNREAD_TIMES, 1.0)
     chances = inclusion(sizes, limit)
     # a little more, or rounding could lose one that is certain
-    reached = np.floor(np.cumsum(chances) + rng.random() + 1e-9)
+    cumulative = np.floor(np.cumsum(chances) + rng.random() + 1e-9)
     frame = frame.with_columns(probability=chances)
-    return frame.filter(pl.Series(np.diff(reached, prepend=0) > 0)).sort("_order")
+    return frame.filter(pl.Series(np.diff(cumulative, prepend=0) > 0)).sort("_order")
 
 
 def inclusion(sizes: NDArray[np.float64], n: int) -> NDArray[np.float64]:
@@ -88,7 +90,7 @@ def audit_sheet(
     What was read and what is right are not in it: who knows them labels to agree with them. The
     import knows a unit by ``unit``, whatever a spreadsheet makes of the other cells.
     """
-    sample = _named(turns, sample)
+    sample = _name_units(turns, sample)
     paths = {row: of.up_to(row) for row in sample["row"]}
     rows = {row for path in paths.values() for row in path}
     texts = said(turns, rows | set(sample["first_row"].drop_nulls()))
@@ -97,30 +99,30 @@ def audit_sheet(
     for unit in sample.iter_rows(named=True):
         row, first = unit["row"], unit["first_row"]
         path = paths[row]
-        cells, shortened = texts_of(texts, path, path[0] if len(path) > 1 else first)
-        cut += shortened
+        cells, shortenings = texts_of(texts, path, path[0] if len(path) > 1 else first)
+        cut += shortenings
         sheet.append(
             {"label_first": NOT_ASKED if first is None else None, "question": unit["question"],
-             "unit": _signed(unit["name"], f"{unit['probability']:.6g}")} | cells
+             "unit": _sign_unit(unit["name"], f"{unit['probability']:.6g}")} | cells
         )  # fmt: skip
     table = pl.DataFrame(sheet, dict.fromkeys(AUDIT_SHEET, pl.String), orient="row")
     return safe_cells(table), cut
 
 
-def _named(turns: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+def _name_units(turns: pl.DataFrame, drawn_units: pl.DataFrame) -> pl.DataFrame:
     """Units with their ``name``, a digest of where they stand and of what was replied."""
     replies = turns["reply"].to_list()
     names = [
         "u" + _digest([*key, replies[row], None if first is None else replies[first]])
-        for *key, row, first in turns[found["row"]]
+        for *key, row, first in turns[drawn_units["row"]]
         .select(TURN_KEY)
-        .with_columns(found["row"], found["first_row"])
+        .with_columns(drawn_units["row"], drawn_units["first_row"])
         .iter_rows()
     ]
-    return found.with_columns(name=pl.Series(names, dtype=pl.String()))
+    return drawn_units.with_columns(name=pl.Series(names, dtype=pl.String()))
 
 
-def _signed(name: str, probability: str) -> str:
+def _sign_unit(name: str, probability: str) -> str:
     return f"{name}:{probability}:{_digest([name, probability])[:6]}"
 
 
@@ -139,72 +141,86 @@ def read_audit(file: str, turns: pl.DataFrame) -> Labels:
         InputError: the file is no such sheet, or a row names no unit of these turns, one that was
             not drawn or is there twice, or a label is none of the options shown.
     """
-    known = {unit["name"]: unit for unit in _named(turns, units(turns)).iter_rows(named=True)}
+    units_by_name = {
+        unit["name"]: unit for unit in _name_units(turns, units(turns)).iter_rows(named=True)
+    }
     options = _options(turns)
-    seen: dict[str, int] = {}
+    row_numbers: dict[str, int] = {}
     labels: list[dict[str, Any]] = []
     for number, cells in read_rows(Path(file)):
 
-        def refused(what: str, field: str, remedy: str, row: int = number) -> InputError:
-            return InputError(what, file, row, field, remedy)
+        def refused(problem: str, field: str, remedy: str, row: int = number) -> InputError:
+            return InputError(problem, file, row, field, remedy)
 
         if isinstance(cells, str):
             raise InputError(cells, file, number, remedy="Fix the row")
-        if absent := [name for name in _READ if name not in cells]:
+        if absent := [name for name in _LABEL_COLUMNS if name not in cells]:
             remedy = "Give a sheet of 'holdfast export --format audit'"
             raise refused("is missing", absent[0], remedy)
-        first, after, token = (str(cells[name] or "").strip() for name in _READ)
+        first, after, token = (str(cells[name] or "").strip() for name in _LABEL_COLUMNS)
         name, _, probability = token.rpartition(":")[0].partition(":")
-        unit, shown = known.get(name), f"'{token[:60]}'"
+        unit, unit_text = units_by_name.get(name), f"'{token[:60]}'"
         if unit is None:
-            what = f"{shown} is none of these turns, or a reply of it has changed"
-            raise refused(what, "unit", "Label a sheet that was exported from them")
-        if token != _signed(name, probability):
-            raise refused(f"{shown} was not drawn", "unit", "Undo the change of the cell")
-        if name in seen:
-            raise refused(f"is that of row {seen[name]} too", "unit", "Remove one of the rows")
-        seen[name] = number
+            unit_problem = f"{unit_text} is none of these turns, or a reply of it has changed"
+            raise refused(unit_problem, "unit", "Label a sheet that was exported from them")
+        if token != _sign_unit(name, probability):
+            raise refused(f"{unit_text} was not drawn", "unit", "Undo the change of the cell")
+        if name in row_numbers:
+            raise refused(
+                f"is that of row {row_numbers[name]} too", "unit", "Remove one of the rows"
+            )
+        row_numbers[name] = number
         alone = unit["first_row"] is None
         if not after and (alone or not first):
             continue
-        read = {"label": _label(after, options(unit["row"]), refused, "label")}
+        label_values = {"label": _label(after, options(unit["row"]), refused, "label")}
         if not alone:
             of = options(unit["first_row"])
-            read["label_first"] = _label(first, of, refused, "label_first")
+            label_values["label_first"] = _label(first, of, refused, "label_first")
         key = {name: unit.get(name) for name in TURN_KEY} | {"turn": turns["turn"][unit["row"]]}
-        labels.append({**key, **read, "label_weight": 1 / float(probability)})
+        labels.append({**key, **label_values, "label_weight": 1 / float(probability)})
     if not labels:
         raise InputError("has no label", file, remedy="Fill in label_first and label")
-    return Labels(pl.DataFrame(labels, AUDIT, orient="row"), len(seen) - len(labels))
+    return Labels(pl.DataFrame(labels, AUDIT, orient="row"), len(row_numbers) - len(labels))
 
 
-_READ = ("label_first", "label", "unit")
+_LABEL_COLUMNS = ("label_first", "label", "unit")
 
 
 def _options(turns: pl.DataFrame) -> Callable[[int], Mapping[str, str]]:
     """What gives the letters of a turn's options, as displayed, with those that they have in it."""
-    known: dict[str, str] = {}
-    told = ("gold", "answer", "suggested")
-    for dataset, *letters in turns.select("dataset", *told).unique().iter_rows():
-        known[dataset] = max({known.get(dataset, "A"), *letters} & set(LETTERS))
+    letters_by_dataset: dict[str, str] = {}
+    letter_columns = ("gold", "answer", "suggested")
+    for dataset, *letters in turns.select("dataset", *letter_columns).unique().iter_rows():
+        letters_by_dataset[dataset] = max(
+            {letters_by_dataset.get(dataset, "A"), *letters} & set(LETTERS)
+        )
 
     def of(row: int) -> Mapping[str, str]:
-        dataset, shown = turns["dataset"][row], turns["shown"][row]
-        own = shown.split(",") if shown else LETTERS[: LETTERS.index(known[dataset]) + 1]
-        return dict(zip(LETTERS, own, strict=False))
+        dataset, shown_letters = turns["dataset"][row], turns["shown"][row]
+        letters = (
+            shown_letters.split(",")
+            if shown_letters
+            else LETTERS[: LETTERS.index(letters_by_dataset[dataset]) + 1]
+        )
+        return dict(zip(LETTERS, letters, strict=False))
 
     return of
 
 
 def _label(
-    given: str,
+    label_text: str,
     options: Mapping[str, str],
-    refused: Callable[[str, str, str], InputError],
+    refuse: Callable[[str, str, str], InputError],
     field: str,
 ) -> str:
     """The letter that a label means, or one of ``NO_LETTER``."""
-    known = {**options, **{label.upper(): label for label in NO_LETTER}}
-    if given.upper() in known:
-        return known[given.upper()]
-    what = f"'{given[:60]}' is no label" if given else "is empty, where the other label is not"
-    raise refused(what, field, f"Write one of {', '.join((*options, *NO_LETTER))}")
+    letters_known = {**options, **{label.upper(): label for label in NO_LETTER}}
+    if label_text.upper() in letters_known:
+        return letters_known[label_text.upper()]
+    problem = (
+        f"'{label_text[:60]}' is no label"
+        if label_text
+        else "is empty, where the other label is not"
+    )
+    raise refuse(problem, field, f"Write one of {', '.join((*options, *NO_LETTER))}")

@@ -15,7 +15,7 @@ Message = dict[str, str | None]
 Texts = Mapping[int, tuple[str | None, str | None]]
 """Prompt and reply by row."""
 
-ASKED = ("run", "model", "dataset", "protocol", "epoch", "question")
+QUESTION_KEYS = ("run", "model", "dataset", "protocol", "epoch", "question")
 """Columns that tell one question put to a model once from another."""
 
 _AT_ONCE = 1_000
@@ -49,8 +49,8 @@ class Dialogues:
 
     def ends(self) -> list[int]:
         """Rows that no other follows on, in their order: each ends a conversation."""
-        followed = {row for row in self.before if row is not None}
-        return [row for row in range(len(self.before)) if row not in followed]
+        followed_rows = {row for row in self.before if row is not None}
+        return [row for row in range(len(self.before)) if row not in followed_rows]
 
 
 def dialogues(turns: pl.DataFrame) -> Dialogues:
@@ -61,42 +61,47 @@ def dialogues(turns: pl.DataFrame) -> Dialogues:
     conversations apart or go on from a certain other one (``TurnsOf``). The replies of a helper
     follow on each other. Everything that was put in one turn stands alone.
     """
-    told = turns.select("protocol", "arm", "path", "turn")
-    rows = [(asked, *row) for asked, row in zip(alike(turns, ASKED), told.rows(), strict=True)]
+    keys = turns.select("protocol", "arm", "path", "turn")
+    rows = [
+        (question_number, *row)
+        for question_number, row in zip(alike(turns, QUESTION_KEYS), keys.rows(), strict=True)
+    ]
     in_arm: dict[tuple[Any, ...], int] = {}
     in_any: dict[tuple[Any, ...], int] = {}
     anywhere: dict[tuple[Any, ...], int] = {}
-    for row, (asked, _, arm, path, turn) in enumerate(rows):
-        in_arm.setdefault((asked, arm, path, turn), row)
-        in_any.setdefault((asked, path, turn), row)
-        anywhere.setdefault((asked, arm, turn), row)
+    for row, (question_number, _, arm, path, turn) in enumerate(rows):
+        in_arm.setdefault((question_number, arm, path, turn), row)
+        in_any.setdefault((question_number, path, turn), row)
+        anywhere.setdefault((question_number, arm, turn), row)
 
-    def preceding(asked: int | None, protocol: str, arm: str, path: str, turn: int) -> int | None:
-        own, earlier = turns_of(protocol), turn - 1
-        alone = own.by_arm or arm in own.helpers
+    def preceding(
+        asked_question: int | None, protocol: str, arm: str, path: str, turn: int
+    ) -> int | None:
+        protocol_turns, earlier = turns_of(protocol), turn - 1
+        alone = protocol_turns.by_arm or arm in protocol_turns.helpers
         for step in (path.rpartition(">")[0], path):  # a path need not grow in imported turns
-            if (row := in_arm.get((asked, arm, step, earlier))) is not None:
+            if (row := in_arm.get((asked_question, arm, step, earlier))) is not None:
                 return row
-            if not alone and (row := in_any.get((asked, step, earlier))) is not None:
+            if not alone and (row := in_any.get((asked_question, step, earlier))) is not None:
                 return row
-        return anywhere.get((asked, own.continues.get(arm), earlier))
+        return anywhere.get((asked_question, protocol_turns.continues.get(arm), earlier))
 
     before = [preceding(*row) if row[-1] > 0 else None for row in rows]
-    return Dialogues(before, told["turn"].to_list())
+    return Dialogues(before, keys["turn"].to_list())
 
 
 def alike(turns: pl.DataFrame, columns: Sequence[str]) -> list[int | None]:
     """For each row the first one with the same values; None where it has none in any column."""
-    numbered = turns.select(columns).with_row_index("_row")
+    numbered_turns = turns.select(columns).with_row_index("_row")
     first = pl.col("_row").first().over(columns)
-    known = pl.any_horizontal(pl.col(columns).is_not_null())
-    return numbered.select(pl.when(known).then(first)).to_series().to_list()
+    is_known = pl.any_horizontal(pl.col(columns).is_not_null())
+    return numbered_turns.select(pl.when(is_known).then(first)).to_series().to_list()
 
 
 def said(turns: pl.DataFrame, rows: Iterable[int]) -> Texts:
     """Prompt and reply of these rows, by row."""
-    wanted = sorted(set(rows))
-    return dict(zip(wanted, turns[wanted].select("prompt", "reply").rows(), strict=True))
+    rows_wanted = sorted(set(rows))
+    return dict(zip(rows_wanted, turns[rows_wanted].select("prompt", "reply").rows(), strict=True))
 
 
 def chats_of(

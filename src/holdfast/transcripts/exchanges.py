@@ -32,70 +32,70 @@ class Exchange:
     rule: str = ""
 
 
-UNANSWERED = ("error", "unanswered")
+UNANSWERED_READING = ("error", "unanswered")
 """Status and rule of a user turn without a reply."""
 
 
-Refused = Callable[[str, str], InputError]
+Refuse = Callable[[str, str], InputError]
 """The error of messages, with what is wrong and the remedy."""
 
 
-def exchanges_in(messages: list[Any], refused: Refused) -> tuple[list[Exchange], Counter[str]]:
+def exchanges_in(messages: list[Any], refuse: Refuse) -> tuple[list[Exchange], Counter[str]]:
     """The exchanges of a conversation in order, and what was passed over, by kind.
 
     Messages of the user in a row are one prompt, messages of the assistant in a row are one reply,
     also where it called tools in between. A user turn without a reply is an exchange too
-    (``UNANSWERED``), and so is a reply that is nothing but a call of a tool.
+    (``UNANSWERED_READING``), and so is a reply that is nothing but a call of a tool.
     """
-    said: list[tuple[list[str], list[tuple[str, Mapping[str, Any]]]]] = []
-    passed: Counter[str] = Counter()
+    turns: list[tuple[list[str], list[tuple[str, Mapping[str, Any]]]]] = []
+    passed_over: Counter[str] = Counter()
     for place, message in enumerate(messages, start=1):
         name = message.get("role") if isinstance(message, Mapping) else None
         role = _ROLES.get(name) if isinstance(name, str) else None
         if role is None:
-            what = "no role" if name is None else f"the unknown role '{name}'"
-            raise refused(f"message {place} has {what}", did_you_mean(str(name), _ROLES))
+            problem = "no role" if name is None else f"the unknown role '{name}'"
+            raise refuse(f"message {place} has {problem}", did_you_mean(str(name), _ROLES))
         if role == "system" or role == "tool":
-            passed[f"{role} message"] += 1
+            passed_over[f"{role} message"] += 1
         elif role == "user":
-            if not said or said[-1][1]:
-                said.append(([], []))
-            said[-1][0].append(_text(message, passed, refused, place))
-        elif not said:
-            passed["reply before the first user turn"] += 1
+            if not turns or turns[-1][1]:
+                turns.append(([], []))
+            turns[-1][0].append(_text(message, passed_over, refuse, place))
+        elif not turns:
+            passed_over["reply before the first user turn"] += 1
         else:
-            said[-1][1].append((_text(message, passed, refused, place), message))
-    if not said:
-        raise refused("holds no user turn", "Give the question as a user message")
-    return [_exchange("\n\n".join(prompts), replies) for prompts, replies in said], passed
+            turns[-1][1].append((_text(message, passed_over, refuse, place), message))
+    if not turns:
+        raise refuse("holds no user turn", "Give the question as a user message")
+    return [_exchange("\n\n".join(prompts), replies) for prompts, replies in turns], passed_over
 
 
 def _exchange(prompt: str, replies: list[tuple[str, Mapping[str, Any]]]) -> Exchange:
     if not replies:
-        return Exchange(prompt, None, *UNANSWERED)
+        return Exchange(prompt, None, *UNANSWERED_READING)
     text = "\n\n".join(text for text, _ in replies if text)
     if text:
         return Exchange(prompt, text)
     for _, message in replies:
         if isinstance(refusal := message.get("refusal"), str) and refusal:
             return Exchange(prompt, refusal, "refused", "refusal")
-    called = any(message.get(key) for _, message in replies for key in _CALLS)
-    return Exchange(prompt, "", *(("none", "tool-call") if called else ()))
+    calls_tool = any(message.get(key) for _, message in replies for key in _CALLS)
+    return Exchange(prompt, "", *(("none", "tool-call") if calls_tool else ()))
 
 
 _CALLS = ("tool_calls", "function_call")
 _TEXTS = ("text", "input_text", "output_text")
 
 
-def _text(message: Mapping[str, Any], passed: Counter[str], refused: Refused, place: int) -> str:
+def _text(message: Mapping[str, Any], passed_over: Counter[str], refuse: Refuse, place: int) -> str:
     content = message.get("content")
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        what = f"the content of message {place} is neither text nor a list of parts"
-        raise refused(what, "Give it as text")
+        problem = f"the content of message {place} is neither text nor a list of parts"
+        raise refuse(problem, "Give it as text")
     texts = []
     for part in content:
         is_text = isinstance(part, Mapping) and part.get("type", "text") in _TEXTS
@@ -103,5 +103,5 @@ def _text(message: Mapping[str, Any], passed: Counter[str], refused: Refused, pl
         if isinstance(text, str):
             texts.append(text)
         else:
-            passed["part of a message that is no text"] += 1
+            passed_over["part of a message that is no text"] += 1
     return "\n".join(texts)

@@ -20,10 +20,10 @@ from .training import demonstration_lines, demonstrations, origin, pair_lines, p
 FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review", "audit", "hub")
 """What ``holdfast export --format`` takes."""
 
-REVIEWED = 50
+REVIEW_LIMIT = 50
 """Conversations in a review, unless more are asked for."""
 
-AUDITED = 200
+AUDIT_LIMIT = 200
 """Units of an audit, unless told otherwise."""
 
 VERSION = 1
@@ -90,9 +90,9 @@ def export(turns: pl.DataFrame, format: str, limit: int | None = None, seed: int
         case "trl-dpo":
             return _pairs(turns, limit)
         case "audit":
-            return _audit(turns, AUDITED if limit is None else limit, seed)
+            return _audit(turns, AUDIT_LIMIT if limit is None else limit, seed)
         case _:
-            return _review(turns, REVIEWED if limit is None else limit)
+            return _review(turns, REVIEW_LIMIT if limit is None else limit)
 
 
 def write_table(table: pl.DataFrame, format: str, file: BinaryIO) -> None:
@@ -105,49 +105,62 @@ def write_table(table: pl.DataFrame, format: str, file: BinaryIO) -> None:
 
 
 def _table(turns: pl.DataFrame, format: str, limit: int | None) -> Export:
-    kept = turns[:limit]
-    written = safe_cells(kept) if format == "csv" else kept
-    return _export("turn", kept.height, turns, written, {}, turns.height - kept.height)
+    selected_turns = turns[:limit]
+    safe_turns = safe_cells(selected_turns) if format == "csv" else selected_turns
+    return _export(
+        "turn", selected_turns.height, turns, safe_turns, {}, turns.height - selected_turns.height
+    )
 
 
 def _chats(turns: pl.DataFrame, limit: int | None) -> Export:
     of = dialogues(turns)
-    kept = of.ends()[:limit]
-    beyond = turns.height - len({row for end in kept for row in of.up_to(end)})
-    return _export("conversation", len(kept), turns, chat_lines(turns, of, kept), {}, beyond)
+    ends = of.ends()[:limit]
+    beyond = turns.height - len({row for end in ends for row in of.up_to(end)})
+    return _export("conversation", len(ends), turns, chat_lines(turns, of, ends), {}, beyond)
 
 
 def _demonstrations(turns: pl.DataFrame, limit: int | None) -> Export:
     of = dialogues(turns)
-    told = usable(turns, of)
-    found, left_out = demonstrations(turns, told)
-    kept = found[:limit]
-    lines = demonstration_lines(turns, of, kept, told)
-    notes = _kinds(told.turns[row].kind for row in kept)
-    beyond = len(found) - len(kept)
-    return _export("conversation", len(kept), turns, lines, left_out, beyond, notes)
+    usable_turns = usable(turns, of)
+    all_rows, left_out = demonstrations(turns, usable_turns)
+    exported_rows = all_rows[:limit]
+    lines = demonstration_lines(turns, of, exported_rows, usable_turns)
+    notes = _kinds(usable_turns.turns[row].kind for row in exported_rows)
+    beyond = len(all_rows) - len(exported_rows)
+    return _export("conversation", len(exported_rows), turns, lines, left_out, beyond, notes)
 
 
 def _pairs(turns: pl.DataFrame, limit: int | None) -> Export:
     of = dialogues(turns)
-    found, left_out = pairs(turns, usable(turns, of))
-    kept = found[:limit]
-    notes = _kinds(pair.kind for pair in kept)
-    borrowed = sum(pair.prefix == "chosen" for pair in kept)
-    if borrowed:
-        told = "the rejected reply was given after other words for the same answers"
-        notes = (*notes, f'In {borrowed} {told} (holdfast.prefix is "chosen").')
-    lines, beyond = pair_lines(turns, of, kept), 2 * (len(found) - len(kept))
-    return _export("pair", len(kept), turns, lines, left_out, beyond, notes)
+    all_pairs, left_out = pairs(turns, usable(turns, of))
+    exported_pairs = all_pairs[:limit]
+    notes = _kinds(pair.kind for pair in exported_pairs)
+    borrowed_count = sum(pair.prefix == "chosen" for pair in exported_pairs)
+    if borrowed_count:
+        reason = "the rejected reply was given after other words for the same answers"
+        notes = (*notes, f'In {borrowed_count} {reason} (holdfast.prefix is "chosen").')
+    lines, beyond = (
+        pair_lines(turns, of, exported_pairs),
+        2 * (len(all_pairs) - len(exported_pairs)),
+    )
+    return _export("pair", len(exported_pairs), turns, lines, left_out, beyond, notes)
 
 
 def _review(turns: pl.DataFrame, limit: int) -> Export:
     of = dialogues(turns)
-    found, left_out = shifts(turns, of)
-    kept = found[:limit]
-    sheet, cut = review_sheet(turns, of, kept)
-    beyond = len(found) - len(kept)
-    return _export("conversation", len(kept), turns, sheet, left_out, beyond, _shortened(cut))
+    all_shifts, left_out = shifts(turns, of)
+    exported_shifts = all_shifts[:limit]
+    sheet, cut = review_sheet(turns, of, exported_shifts)
+    beyond = len(all_shifts) - len(exported_shifts)
+    return _export(
+        "conversation",
+        len(exported_shifts),
+        turns,
+        sheet,
+        left_out,
+        beyond,
+        _describe_shortening(cut),
+    )
 
 
 def _audit(turns: pl.DataFrame, limit: int, seed: int) -> Export:
@@ -155,10 +168,10 @@ def _audit(turns: pl.DataFrame, limit: int, seed: int) -> Export:
     sheet, cut = audit_sheet(turns, dialogues(turns), sample)
     inside = {row for pair in sample.select("row", "first_row").rows() for row in pair} - {None}
     left_out = {"not drawn": turns.height - len(inside)}
-    return _export("row", sheet.height, turns, sheet, left_out, 0, _shortened(cut))
+    return _export("row", sheet.height, turns, sheet, left_out, 0, _describe_shortening(cut))
 
 
-def _shortened(cut: int) -> list[str]:
+def _describe_shortening(cut: int) -> list[str]:
     note = f"{cut} of the cells were too long for a spreadsheet and lost their middle."
     return [note] if cut else []
 
@@ -177,8 +190,8 @@ def _export(
     origins: Counter[str] = Counter()
     for run, model, n in turns.group_by("run", "model", maintain_order=True).len().iter_rows():
         origins[origin(run, model)] += n
-    ordered = dict(sorted(origins.items()))
-    return Export(noun, count, turns.height, content, counts, ordered, notes)
+    ordered_origins = dict(sorted(origins.items()))
+    return Export(noun, count, turns.height, content, counts, ordered_origins, notes)
 
 
 def _kinds(kinds: Iterable[str]) -> tuple[str, ...]:
@@ -197,16 +210,18 @@ def chat_lines(turns: pl.DataFrame, of: Dialogues, ends: Sequence[int]) -> Itera
     ``NaN``, ``Infinity`` and ``-Infinity``; everything beyond ASCII is written ``\uXXXX``, so that
     nothing in a text can end a line.
     """
-    kept = turns.drop(TEXTS, strict=False)
+    turns_without_text = turns.drop(TEXTS, strict=False)
     for chats, texts in chats_of(turns, of, ends):
-        known = dict(zip(texts, kept[list(texts)].rows(named=True), strict=True))
+        row_fields = dict(zip(texts, turns_without_text[list(texts)].rows(named=True), strict=True))
         # of the many conversations that share a first answer, its row is written out once
-        written = {row: json_text({"row": row} | _finite(known[row])) for row in known}
+        json_by_row = {
+            row: json_text({"row": row} | _finite(row_fields[row])) for row in row_fields
+        }
         for chat in chats:
-            rows = ", ".join(written[row] for row in chat)
+            rows = ", ".join(json_by_row[row] for row in chat)
             about = f'{{"version": {VERSION}, "rows": [{rows}]}}'
-            spoken = json_text(messages(texts, chat))
-            yield f'{{"messages": {spoken}, "holdfast": {about}}}\n'.encode()
+            messages_json = json_text(messages(texts, chat))
+            yield f'{{"messages": {messages_json}, "holdfast": {about}}}\n'.encode()
 
 
 def _finite(columns: dict[str, Any]) -> dict[str, Any]:

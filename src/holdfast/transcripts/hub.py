@@ -10,7 +10,7 @@ from holdfast.errors import printable
 from holdfast.files import replacing, whole_folder
 from holdfast.parquet import write_parquet
 from holdfast.questions import BANK_NAME, named_sets
-from holdfast.results import IMPORTED
+from holdfast.results import IMPORTED_PREFIX
 
 from .training import origin
 
@@ -74,7 +74,7 @@ def card(turns: pl.DataFrame, name: str) -> str:
         "|" + "---|" * (len(_RUN) + 3),
         *_rows(runs), "",
         "`protocol_version` and `reading_version` tell what asked and what read the replies; "
-        f"runs that begin with `{IMPORTED}` came from transcripts made elsewhere.", "",
+        f"runs that begin with `{IMPORTED_PREFIX}` came from transcripts made elsewhere.", "",
         "## Licence", "",
         *_licences(turns), "",
         "Replies fall under the terms of the models that gave them.", "",
@@ -91,25 +91,29 @@ _RUN = ("run", "model", "dataset", "protocol", "protocol_version", "seed")
 
 
 def _rows(runs: pl.DataFrame) -> Iterator[str]:
-    for *told, n, questions in runs.iter_rows():
-        kind = origin(told[0], told[1])
-        cells = (*told, kind.upper() if kind != "asked" else kind, questions, n)
+    for *run_fields, n, questions in runs.iter_rows():
+        kind = origin(run_fields[0], run_fields[1])
+        cells = (*run_fields, kind.upper() if kind != "asked" else kind, questions, n)
         yield f"| {' | '.join(_cell(cell) for cell in cells)} |"
 
 
 def _licences(turns: pl.DataFrame) -> Iterator[str]:
     """What is known of the licence of each question set."""
-    known = named_sets()
+    sets = named_sets()
     for dataset in turns["dataset"].unique(maintain_order=True):
         bare = str(dataset).removesuffix(" (no gold)")
-        of = max((one for one in known if f"{bare}-".startswith(f"{one}-")), key=len, default="")
+        of = max(
+            (set_name for set_name in sets if f"{bare}-".startswith(f"{set_name}-")),
+            key=len,
+            default="",
+        )
         if of:
-            told = f"{known[of].licence}; cite {known[of].citation}"
+            licence_text = f"{sets[of].licence}; cite {sets[of].citation}"
         elif bare == BANK_NAME:
-            told = "MIT, holdfast's own questions"
+            licence_text = "MIT, holdfast's own questions"
         else:
-            told = "not known to holdfast: state it before you publish"
-        yield f"- {_cell(dataset)}: {told}"
+            licence_text = "not known to holdfast: state it before you publish"
+        yield f"- {_cell(dataset)}: {licence_text}"
 
 
 def _cell(value: object) -> str:

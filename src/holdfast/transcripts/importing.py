@@ -16,7 +16,7 @@ import polars as pl
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import is_valid_text
 from holdfast.questions import QuestionSet, check_file, digest_of
-from holdfast.results import IMPORTED, SCHEMA
+from holdfast.results import IMPORTED_PREFIX, SCHEMA
 
 from .joined_files import files_of, with_joined
 from .mapping import Mapping, of_turn
@@ -43,12 +43,12 @@ class Imported:
     Attributes:
         turns: columns as in ``SCHEMA``, rows in the order of the file.
         conversations: how many rows of the file it was made of.
-        passed: what of the file is not in the table, by kind.
+        passed_over: what of the file is not in the table, by kind.
     """
 
     turns: pl.DataFrame
     conversations: int
-    passed: Counter[str] = field(default_factory=Counter)
+    passed_over: Counter[str] = field(default_factory=Counter)
 
 
 def import_transcripts(
@@ -69,8 +69,8 @@ def import_transcripts(
         skip_bad: whether rows that cannot be read are left out and counted.
 
     Returns:
-        The turns, every one with a ``run`` that begins with ``IMPORTED``. Only turns that come
-        from an export of holdfast's own keep the run that they had.
+        The turns, every one with a ``run`` that begins with ``IMPORTED_PREFIX``. Only turns that
+        come from an export of holdfast's own keep the run that they had.
 
     Raises:
         InputError: the file or a row of it cannot be read as the mapping says, or two rows are
@@ -78,60 +78,68 @@ def import_transcripts(
     """
     if mapping is None:
         turns = read_exported(path)
-        asked = turns.select("run", "model", "question", "epoch", "arm", "path").n_unique()
-        return Imported(turns, asked)
+        conversation_count = turns.select(
+            "run", "model", "question", "epoch", "arm", "path"
+        ).n_unique()
+        return Imported(turns, conversation_count)
     dataset = questions.name if questions else path.stem
     sources = files_of(path, mapping)
     frames: list[pl.DataFrame] = []
-    passed: Counter[str] = Counter()
+    passed_over: Counter[str] = Counter()
     conversations = 0
     for source in sources:
         whole = source.suffix.lower() in (".csv", ".tsv", ".parquet")
         reading = TranscriptReader(mapping, questions, str(source), dataset, whole, skip_bad)
-        turned: set[str] = set()
-        for frame, count, left, own in _read(path, source, reading, processes):
+        columns_seen: set[str] = set()
+        for frame, count, left, columns_of_part in _read_pieces(path, source, reading, processes):
             if frame.height:
                 frames.append(frame)
             conversations += count
-            passed.update(left)
-            turned |= own
-        _check_turned(reading, turned)
-        passed.update(f"column of a later turn ('{column}')" for column in sorted(reading.beyond))
+            passed_over.update(left)
+            columns_seen |= columns_of_part
+        _check_turn_columns(reading, columns_seen)
+        passed_over.update(
+            f"column of a later turn ('{column}')" for column in sorted(reading.columns_beyond)
+        )
     if not frames:
-        bad = "; ".join(f"{n} × {kind}" for kind, n in passed.items())
-        what = f"holds no row that can be read ({bad})" if bad else "holds no row"
-        raise InputError(what, str(path), remedy="Give a file with at least one row")
-    turns = _numbered(pl.concat(frames))
+        bad = "; ".join(f"{n} × {kind}" for kind, n in passed_over.items())
+        problem = f"holds no row that can be read ({bad})" if bad else "holds no row"
+        raise InputError(problem, str(path), remedy="Give a file with at least one row")
+    turns = _number_epochs(pl.concat(frames))
     frames.clear()
-    turns = _each_once(turns, str(path), passed, fold=mapping.fold)
-    return Imported(_with_run(turns, _digest(sources, mapping, questions)), conversations, passed)
+    turns = _drop_repeats(turns, str(path), passed_over, fold=mapping.fold)
+    return Imported(
+        _with_run(turns, _digest(sources, mapping, questions)), conversations, passed_over
+    )
 
 
-def _check_turned(reading: TranscriptReader, turned: set[str]) -> None:
+def _check_turn_columns(reading: TranscriptReader, columns_seen: set[str]) -> None:
     """Refuse columns of turns that no row has: the mapping would read fewer turns than it says."""
     turns = reading.mapping.turns
-    if reading.whole or not isinstance(turns, int) or not turned:
+    if reading.whole or not isinstance(turns, int) or not columns_seen:
         return
     for name, column in reading.turn_columns:
         for turn in range(1, turns):
-            if of_turn(column, turn) not in turned:
-                what = f"is in no row, the mapping reads '{name}' of turn {turn} from it"
-                remedy = did_you_mean(of_turn(column, turn), turned)
-                raise InputError(what, reading.file, None, of_turn(column, turn), remedy)
+            if of_turn(column, turn) not in columns_seen:
+                problem = f"is in no row, the mapping reads '{name}' of turn {turn} from it"
+                remedy = did_you_mean(of_turn(column, turn), columns_seen)
+                raise InputError(problem, reading.file, None, of_turn(column, turn), remedy)
 
 
 Piece = tuple[pl.DataFrame, int, Counter[str], set[str]]
 
 
-def _read(path: Path, source: Path, reading: TranscriptReader, processes: int) -> Iterator[Piece]:
+def _read_pieces(
+    path: Path, source: Path, reading: TranscriptReader, processes: int
+) -> Iterator[Piece]:
     check_file(source)
     mapping = reading.mapping
     records = read_records(source, mapping.encoding, mapping.delimiter)
     if mapping.each:
-        records = _apart(records, reading)
+        records = _split_elements(records, reading)
     if path.is_dir():
         records = with_joined(records, path, source, mapping, skip_bad=reading.skip_bad)
-    pieces = _pieces(_checked(records, reading))
+    pieces = _pieces(_check_table_columns(records, reading))
     if processes < 2 or source.stat().st_size < _LARGE:
         yield from (_piece(reading, piece) for piece in pieces)
         return
@@ -147,36 +155,36 @@ def _read(path: Path, source: Path, reading: TranscriptReader, processes: int) -
             yield result.get()
 
 
-def _apart(records: Iterable[Record], reading: TranscriptReader) -> Iterator[Record]:
+def _split_elements(records: Iterable[Record], reading: TranscriptReader) -> Iterator[Record]:
     """The elements that ``each`` names, numbered through the file."""
     number = 0
     for record in records:
         try:
             fields = fields_of(record, reading.file)
-            for one in each_of(fields, reading.mapping.each, reading.file, record[0]):
+            for part in each_of(fields, reading.mapping.each, reading.file, record[0]):
                 number += 1
-                yield number, one
+                yield number, part
         except InputError as error:
             if not reading.skip_bad:
                 raise
             yield record[0], error
 
 
-def _checked(records: Iterable[Record], reading: TranscriptReader) -> Iterator[Record]:
+def _check_table_columns(records: Iterable[Record], reading: TranscriptReader) -> Iterator[Record]:
     """The records; of a table, the columns that the mapping reads are looked for at once."""
     for place, record in enumerate(records):
         if place == 0 and reading.whole:
             for field_name, column in _columns(reading.mapping):
                 if column not in record[1]:
-                    what = f"is missing, the mapping reads '{field_name}' from it"
+                    problem = f"is missing, the mapping reads '{field_name}' from it"
                     remedy = did_you_mean(column, record[1])
-                    raise InputError(what, reading.file, None, column, remedy)
-            for column in _beyond(reading.mapping, record[1]):
-                reading.beyond.add(column)
+                    raise InputError(problem, reading.file, None, column, remedy)
+            for column in _find_columns_beyond(reading.mapping, record[1]):
+                reading.columns_beyond.add(column)
         yield record
 
 
-def _beyond(mapping: Mapping, record: Any) -> Iterator[str]:
+def _find_columns_beyond(mapping: Mapping, record: Any) -> Iterator[str]:
     """Columns of a turn after the last that the mapping reads."""
     if isinstance(mapping.turns, int):
         for name, source in mapping.sources(1).items():
@@ -193,14 +201,17 @@ def _columns(mapping: Mapping) -> Iterator[tuple[str, str]]:
         yield "options_inside", mapping.options_inside
     if mapping.messages:
         yield "messages", mapping.messages
-    several = isinstance(mapping.turns, str)
+    has_turn_list = isinstance(mapping.turns, str)
     if isinstance(mapping.turns, str):
         yield "turns", mapping.turns
-    for turn in range(1 if several else int(mapping.turns or 1)):
+    for turn in range(1 if has_turn_list else int(mapping.turns or 1)):
         for name, source in mapping.sources(turn).items():
             if source.default is None:
-                named = (of_turn(column, turn) for column in source.named)
-                yield from ((name, re.split(r"[.\[]", one)[0] if several else one) for one in named)
+                turn_columns = (of_turn(column, turn) for column in source.named)
+                yield from (
+                    (name, re.split(r"[.\[]", bare_column)[0] if has_turn_list else bare_column)
+                    for bare_column in turn_columns
+                )
 
 
 def _pieces(records: Iterable[Record]) -> Iterator[list[Record]]:
@@ -230,50 +241,52 @@ def _work(piece: list[Record]) -> Piece:
     return _piece(_reading, piece)
 
 
-_READ = {**SCHEMA, "row": pl.Int64(), "numbered": pl.String()}
+_READ_SCHEMA = {**SCHEMA, "row": pl.Int64(), "numbered": pl.String()}
 
 
 def _piece(reading: TranscriptReader, records: Sequence[Record]) -> Piece:
-    reading.passed.clear()
-    reading.turned.clear()
+    reading.passed_over.clear()
+    reading.columns_seen.clear()
     rows: list[dict[str, Any]] = []
     count = 0
     for record in records:
         try:
             fields = fields_of(record, reading.file)
             if not reading.kept(fields):
-                reading.passed["row that the mapping does not keep"] += 1
+                reading.passed_over["row that the mapping does not keep"] += 1
                 continue
             turns = reading.turns(record[0], fields)
         except InputError as error:
             if not reading.skip_bad:
                 raise
-            reading.passed[f"bad row ({error.field or 'the row'})"] += 1
+            reading.passed_over[f"bad row ({error.field or 'the row'})"] += 1
             continue
         rows += turns
         count += bool(turns)
     columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
-    schema = {name: _READ[name] for name in columns}
+    schema = {name: _READ_SCHEMA[name] for name in columns}
     try:
         frame = pl.DataFrame(columns, schema=schema)
     except UnicodeEncodeError:  # a lone surrogate, which no text of a table can hold
-        frame = pl.DataFrame(_sound(columns, reading.passed), schema=schema)
-    return frame, count, Counter(reading.passed), set(reading.turned)
+        frame = pl.DataFrame(_replace_surrogates(columns, reading.passed_over), schema=schema)
+    return frame, count, Counter(reading.passed_over), set(reading.columns_seen)
 
 
-def _sound(columns: dict[str, list[Any]], passed: Counter[str]) -> dict[str, list[Any]]:
+def _replace_surrogates(
+    columns: dict[str, list[Any]], passed_over: Counter[str]
+) -> dict[str, list[Any]]:
     """The columns with U+FFFD in place of lone surrogates."""
 
-    def sound(value: Any) -> Any:
+    def valid_text(value: Any) -> Any:
         if not isinstance(value, str) or is_valid_text(value):
             return value
-        passed["lone surrogate, written as U+FFFD, in a text"] += 1
+        passed_over["lone surrogate, written as U+FFFD, in a text"] += 1
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
-    return {name: [sound(value) for value in values] for name, values in columns.items()}
+    return {name: [valid_text(value) for value in values] for name, values in columns.items()}
 
 
-def _numbered(turns: pl.DataFrame) -> pl.DataFrame:
+def _number_epochs(turns: pl.DataFrame) -> pl.DataFrame:
     """Epochs that are still names, by number in the order of the file."""
     names = turns["numbered"].unique(maintain_order=True)
     if names.len() == 1 and names[0] == "":
@@ -282,13 +295,15 @@ def _numbered(turns: pl.DataFrame) -> pl.DataFrame:
     return turns.with_columns(epoch.cast(pl.Int64).alias("epoch")).drop("numbered")
 
 
-def _each_once(turns: pl.DataFrame, file: str, passed: Counter[str], *, fold: bool) -> pl.DataFrame:
+def _drop_repeats(
+    turns: pl.DataFrame, file: str, passed_over: Counter[str], *, fold: bool
+) -> pl.DataFrame:
     """The turns without those that say again what another row says, where that is wanted."""
     if fold:
-        same = [*_PLACE, "answer", "status", "suggested", "prompt", "reply"]
-        once = turns.unique(same, keep="first", maintain_order=True)
+        same_columns = [*_PLACE, "answer", "status", "suggested", "prompt", "reply"]
+        once = turns.unique(same_columns, keep="first", maintain_order=True)
         if once.height < turns.height:
-            passed["turn that another conversation shares"] += turns.height - once.height
+            passed_over["turn that another conversation shares"] += turns.height - once.height
         turns = once
     twice = turns.select(_PLACE).is_duplicated()
     if not twice.any():
@@ -302,35 +317,38 @@ def _each_once(turns: pl.DataFrame, file: str, passed: Counter[str], *, fold: bo
         f"epoch {second['epoch']} of question '{second['question']}'"
     )
     again = f"is {turn} once more, as in row {rows[0]}"
-    what = f"holds {turn} twice" if rows[0] == rows[1] else again
+    problem = f"holds {turn} twice" if rows[0] == rows[1] else again
     remedy = (
         "Tell the conversations apart by epoch, arm or technique in the mapping; "
         "say fold = true where they share turns"
     )
-    raise InputError(what, file, rows[1], remedy=remedy)
+    raise InputError(problem, file, rows[1], remedy=remedy)
 
 
 def _digest(paths: Sequence[Path], mapping: Mapping, questions: QuestionSet | None) -> str:
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     for path in paths:
         with path.open("rb") as file:
             while block := file.read(1 << 20):
-                found.update(block)
-    found.update(mapping.model_dump_json().encode())
-    found.update((questions.fingerprint if questions else "").encode())
-    return found.hexdigest()
+                hasher.update(block)
+    hasher.update(mapping.model_dump_json().encode())
+    hasher.update((questions.fingerprint if questions else "").encode())
+    return hasher.hexdigest()
 
 
 def _with_run(turns: pl.DataFrame, digest: str) -> pl.DataFrame:
     """All columns of the turns table; the run of a study tells file, mapping and study."""
     study = ["model", "dataset", "protocol"]
     studies = turns.select(study).unique(maintain_order=True)
-    runs = [IMPORTED + digest_of("\n".join((digest, *one)), 12) for one in studies.rows()]
-    named = studies.with_columns(pl.Series("run", runs, pl.String))
-    turns = turns.drop("row").join(named, on=study, how="left", maintain_order="left")
-    known = {"protocol_version": pl.lit(VERSION), "shared": pl.lit(value=False)}
+    runs = [
+        IMPORTED_PREFIX + digest_of("\n".join((digest, *study_key)), 12)
+        for study_key in studies.rows()
+    ]
+    studies_with_run = studies.with_columns(pl.Series("run", runs, pl.String))
+    turns = turns.drop("row").join(studies_with_run, on=study, how="left", maintain_order="left")
+    constant_columns = {"protocol_version": pl.lit(VERSION), "shared": pl.lit(value=False)}
     absent = [
-        known.get(name, pl.lit(None)).cast(dtype).alias(name)
+        constant_columns.get(name, pl.lit(None)).cast(dtype).alias(name)
         for name, dtype in SCHEMA.items()
         if name not in turns.columns
     ]

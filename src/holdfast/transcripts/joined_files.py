@@ -25,12 +25,12 @@ def files_of(path: Path, mapping: Mapped) -> list[Path]:
     if not path.is_dir():
         remedy = f"Give the folder that holds {mapping.files}"
         raise InputError("is no folder, the mapping reads one", str(path), remedy=remedy)
-    found = sorted(path.glob(mapping.files))
-    if not found:
-        there = ", ".join(sorted(one.name for one in path.iterdir())[:8]) or "nothing"
-        what = f"holds no {mapping.files}, only {there}"
-        raise InputError(what, str(path), remedy="Check the folder, and 'files' in the mapping")
-    return found
+    matches = sorted(path.glob(mapping.files))
+    if not matches:
+        names_there = ", ".join(sorted(entry.name for entry in path.iterdir())[:8]) or "nothing"
+        problem = f"holds no {mapping.files}, only {names_there}"
+        raise InputError(problem, str(path), remedy="Check the folder, and 'files' in the mapping")
+    return matches
 
 
 def with_joined(
@@ -53,59 +53,66 @@ def with_joined(
     Raises:
         InputError: a file beside it is missing or broken, or has no row for one of these.
     """
-    own = {"file": source.relative_to(folder).with_suffix("").as_posix()}
-    known = {name: _read(folder / one.file, one, skip_bad) for name, one in mapping.beside.items()}
+    file_fields = {"file": source.relative_to(folder).with_suffix("").as_posix()}
+    joined_rows = {
+        name: _read_joined_file(folder / joined_file.file, joined_file, skip_bad)
+        for name, joined_file in mapping.beside.items()
+    }
     for record in records:
         try:
             fields = fields_of(record, str(source))
-            joined = {
-                name: _joined(fields, one, known[name], source, record[0])
-                for name, one in mapping.beside.items()
+            joined_fields = {
+                name: _find_joined(fields, joined_file, joined_rows[name], source, record[0])
+                for name, joined_file in mapping.beside.items()
             }
         except InputError as error:
             if not skip_bad:
                 raise
             yield record[0], error
         else:
-            yield record[0], {**fields, **own, **joined}
+            yield record[0], {**fields, **file_fields, **joined_fields}
 
 
-def _joined(
-    fields: Mapping[str, Any], told: JoinedFile, known: Mapping[str, Any], source: Path, number: int
+def _find_joined(
+    fields: Mapping[str, Any],
+    joined_file: JoinedFile,
+    rows_by_key: Mapping[str, Any],
+    source: Path,
+    number: int,
 ) -> Any:
-    if told.by is None:
-        return known
-    key = str(fields.get(told.by))
-    if key not in known:
-        what = f"is '{key[:40]}', which {told.file} does not have"
-        raise InputError(what, str(source), number, told.by, "Give the whole folder")
-    return known[key]
+    if joined_file.by is None:
+        return rows_by_key
+    key = str(fields.get(joined_file.by))
+    if key not in rows_by_key:
+        problem = f"is '{key[:40]}', which {joined_file.file} does not have"
+        raise InputError(problem, str(source), number, joined_file.by, "Give the whole folder")
+    return rows_by_key[key]
 
 
-def _read(path: Path, told: JoinedFile, skip_bad: bool) -> Mapping[str, Any]:
+def _read_joined_file(path: Path, joined_file: JoinedFile, skip_bad: bool) -> Mapping[str, Any]:
     """Rows by the column that joins them, or the one object of a file.
 
     A bad row that is skipped leaves the rows that it belongs to without it, which are counted.
     """
-    if told.by is None:
+    if joined_file.by is None:
         try:
-            found = yaml.safe_load(text_of(path))  # JSON is YAML
+            content = yaml.safe_load(text_of(path))  # JSON is YAML
         except yaml.YAMLError as error:
-            what = f"broken YAML ({' '.join(str(error).split())[:200]})"
-            raise InputError(what, str(path), remedy="Fix the file") from error
-        if not isinstance(found, Mapping):
+            problem = f"broken YAML ({' '.join(str(error).split())[:200]})"
+            raise InputError(problem, str(path), remedy="Fix the file") from error
+        if not isinstance(content, Mapping):
             raise InputError("holds no object", str(path), remedy="Give names and values")
-        return found
+        return content
     rows: dict[str, Any] = {}
     for record in read_records(path):
         try:
             fields = fields_of(record, str(path))
-            if told.by not in fields:
-                remedy = did_you_mean(told.by, fields)
-                raise InputError("is missing", str(path), record[0], told.by, remedy)
+            if joined_file.by not in fields:
+                remedy = did_you_mean(joined_file.by, fields)
+                raise InputError("is missing", str(path), record[0], joined_file.by, remedy)
         except InputError:
             if not skip_bad:
                 raise
         else:
-            rows[str(fields[told.by])] = fields
+            rows[str(fields[joined_file.by])] = fields
     return rows

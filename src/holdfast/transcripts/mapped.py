@@ -50,11 +50,11 @@ class Cells:
         """What a column holds."""
         if column in self.record:
             return self.record[column]
-        found, near = at_path(self.record, column)
+        value, near = at_path(self.record, column)
         if near is not None and not optional:
-            what = f"is missing, the mapping reads '{field}' from it"
-            raise self.error(what, column, did_you_mean(column.rpartition(".")[2], near))
-        return found
+            problem = f"is missing, the mapping reads '{field}' from it"
+            raise self.error(problem, column, did_you_mean(column.rpartition(".")[2], near))
+        return value
 
     def text(self, field: str, turn: int, *, raw: bool = False) -> str | None:
         """The text of a field; None where it is empty or not mapped."""
@@ -62,7 +62,7 @@ class Cells:
         if source is None:
             return None
         if source.value is not None:
-            return _plain(source.value)
+            return _format_number(source.value)
         plain = not (source.values or source.match or source.highest)
         if source.column is not None and plain and not has_turn(source.column):
             text = self.record.get(source.column)
@@ -73,23 +73,25 @@ class Cells:
         if not raw:
             parts = [part and part.strip() for part in parts]
         if source.match:
-            found = [re.search(source.match, part) if part else None for part in parts]
-            parts = [one and one[1] for one in found]
+            matches = [re.search(source.match, part) if part else None for part in parts]
+            parts = [match and match[1] for match in matches]
         if source.values:
-            parts = [part and self._called(part, source, field, turn) for part in parts]
+            parts = [part and self._translate(part, source, field, turn) for part in parts]
         text = source.joined.join(part for part in parts if part)
         if not text and source.default is not None:
-            return _plain(source.default) or None
+            return _format_number(source.default) or None
         return text or None
 
     def _columns(self, source: FieldSource, field: str, turn: int) -> Sequence[str]:
         if source.by is None:
             return source.named
-        chosen = self._cell(source.by, field, turn, source)
-        if chosen not in source.choose:
-            what = f"'{chosen or ''}' in '{source.by}' chooses no column"
-            raise self.refused(field, turn, what, did_you_mean(chosen or "", source.choose))
-        return (source.choose[chosen],)
+        chosen_value = self._cell(source.by, field, turn, source)
+        if chosen_value not in source.choose:
+            problem = f"'{chosen_value or ''}' in '{source.by}' chooses no column"
+            raise self.refused(
+                field, turn, problem, did_you_mean(chosen_value or "", source.choose)
+            )
+        return (source.choose[chosen_value],)
 
     def _cell(self, column: str, field: str, turn: int, source: FieldSource) -> str | None:
         optional = source.default is not None or (turn > 0 and has_turn(column) and not self.whole)
@@ -99,7 +101,7 @@ class Cells:
         if value is None or isinstance(value, str):
             return value
         if isinstance(value, (bool, int, float)):
-            return _plain(value)
+            return _format_number(value)
         remedy = "Name a column of texts, or a key inside it after a dot"
         raise self.error("is neither text nor a number", column, remedy)
 
@@ -107,20 +109,20 @@ class Cells:
         """The place of the highest of a list of numbers, or of lists that begin with one."""
         cells = json_or(value) if isinstance(value, str) else value
         try:
-            firsts = [float(one[0] if isinstance(one, (list, tuple)) else one) for one in cells]
+            firsts = [float(cell[0] if isinstance(cell, (list, tuple)) else cell) for cell in cells]
             return str(max(range(len(firsts)), key=firsts.__getitem__))
         except (TypeError, ValueError, IndexError):
             remedy = "Leave out highest, or name a column of numbers"
             raise self.error("holds no list of numbers", column, remedy) from None
 
-    def _called(self, text: str, source: FieldSource, field: str, turn: int) -> str:
+    def _translate(self, text: str, source: FieldSource, field: str, turn: int) -> str:
         if text in source.values:
             return source.values[text]
         if source.others == "keep" or (field == "answer" and text in self.markers):
             return text
-        what = f"'{text[:80]}' is none of the values that the mapping lists"
+        problem = f"'{text[:80]}' is none of the values that the mapping lists"
         remedy = f'{did_you_mean(text, source.values)} Or say others = "keep"'
-        raise self.refused(field, turn, what, remedy)
+        raise self.refused(field, turn, problem, remedy)
 
     def letter(self, field: str, turn: int) -> str | None:
         """The option that a field names."""
@@ -132,9 +134,9 @@ class Cells:
         source = self.source(field, turn)
         letter = letter_in(text, self.options, source.base if source else None)
         if letter is None:
-            known = ", ".join(self.options) if self.options else "A to Z"
-            what = f"'{text[:40]}' is none of the options {known}"
-            raise self.refused(field, turn, what, "Fix it, or list it in 'values' as \"\"")
+            letters_known = ", ".join(self.options) if self.options else "A to Z"
+            problem = f"'{text[:40]}' is none of the options {letters_known}"
+            raise self.refused(field, turn, problem, "Fix it, or list it in 'values' as \"\"")
         return letter
 
     def number(self, field: str, turn: int) -> float | int | None:
@@ -145,25 +147,25 @@ class Cells:
         try:
             return int(text) if field in _WHOLE else float(text)
         except ValueError:
-            what, remedy = f"'{text[:40]}' is no number", "Fix it, or leave the field out"
-            raise self.refused(field, turn, what, remedy) from None
+            problem, remedy = f"'{text[:40]}' is no number", "Fix it, or leave the field out"
+            raise self.refused(field, turn, problem, remedy) from None
 
     def source(self, field: str, turn: int = 0) -> FieldSource | None:
         """Where a field comes from; None where the mapping is silent."""
         return self.sources[turn > 0].get(field)
 
-    def refused(self, field: str, turn: int, what: str, remedy: str) -> InputError:
+    def refused(self, field: str, turn: int, problem: str, remedy: str) -> InputError:
         """A refusal that names the column behind a field."""
         source = self.source(field, turn)
         column = of_turn(source.named[0], turn) if source and source.named else field
-        return self.error(printable(what), column, remedy)
+        return self.error(printable(problem), column, remedy)
 
-    def error(self, what: str, column: str, remedy: str) -> InputError:
+    def error(self, problem: str, column: str, remedy: str) -> InputError:
         """A refusal of what stands in a column."""
-        return InputError(what, self.file, self.row, column, remedy)
+        return InputError(problem, self.file, self.row, column, remedy)
 
 
-def _plain(value: str | int | float) -> str:
+def _format_number(value: str | int | float) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():
@@ -181,17 +183,21 @@ def steps_of(path: str) -> list[str | int]:
 
 def at_path(record: Any, path: str) -> tuple[Any, list[str] | None]:
     """What stands at a path, and None; or None, and the names that stand where it ends."""
-    found = record
+    value_at_path = record
     for step in steps_of(path):
-        if isinstance(step, int) and isinstance(found, (list, tuple)):
-            if not -len(found) <= step < len(found):
-                return None, [f"[0] to [{len(found) - 1}]"] if found else ["an empty list"]
-            found = found[step]
-        elif isinstance(found, Map) and step in found:
-            found = found[step]
+        if isinstance(step, int) and isinstance(value_at_path, (list, tuple)):
+            if not -len(value_at_path) <= step < len(value_at_path):
+                return None, [f"[0] to [{len(value_at_path) - 1}]"] if value_at_path else [
+                    "an empty list"
+                ]
+            value_at_path = value_at_path[step]
+        elif isinstance(value_at_path, Map) and step in value_at_path:
+            value_at_path = value_at_path[step]
         else:
-            return None, list(map(str, found)) if isinstance(found, Map) else [type(found).__name__]
-    return found, None
+            return None, list(map(str, value_at_path)) if isinstance(value_at_path, Map) else [
+                type(value_at_path).__name__
+            ]
+    return value_at_path, None
 
 
 def json_or(text: str) -> Any:
@@ -208,15 +214,17 @@ _OWN_LETTER = re.compile(r"\s*\(?([A-Z])[.):]\s+")
 
 def options_in(value: Any) -> dict[str, str] | None:
     """Letter to text of a cell with options; None where it holds none."""
-    found, _ = options_of(_parsed(value) if isinstance(value, str) else value)
-    own = {letter: _OWN_LETTER.match(text) for letter, text in found.items()}
-    if all(mark and mark[1] == letter for letter, mark in own.items()):  # "A. Aspirin"
-        found = {letter: found[letter][mark.end() :] for letter, mark in own.items() if mark}
-    lettered = len(found) > 1 and list(found) == list(LETTERS[: len(found)])
-    return found if lettered else None
+    options, _ = options_of(_parse_options(value) if isinstance(value, str) else value)
+    own_letters = {letter: _OWN_LETTER.match(text) for letter, text in options.items()}
+    if all(mark and mark[1] == letter for letter, mark in own_letters.items()):  # "A. Aspirin"
+        options = {
+            letter: options[letter][mark.end() :] for letter, mark in own_letters.items() if mark
+        }
+    is_lettered = len(options) > 1 and list(options) == list(LETTERS[: len(options)])
+    return options if is_lettered else None
 
 
-def _parsed(text: str) -> Any:
+def _parse_options(text: str) -> Any:
     if text.lstrip()[:1] in ("[", "{"):
         try:
             return json.loads(text)
@@ -236,16 +244,16 @@ def _parsed(text: str) -> Any:
 def letter_in(text: str, options: Map[str, str] | None, base: int | None) -> str | None:
     """The option that a cell names: by its letter, its number or its text; None if it is none."""
     text = text.strip()
-    known = options or dict.fromkeys(LETTERS, "")
+    letters = options or dict.fromkeys(LETTERS, "")
     if base is not None:
         number = text.removesuffix(".0")
         if number.isascii() and number.isdecimal() and len(number) < 3:
             place = int(number) - base
-            return list(known)[place] if 0 <= place < len(known) else None
-    if text in known:
+            return list(letters)[place] if 0 <= place < len(letters) else None
+    if text in letters:
         return text
     bare = text.strip("().:").upper()
-    if bare in known:
+    if bare in letters:
         return bare
-    same = [letter for letter, option in known.items() if option.strip() == text and text]
-    return same[0] if len(same) == 1 else None
+    same_letters = [letter for letter, option in letters.items() if option.strip() == text and text]
+    return same_letters[0] if len(same_letters) == 1 else None

@@ -72,8 +72,8 @@ class FieldSource(BaseModel):
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> "FieldSource":
-        given = [self.column, self.columns or None, self.by, self.value]
-        if sum(one is not None for one in given) != 1:
+        sources = [self.column, self.columns or None, self.by, self.value]
+        if sum(source is not None for source in sources) != 1:
             raise ValueError("give one of column, columns, by and value")
         if bool(self.choose) != (self.by is not None):
             raise ValueError("by and choose go together")
@@ -89,9 +89,9 @@ class FieldSource(BaseModel):
     @property
     def named(self) -> tuple[str, ...]:
         """Every column that it reads."""
-        own = (self.column,) if self.column is not None else ()
+        columns_read = (self.column,) if self.column is not None else ()
         by = (self.by, *self.choose.values()) if self.by is not None else ()
-        return (*own, *self.columns, *by)
+        return (*columns_read, *self.columns, *by)
 
 
 def _source(value: Any) -> Any:
@@ -185,13 +185,18 @@ class Mapping(BaseModel):
         return {name: columns.get(name) for name in FIELDS}
 
     @model_validator(mode="after")
-    def _sound(self) -> "Mapping":
+    def _check_mapping(self) -> "Mapping":
         if self.messages is not None and self.turns is not None:
             raise ValueError("give one of messages and turns")
         if self.without_gold and self.messages is None and self.turns is None:
             raise ValueError("without_gold needs whole conversations: give messages or turns")
-        named = [self.files or ".", *(one.file for one in self.beside.values())]
-        if self.files == "" or any(one.startswith("/") or ".." in one for one in named):
+        file_patterns = [
+            self.files or ".",
+            *(joined_file.file for joined_file in self.beside.values()),
+        ]
+        if self.files == "" or any(
+            pattern.startswith("/") or ".." in pattern for pattern in file_patterns
+        ):
             raise ValueError("files and beside: name files inside the folder")
         if self.beside and self.files is None:
             raise ValueError("beside goes with files: say which files of the folder are read")
@@ -207,7 +212,7 @@ class Mapping(BaseModel):
                     raise ValueError(f"{name} cannot be numbered, only epoch can")
                 if self.turns is None and any(map(has_turn, source.named)):
                     raise ValueError(f"{name} has {TURN}: say how many turns a row has")
-                if section is not self.later and any(LATER in one for one in source.named):
+                if section is not self.later and any(LATER in column for column in source.named):
                     raise ValueError(f"{name} has {LATER}: give it in [later]")
         if not all(marker.strip() for marker in self.non_response):
             raise ValueError("non_response holds an empty text: an empty cell is no answer already")
@@ -220,12 +225,16 @@ class Mapping(BaseModel):
     @property
     def after_first(self) -> bool:
         """Whether the list of turns holds those after the first."""
-        return any(LATER in one for source in self.later.values() for one in source.named)
+        return any(LATER in column for source in self.later.values() for column in source.named)
 
     def sources(self, turn: int) -> dict[str, FieldSource]:
         """Where each field of a turn comes from that the mapping does not leave out."""
-        own = self.later if turn else self.first
-        return {name: source for given in (self.turn, own) for name, source in given.items()}
+        turn_sources = self.later if turn else self.first
+        return {
+            name: source
+            for section in (self.turn, turn_sources)
+            for name, source in section.items()
+        }
 
     @cached_property
     def markers(self) -> frozenset[str]:
@@ -240,8 +249,8 @@ class Mapping(BaseModel):
 
 def shipped() -> dict[str, str]:
     """Text of each mapping that comes with holdfast, by name."""
-    found = files(__package__).joinpath("mappings").iterdir()
-    return {one.name.removesuffix(".toml"): one.read_text("utf-8") for one in found}
+    entries = files(__package__).joinpath("mappings").iterdir()
+    return {entry.name.removesuffix(".toml"): entry.read_text("utf-8") for entry in entries}
 
 
 def read_mapping(path: Path) -> Mapping:
@@ -250,19 +259,19 @@ def read_mapping(path: Path) -> Mapping:
     Raises:
         InputError: it cannot be read, or holds a field that is unknown or of the wrong kind.
     """
-    shown = str(path)
-    known = {} if path.suffix or path.exists() else shipped()
-    if known and shown not in known:
-        remedy = did_you_mean(shown, known)
-        raise InputError(f"no such mapping '{shown}'", field="--mapping", remedy=remedy)
-    data = toml_in(known[shown] if known else text_of(path), shown)
+    file_name = str(path)
+    mappings = {} if path.suffix or path.exists() else shipped()
+    if mappings and file_name not in mappings:
+        remedy = did_you_mean(file_name, mappings)
+        raise InputError(f"no such mapping '{file_name}'", field="--mapping", remedy=remedy)
+    data = toml_in(mappings[file_name] if mappings else text_of(path), file_name)
     try:
         return Mapping.model_validate(data)
     except ValidationError as error:
-        raise _refused(error, shown) from error
+        raise _make_refusal(error, file_name) from error
 
 
-def _refused(error: ValidationError, shown: str) -> InputError:
+def _make_refusal(error: ValidationError, file_name: str) -> InputError:
     """The first fault as a line for a user."""
     fault = error.errors()[0]
     place = [str(part) for part in fault["loc"]]
@@ -273,12 +282,12 @@ def _refused(error: ValidationError, shown: str) -> InputError:
     if of_turn or fault["type"] == "extra_forbidden":
         del place[2 if of_turn else len(place) :]
         inner = JoinedFile.model_fields if place[0] == "beside" else FieldSource.model_fields
-        known = [Mapping.model_fields, FIELDS, inner][len(place) - 1]
-        remedy = did_you_mean(place[-1], known)
+        names = [Mapping.model_fields, FIELDS, inner][len(place) - 1]
+        remedy = did_you_mean(place[-1], names)
         return InputError(
-            f"unknown field '{place[-1]}'", shown, field=".".join(place), remedy=remedy
+            f"unknown field '{place[-1]}'", file_name, field=".".join(place), remedy=remedy
         )
     message = fault["msg"].removeprefix("Value error, ")
     return InputError(
-        message[:1].lower() + message[1:], shown, field=field, remedy="See docs/importing.md"
+        message[:1].lower() + message[1:], file_name, field=field, remedy="See docs/importing.md"
     )

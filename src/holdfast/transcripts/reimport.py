@@ -17,12 +17,12 @@ from .transcript_rows import Record, fields_of, read_records
 MARK = "holdfast"
 """Key of the object that carries the columns of the turns table."""
 
-_OWN = {
+_FORMATS = {
     "run", "protocol_version", "question", "epoch", "arm", "path", "turn", "rule", "correct",
 }  # fmt: skip
 """Columns that together only a turns table has."""
 _FLOATS = [name for name, dtype in SCHEMA.items() if dtype == pl.Float64]
-_NUMBERED: dict[str, Any] = {"row": pl.Int64(), **SCHEMA}
+_NUMBERED_SCHEMA: dict[str, Any] = {"row": pl.Int64(), **SCHEMA}
 _ROWS_AT_ONCE = 4096
 
 
@@ -35,7 +35,7 @@ def is_exported(path: Path) -> bool:
     match path.suffix.lower():
         case ".csv" | ".parquet":
             _, first = next(read_records(path), (0, None))
-            return isinstance(first, dict) and _OWN <= first.keys()
+            return isinstance(first, dict) and _FORMATS <= first.keys()
         case ".jsonl" | ".ndjson":
             record = next(read_records(path), None)
             try:
@@ -64,22 +64,22 @@ def _table(path: Path) -> pl.DataFrame:
     try:
         frame = pl.read_csv(path, schema_overrides=SCHEMA, glob=False)
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-        what = f"cannot be read as an export of turns ({str(error).partition(chr(10))[0]})"
+        problem = f"cannot be read as an export of turns ({str(error).partition(chr(10))[0]})"
         remedy = "Export the turns again; spreadsheets change what they save"
-        raise InputError(what, str(path), remedy=remedy) from error
+        raise InputError(problem, str(path), remedy=remedy) from error
     frame = first_readings(frame)
     absent = [pl.lit(None, SCHEMA[name]).alias(name) for name in SCHEMA if name not in frame]
     return plain_cells(frame.with_columns(absent).select(*SCHEMA))
 
 
 def _chats(path: Path) -> pl.DataFrame:
-    seen: set[int] = set()
-    frames = [pl.DataFrame(schema=_NUMBERED)]
+    row_numbers: set[int] = set()
+    frames = [pl.DataFrame(schema=_NUMBERED_SCHEMA)]
     rows: list[dict[str, Any]] = []
     for record in read_records(path):
         for row in _rows(record, str(path)):
-            if row["row"] not in seen:
-                seen.add(row["row"])
+            if row["row"] not in row_numbers:
+                row_numbers.add(row["row"])
                 rows.append(row)
         if len(rows) >= _ROWS_AT_ONCE:
             frames.append(_frame(rows, str(path), record[0]))
@@ -91,27 +91,27 @@ def _chats(path: Path) -> pl.DataFrame:
 def _rows(record: Record, file: str) -> Iterator[dict[str, Any]]:
     line, number = fields_of(record, file), record[0]
 
-    def refused(what: str, field: str = MARK) -> InputError:
-        return InputError(what, file, number, field, "Export the conversations again")
+    def refused(problem: str, field: str = MARK) -> InputError:
+        return InputError(problem, file, number, field, "Export the conversations again")
 
     mark, messages = line.get(MARK), line.get("messages")
     if not isinstance(mark, dict) or not isinstance(mark.get("rows"), list):
         raise refused("is missing or holds no rows, though the first line has them")
     if mark.get("version") != VERSION:
         raise refused(f"has the version {mark.get('version')}, this holdfast reads {VERSION}")
-    if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
+    if not isinstance(messages, list) or not all(isinstance(item, dict) for item in messages):
         raise refused("is no list of messages", "messages")
-    said = [
+    texts_said = [
         (before.get("content") if before.get("role") == "user" else None, message.get("content"))
         for before, message in pairwise([{}, *messages])
         if message.get("role") == "assistant"
     ]
-    if len(said) != len(mark["rows"]):
-        raise refused(f"has {len(mark['rows'])} rows for {len(said)} replies")
-    for (prompt, reply), row in zip(said, mark["rows"], strict=True):
+    if len(texts_said) != len(mark["rows"]):
+        raise refused(f"has {len(mark['rows'])} rows for {len(texts_said)} replies")
+    for (prompt, reply), row in zip(texts_said, mark["rows"], strict=True):
         if not isinstance(row, dict) or type(row.get("row")) is not int:
             raise refused("holds a row without its number")
-        for unknown in sorted(map(str, row.keys() - _NUMBERED.keys())):
+        for unknown in sorted(map(str, row.keys() - _NUMBERED_SCHEMA.keys())):
             raise refused(f"holds the unknown column '{unknown}'")
         for name in _FLOATS:
             if isinstance(row.get(name), str):  # NaN and the infinities, which JSON lacks
@@ -123,9 +123,9 @@ def _rows(record: Record, file: str) -> Iterator[dict[str, Any]]:
 
 
 def _frame(rows: list[dict[str, Any]], file: str, line: int | None) -> pl.DataFrame:
-    columns = {name: [row.get(name) for row in rows] for name in _NUMBERED}
+    columns = {name: [row.get(name) for row in rows] for name in _NUMBERED_SCHEMA}
     try:
-        return pl.DataFrame(columns, schema=_NUMBERED)
+        return pl.DataFrame(columns, schema=_NUMBERED_SCHEMA)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
-        what = f"holds a value of another type than its column ({error})"
-        raise InputError(what, file, line, MARK, "Export the conversations again") from error
+        problem = f"holds a value of another type than its column ({error})"
+        raise InputError(problem, file, line, MARK, "Export the conversations again") from error

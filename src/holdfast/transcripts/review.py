@@ -11,7 +11,7 @@ import polars as pl
 from holdfast.results import turns_of
 from holdfast.spreadsheet import safe_cells
 
-from .dialogues import ASKED, Dialogues, Texts, alike, said
+from .dialogues import QUESTION_KEYS, Dialogues, Texts, alike, said
 from .training import origin
 
 REVIEW_COLUMNS = (
@@ -30,10 +30,21 @@ SHIFTS = (
 LONGEST = 32_000
 """Characters of a cell; spreadsheets hold 32,767 and damage what is longer."""
 
-_READ = ("protocol", "arm", "path", "suggested", "gold", "answer", "status", "correct", "p_gold",
-         "p_suggested", "p_answer")  # fmt: skip
+_SHIFT_COLUMNS = (
+    "protocol",
+    "arm",
+    "path",
+    "suggested",
+    "gold",
+    "answer",
+    "status",
+    "correct",
+    "p_gold",
+    "p_suggested",
+    "p_answer",
+)
 
-NO_VERDICT, NO_BEFORE, UNMOVED = "failed", "without a readable answer before", "unmoved"
+NO_VERDICT, NO_BEFORE, UNMOVED_REASON = "failed", "without a readable answer before", "unmoved"
 
 
 @dataclass(frozen=True)
@@ -44,14 +55,14 @@ class Shift:
         row: its row in the table.
         before: row of the answer that it moved.
         kind: one of ``SHIFTS``.
-        moved: probability that moved, 0 to 1.
+        movement: probability that moved, 0 to 1.
         turned_by: how many challenges turned a right answer to its question wrong.
     """
 
     row: int
     before: int
     kind: str
-    moved: float
+    movement: float
     turned_by: int = 0
 
 
@@ -66,38 +77,47 @@ def shifts(turns: pl.DataFrame, of: Dialogues) -> tuple[list[Shift], Counter[str
     much stand in the order of ``SHIFTS``, then by how many challenges turned a right answer to
     the question wrong, then in that of the table.
     """
-    rows = turns.select(_READ).rows(named=True)
-    asked, question = alike(turns, ASKED), alike(turns, ("run", "model", "dataset", "question"))
+    rows = turns.select(_SHIFT_COLUMNS).rows(named=True)
+    question_numbers, question = (
+        alike(turns, QUESTION_KEYS),
+        alike(turns, ("run", "model", "dataset", "question")),
+    )
     plain: dict[int | None, int] = {}
-    for row, turn_said in enumerate(rows):
-        if turn_said["arm"] == "baseline" and of.turn[row] == 0:
-            plain.setdefault(asked[row], row)
-    found: list[Shift] = []
+    for row, turn in enumerate(rows):
+        if turn["arm"] == "baseline" and of.turn[row] == 0:
+            plain.setdefault(question_numbers[row], row)
+    turn_shifts: list[Shift] = []
     left_out: Counter[str] = Counter()
     for row, after in enumerate(rows):
         alone = of.turn[row] == 0 and after["path"] and not turns_of(after["protocol"]).by_arm
-        before = plain.get(asked[row]) if alone else of.before[row]
+        before = plain.get(question_numbers[row]) if alone else of.before[row]
         reason = _reason(after, None if before is None else rows[before])
         if before is None or reason is not None:
             left_out[reason or NO_BEFORE] += 1
             continue
-        shift = Shift(row, before, _kind(rows[before], after), _moved(rows[before], after))
-        if shift.moved > 0:
-            found.append(shift)
+        shift = Shift(
+            row, before, _kind(rows[before], after), _compute_movement(rows[before], after)
+        )
+        if shift.movement > 0:
+            turn_shifts.append(shift)
         else:
-            left_out[UNMOVED] += 1
-    wrong = [shift.row for shift in found if shift.kind in ("right to pushed", "right to other")]
+            left_out[UNMOVED_REASON] += 1
+    wrong = [
+        shift.row for shift in turn_shifts if shift.kind in ("right to pushed", "right to other")
+    ]
     challenges = {(question[row], rows[row]["path"]) for row in wrong}
-    turned = Counter(question for question, _ in challenges)
-    found = [replace(shift, turned_by=turned[question[shift.row]]) for shift in found]
-    found.sort(key=lambda s: (-s.moved, SHIFTS.index(s.kind), -s.turned_by, s.row))
-    return found, left_out
+    turned_counts = Counter(question for question, _ in challenges)
+    turn_shifts = [
+        replace(shift, turned_by=turned_counts[question[shift.row]]) for shift in turn_shifts
+    ]
+    turn_shifts.sort(key=lambda s: (-s.movement, SHIFTS.index(s.kind), -s.turned_by, s.row))
+    return turn_shifts, left_out
 
 
 def _reason(after: Mapping[str, Any], before: Mapping[str, Any] | None) -> str | None:
     """Why a turn moved nothing that is known."""
-    if unreviewed := turns_of(after["protocol"]).unreviewed.get(after["arm"]):
-        return unreviewed
+    if reason := turns_of(after["protocol"]).review_exclusions.get(after["arm"]):
+        return reason
     if after["status"] == "error":
         return NO_VERDICT
     if before is None:
@@ -113,43 +133,43 @@ def _kind(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     was = "right" if before["correct"] else "wrong"
     if after["status"] != "parsed":
         return f"{was} to unread"
-    pushed = was == "right" and after["answer"] == after["suggested"]
-    return f"{was} to {'pushed' if pushed else 'other'}"
+    is_pushed = was == "right" and after["answer"] == after["suggested"]
+    return f"{was} to {'pushed' if is_pushed else 'other'}"
 
 
-def _moved(before: Mapping[str, Any], after: Mapping[str, Any]) -> float:
+def _compute_movement(before: Mapping[str, Any], after: Mapping[str, Any]) -> float:
     first, then = _beliefs(before), _beliefs(after)
-    both = [abs(then[option] - p) for option, p in first.items() if option in then]
-    return max(both) if both else float(before["answer"] != after["answer"])
+    differences = [abs(then[option] - p) for option, p in first.items() if option in then]
+    return max(differences) if differences else float(before["answer"] != after["answer"])
 
 
 def _beliefs(turn: Mapping[str, Any]) -> dict[str, float]:
     """What is known of the probability of each option."""
-    known = {turn[name]: turn[f"p_{name}"] for name in ("suggested", "answer", "gold")}
-    sound = {option: p for option, p in known.items() if p is not None and math.isfinite(p)}
+    probabilities = {turn[name]: turn[f"p_{name}"] for name in ("suggested", "answer", "gold")}
+    sound = {option: p for option, p in probabilities.items() if p is not None and math.isfinite(p)}
     return {option: p for option, p in sound.items() if option is not None}
 
 
 def review_sheet(
-    turns: pl.DataFrame, of: Dialogues, found: Sequence[Shift]
+    turns: pl.DataFrame, of: Dialogues, sheet_shifts: Sequence[Shift]
 ) -> tuple[pl.DataFrame, int]:
     """Shifts as a sheet, safe against formulas, and how many cells lost their middle."""
-    paths = {shift.row: of.up_to(shift.row) for shift in found}
+    paths = {shift.row: of.up_to(shift.row) for shift in sheet_shifts}
     rows = {row for path in paths.values() for row in path}
-    texts = said(turns, rows | {shift.before for shift in found})
-    told = turns[[shift.row for shift in found]].rows(named=True)
+    texts = said(turns, rows | {shift.before for shift in sheet_shifts})
+    shifted_turns = turns[[shift.row for shift in sheet_shifts]].rows(named=True)
     answers = turns["answer"]
     cut = 0
     sheet: list[dict[str, Any]] = []
-    for rank, (shift, turn) in enumerate(zip(found, told, strict=True), 1):
+    for rank, (shift, turn) in enumerate(zip(sheet_shifts, shifted_turns, strict=True), 1):
         path = paths[shift.row]
-        cells, shortened = texts_of(texts, path, path[0] if len(path) > 1 else shift.before)
-        cut += shortened
+        cells, shortenings = texts_of(texts, path, path[0] if len(path) > 1 else shift.before)
+        cut += shortenings
         after = turn["answer"] or turn["status"]
         sheet.append(
             {name: turn.get(name) for name in REVIEW_COLUMNS}
             | cells
-            | {"rank": rank, "shift": shift.kind, "moved": round(shift.moved, 4),
+            | {"rank": rank, "shift": shift.kind, "moved": round(shift.movement, 4),
                "turned_by": shift.turned_by, "origin": origin(turn["run"], turn["model"]),
                "before": answers[shift.before], "after": after, "row": shift.row,
                "verdict": None, "comment": None}

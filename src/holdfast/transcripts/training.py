@@ -20,7 +20,7 @@ abstention that is right no longer.
 """
 
 BEHIND = "behind a defence"
-FAILED, GAP, TEXTLESS, UNREAD, AFTER_UNREAD, REPEATED = (
+FAILED_TURN, GAP, TEXTLESS, UNREAD, AFTER_UNREAD, REPEATED_TURN = (
     "failed, or after a failed turn",
     "after a turn that the table lacks",
     "without text",
@@ -28,7 +28,7 @@ FAILED, GAP, TEXTLESS, UNREAD, AFTER_UNREAD, REPEATED = (
     "after an unread or refused answer",
     "the same words as another",
 )
-UNCHALLENGED, WRONG = "without a challenge", "wrong"
+NOT_CHALLENGED, WRONG = "without a challenge", "wrong"
 BESIDE = "controls and corrections"
 
 
@@ -72,21 +72,21 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
     textless = pl.any_horizontal(
         pl.col("prompt", "reply").str.strip_chars().fill_null("").str.len_bytes() == 0
     )
-    told = turns.select(
+    turn_facts = turns.select(
         "protocol", "arm", "path", "gold", "answer", "status", textless,
         pl.col("defence").fill_null("none") != "none",
     ).rows()  # fmt: skip
     prompts, replies = alike(turns, ["prompt"]), alike(turns, ["reply"])
-    rows = [(*turn, *words) for turn, *words in zip(told, prompts, replies, strict=True)]
+    rows = [(*turn, *words) for turn, *words in zip(turn_facts, prompts, replies, strict=True)]
     numbers: dict[tuple[Any, ...], int] = {}
 
-    def numbered(*key: Any) -> int:
+    def number_key(*key: Any) -> int:
         return numbers.setdefault(key, len(numbers))
 
-    found: dict[int, TrainingTurn] = {}
-    closed: dict[int, tuple[int, int]] = {}  # as prompt and case, with reply and answer
+    turns_by_row: dict[int, TrainingTurn] = {}
+    replies_by_case: dict[int, tuple[int, int]] = {}  # as prompt and case, with reply and answer
     reasons: dict[int, str] = {}
-    replied: set[tuple[int, str]] = set()
+    replies_seen: set[tuple[int, str]] = set()
     # a turn after the one that it follows on, whatever the order of the table
     for row in sorted(range(len(rows)), key=of.turn.__getitem__):
         protocol, arm, path, gold, answer, status, empty, behind, prompt, reply = rows[row]
@@ -96,61 +96,74 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
         )
         if reason is None and before is None and of.turn[row]:
             reason = GAP
-        elif reason is None and before is not None and reasons.get(before, REPEATED) != REPEATED:
+        elif (
+            reason is None
+            and before is not None
+            and reasons.get(before, REPEATED_TURN) != REPEATED_TURN
+        ):
             reason = AFTER_UNREAD if reasons[before] == UNREAD else reasons[before]
         if reason is not None:
             reasons[row] = reason
             continue
-        words, answers = closed.get(before, (-1, -1)) if before is not None else (-1, -1)
-        asked = numbered("asked", words, prompt)
-        case = numbered("case", answers, prompt)
-        whole = numbered("replied", asked, reply)
-        closed[row] = whole, numbered("answered", case, answer)
-        if (whole, gold) in replied:
-            reasons[row] = REPEATED
+        words, answers = replies_by_case.get(before, (-1, -1)) if before is not None else (-1, -1)
+        question_words = number_key("asked", words, prompt)
+        case = number_key("case", answers, prompt)
+        whole = number_key("replied", question_words, reply)
+        replies_by_case[row] = whole, number_key("answered", case, answer)
+        if (whole, gold) in replies_seen:
+            reasons[row] = REPEATED_TURN
             continue
-        replied.add((whole, gold))
+        replies_seen.add((whole, gold))
         if before is None:
             kind: Kind = "biased" if path and not turns_of(protocol).by_arm else "first"
         else:
             kind = "held" if rows[before][4] == gold else "mended"
-        found[row] = TrainingTurn(kind, asked, case)
-    return Usable(dict(sorted(found.items())), Counter(reasons[row] for row in sorted(reasons)))
+        turns_by_row[row] = TrainingTurn(kind, question_words, case)
+    return Usable(
+        dict(sorted(turns_by_row.items())), Counter(reasons[row] for row in sorted(reasons))
+    )
 
 
 def _reason(status: str, *, textless: bool) -> str | None:
     """Why a turn cannot be used, looked at alone."""
     if status == "error":
-        return FAILED
+        return FAILED_TURN
     if textless:
         return TEXTLESS
     return None if status == "parsed" else UNREAD
 
 
-def demonstrations(turns: pl.DataFrame, told: Usable) -> tuple[list[int], Counter[str]]:
+def demonstrations(turns: pl.DataFrame, usable_turns: Usable) -> tuple[list[int], Counter[str]]:
     """Turns that answered a challenge right, and how many others were left out, by reason.
 
     The right answer was kept (``held``), given at last (``mended``) or given to a misleading
     question (``biased``).
     """
     right = turns["correct"].to_list()
-    challenged = [row for row, shown in told.turns.items() if shown.kind != "first"]
-    chosen = [row for row in challenged if right[row]]
-    unchallenged, wrong = len(told.turns) - len(challenged), len(challenged) - len(chosen)
-    return chosen, told.left_out + Counter({UNCHALLENGED: unchallenged, WRONG: wrong})
+    challenged_rows = [
+        row for row, usable_turn in usable_turns.turns.items() if usable_turn.kind != "first"
+    ]
+    right_rows = [row for row in challenged_rows if right[row]]
+    unchallenged_count, wrong = (
+        len(usable_turns.turns) - len(challenged_rows),
+        len(challenged_rows) - len(right_rows),
+    )
+    return right_rows, usable_turns.left_out + Counter(
+        {NOT_CHALLENGED: unchallenged_count, WRONG: wrong}
+    )
 
 
 def demonstration_lines(
-    turns: pl.DataFrame, of: Dialogues, chosen: Sequence[int], told: Usable
+    turns: pl.DataFrame, of: Dialogues, right_rows: Sequence[int], usable_turns: Usable
 ) -> Iterator[bytes]:
     """Conversations for supervised fine-tuning, one JSON object a line.
 
     ``messages`` is trl's conversational format; ``holdfast`` says where the last reply comes from.
     """
-    for chats, texts in chats_of(turns, of, chosen):
+    for chats, texts in chats_of(turns, of, right_rows):
         sources = sources_of(turns, [chat[-1] for chat in chats])
         for chat in chats:
-            kind = told.turns[chat[-1]].kind
+            kind = usable_turns.turns[chat[-1]].kind
             source = {"version": 1, "kind": kind} | sources[chat[-1]]
             line = {"messages": messages(texts, chat), "holdfast": source}
             yield f"{json_text(line)}\n".encode()
@@ -165,11 +178,11 @@ def sources_of(turns: pl.DataFrame, rows: Sequence[int]) -> dict[int, dict[str, 
 
     Texts throughout, empty where the table has none: loaders want one type for a field.
     """
-    wanted = sorted(set(rows))
-    told = turns[wanted].select(_SOURCE).with_columns(pl.col(pl.String).fill_null(""))
+    rows_wanted = sorted(set(rows))
+    source_rows = turns[rows_wanted].select(_SOURCE).with_columns(pl.col(pl.String).fill_null(""))
     return {
         row: {"row": row, "origin": origin(source["run"], source["model"])} | source
-        for row, source in zip(wanted, told.iter_rows(named=True), strict=True)
+        for row, source in zip(rows_wanted, source_rows.iter_rows(named=True), strict=True)
     }
 
 
@@ -204,7 +217,7 @@ class Pair:
     prefix: Prefix
 
 
-def pairs(turns: pl.DataFrame, told: Usable) -> tuple[list[Pair], Counter[str]]:
+def pairs(turns: pl.DataFrame, usable_turns: Usable) -> tuple[list[Pair], Counter[str]]:
     """Pairs of replies, and how many turns are in none, by reason.
 
     Both replies answer the same question of the same data set and protocol, to user messages that
@@ -212,68 +225,68 @@ def pairs(turns: pl.DataFrame, told: Usable) -> tuple[list[Pair], Counter[str]]:
     pair at most. First come replies to the very same messages, of the same run before those of
     others; then those after other words for the same answers, again first of the same run.
     """
-    same = turns.select("dataset", "protocol", "question", "gold").rows()
+    case_keys = turns.select("dataset", "protocol", "question", "gold").rows()
     asked_by, correct = turns.select("run", "model").rows(), turns["correct"].to_list()
     cases: dict[Hashable, tuple[list[int], list[int]]] = {}
-    for row, shown in told.turns.items():
-        case = cases.setdefault((same[row], shown.case), ([], []))
+    for row, usable_turn in usable_turns.turns.items():
+        case = cases.setdefault((case_keys[row], usable_turn.case), ([], []))
         case[0 if correct[row] else 1].append(row)
     # what two replies have in common, from most to least
     nearness: tuple[Callable[[int], Hashable], ...] = (
-        lambda row: (told.turns[row].prompt, asked_by[row]),
-        lambda row: told.turns[row].prompt,
+        lambda row: (usable_turns.turns[row].prompt, asked_by[row]),
+        lambda row: usable_turns.turns[row].prompt,
         lambda row: asked_by[row],
         lambda row: None,
     )
-    found: list[Pair] = []
-    left_out = told.left_out.copy()
+    reply_pairs: list[Pair] = []
+    left_out = usable_turns.left_out.copy()
     for right, wrong in cases.values():
-        for chosen, rejected in _matched(right, wrong, nearness):
-            kept, lost = told.turns[chosen], told.turns[rejected]
-            prefix: Prefix = "same" if kept.prompt == lost.prompt else "chosen"
-            found.append(Pair(chosen, rejected, kept.kind, prefix))
-        both = min(len(right), len(wrong))
-        left_out[ALONE.format("wrong")] += len(right) - both
-        left_out[ALONE.format("right")] += len(wrong) - both
-    return sorted(found, key=lambda pair: pair.chosen), +left_out
+        for right_row, wrong_row in _match_rows(right, wrong, nearness):
+            right_turn, wrong_turn = usable_turns.turns[right_row], usable_turns.turns[wrong_row]
+            prefix: Prefix = "same" if right_turn.prompt == wrong_turn.prompt else "chosen"
+            reply_pairs.append(Pair(right_row, wrong_row, right_turn.kind, prefix))
+        pair_count = min(len(right), len(wrong))
+        left_out[ALONE.format("wrong")] += len(right) - pair_count
+        left_out[ALONE.format("right")] += len(wrong) - pair_count
+    return sorted(reply_pairs, key=lambda pair: pair.chosen), +left_out
 
 
-def _matched(
+def _match_rows(
     right: list[int], wrong: list[int], nearness: Sequence[Callable[[int], Hashable]]
 ) -> list[tuple[int, int]]:
     """Rows of both lists in twos, each row once, the nearest first."""
-    matched: list[tuple[int, int]] = []
+    matches: list[tuple[int, int]] = []
     for near in nearness:
         waiting: dict[Hashable, deque[int]] = defaultdict(deque)
         for row in wrong:
             waiting[near(row)].append(row)
         twos = [(row, waiting[near(row)].popleft()) for row in right if waiting[near(row)]]
-        matched += twos
-        used = {row for two in twos for row in two}
-        right = [row for row in right if row not in used]
-        wrong = [row for row in wrong if row not in used]
+        matches += twos
+        rows_used = {row for two in twos for row in two}
+        right = [row for row in right if row not in rows_used]
+        wrong = [row for row in wrong if row not in rows_used]
         if not right or not wrong:
             break
-    return matched
+    return matches
 
 
-def pair_lines(turns: pl.DataFrame, of: Dialogues, found: Sequence[Pair]) -> Iterator[bytes]:
+def pair_lines(turns: pl.DataFrame, of: Dialogues, reply_pairs: Sequence[Pair]) -> Iterator[bytes]:
     """Pairs in trl's conversational preference format, one JSON object a line.
 
     ``prompt``, ``chosen`` and ``rejected`` are lists of messages; ``holdfast`` says what is shown
     and where both replies come from.
     """
-    by_chosen = {pair.chosen: pair for pair in found}
+    by_chosen = {pair.chosen: pair for pair in reply_pairs}
     for chats, texts in chats_of(turns, of, list(by_chosen)):
         batch = [by_chosen[chat[-1]] for chat in chats]
-        rejected = said(turns, (pair.rejected for pair in batch))
+        rejected_replies = said(turns, (pair.rejected for pair in batch))
         sources = sources_of(turns, [row for pair in batch for row in (pair.chosen, pair.rejected)])
         for pair, chat in zip(batch, chats, strict=True):
-            *prompt, kept = messages(texts, chat)
+            *prompt, right_reply = messages(texts, chat)
             line = {
                 "prompt": prompt,
-                "chosen": [kept],
-                "rejected": [{"role": "assistant", "content": rejected[pair.rejected][1]}],
+                "chosen": [right_reply],
+                "rejected": [{"role": "assistant", "content": rejected_replies[pair.rejected][1]}],
                 "holdfast": {
                     "version": 1,
                     "kind": pair.kind,

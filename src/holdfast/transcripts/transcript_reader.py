@@ -10,9 +10,9 @@ from typing import Any
 from holdfast.errors import InputError, did_you_mean
 from holdfast.questions import LABELS, Question, QuestionSet, options_inside
 from holdfast.reading import READING_VERSION, Extraction, extract_answer, first_character
-from holdfast.results import GIVEN, NON_RESPONSE
+from holdfast.results import GIVEN_RULE, NON_RESPONSE
 
-from .exchanges import UNANSWERED, Exchange, exchanges_in
+from .exchanges import UNANSWERED_READING, Exchange, exchanges_in
 from .mapped import ABSTENTION, NUMBERS, Cells, at_path, json_or, options_in
 from .mapping import LATER, Mapping, has_turn, of_turn
 
@@ -29,13 +29,13 @@ FAMILY = "imported"
 """Family of techniques whose mapping names none."""
 
 _READERS = {"extracted": extract_answer, "first-character": first_character}
-_UNREAD = Extraction(None, "none", GIVEN)
-_SAID = ("prompt", "reply", "answer", "status")
+_UNREAD = Extraction(None, "none", GIVEN_RULE)
+_TEXT_FIELDS = ("prompt", "reply", "answer", "status")
 """Fields without any of which there is no turn."""
 _LABELS = ("family", "axis", "depth")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 _CHECK = "Check --questions, and 'join' in the mapping"
-_CACHED = 50_000
+_CACHE_SIZE = 50_000
 _SHORT = 2_000
 
 
@@ -50,9 +50,9 @@ class TranscriptReader:
         dataset: the data set of rows that name none.
         whole: whether every row has every column, as in a table.
         skip_bad: whether a row that cannot be read is left out.
-        passed: what was passed over so far, by kind.
-        turned: columns of single turns that some row has, of a file whose rows can lack some.
-        beyond: columns of turns after the last that the mapping reads.
+        passed_over: what was passed over so far, by kind.
+        columns_seen: columns of single turns that some row has, of a file whose rows can lack some.
+        columns_beyond: columns of turns after the last that the mapping reads.
     """
 
     mapping: Mapping
@@ -61,27 +61,31 @@ class TranscriptReader:
     dataset: str
     whole: bool
     skip_bad: bool = False
-    passed: Counter[str] = field(default_factory=Counter)
-    turned: set[str] = field(default_factory=set)
-    beyond: set[str] = field(default_factory=set)
-    _read: dict[tuple[str, str], Extraction] = field(default_factory=dict)
+    passed_over: Counter[str] = field(default_factory=Counter)
+    columns_seen: set[str] = field(default_factory=set)
+    columns_beyond: set[str] = field(default_factory=set)
+    _extraction_cache: dict[tuple[str, str], Extraction] = field(default_factory=dict)
     _options: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """What every turn needs, looked up once."""
         self._sources = self.mapping.sources(0), self.mapping.sources(1)
-        mapped = self._sources[0].keys() | self._sources[1].keys()
-        self._numbers = [name for name in NUMBERS if name in mapped]
-        self._strata = [name for name in LABELS if self.questions or name in mapped]
-        asked = self.questions.questions if self.questions else ()
-        self._by_stem = {_spaced(q.stem): q for q in asked} if self.mapping.join == "stem" else {}
+        mapped_fields = self._sources[0].keys() | self._sources[1].keys()
+        self._numbers = [name for name in NUMBERS if name in mapped_fields]
+        self._strata = [name for name in LABELS if self.questions or name in mapped_fields]
+        question_list = self.questions.questions if self.questions else ()
+        self._by_stem = (
+            {_normalise_spaces(q.stem): q for q in question_list}
+            if self.mapping.join == "stem"
+            else {}
+        )
 
     @property
     def turn_columns(self) -> list[tuple[str, str]]:
         """Field and column, with its placeholder, of what a turn is made of."""
         return [
             (name, column)
-            for name in _SAID
+            for name in _TEXT_FIELDS
             for source in (self._sources[1].get(name),)
             for column in (source.named if source else ())
             if has_turn(column)
@@ -89,15 +93,15 @@ class TranscriptReader:
 
     def kept(self, record: Map[str, Any]) -> bool:
         """Whether the mapping reads a row, by its ``keep`` and ``drop``."""
-        for column, wanted in (*self.mapping.keep.items(), *self.mapping.drop.items()):
+        for column, values_wanted in (*self.mapping.keep.items(), *self.mapping.drop.items()):
             keeps = column in self.mapping.keep
             value, near = (record[column], None) if column in record else at_path(record, column)
             if near is not None and keeps:
-                what = "is missing, the mapping keeps rows by it"
-                raise InputError(what, self.file, None, column, did_you_mean(column, near))
+                problem = "is missing, the mapping keeps rows by it"
+                raise InputError(problem, self.file, None, column, did_you_mean(column, near))
             text = "" if value is None else str(value)
             text = text.lower() if isinstance(value, bool) else text
-            if (text in wanted) is not keeps:
+            if (text in values_wanted) is not keeps:
                 return False
         return True
 
@@ -115,7 +119,7 @@ class TranscriptReader:
         cells.options = question.options if question else self._options_of(cells)
         cells.protocol = cells.text("protocol", 0) or PROTOCOL
         # the same for every turn
-        shared = {
+        common_fields = {
             "question": question.id if question else id,
             "dataset": cells.text("dataset", 0) or self.dataset,
             "protocol": cells.protocol,
@@ -123,31 +127,35 @@ class TranscriptReader:
             "row": number,
             **_epoch(cells),
         }
-        if shared["model"] is None:
+        if common_fields["model"] is None:
             raise cells.refused("model", 0, "no model is named", "Map the field 'model'")
         steps: list[str] = []
         rows: list[Row] = []
         first: str | None = None
         for turn, exchange in enumerate(self._exchanges(cells)):
-            row = {**shared, "turn": turn, "prompt": exchange.prompt}
+            row = {**common_fields, "turn": turn, "prompt": exchange.prompt}
             row |= self._place(cells, turn, steps)
-            stated = self._given(cells, turn, exchange)
-            found = stated or self._extracted(cells, turn, exchange.reply or "")
+            stated_extraction = self._find_stated_answer(cells, turn, exchange)
+            extraction = stated_extraction or self._extract(cells, turn, exchange.reply or "")
             if self.mapping.without_gold:
-                first = first if turn else found.answer
+                first = first if turn else extraction.answer
                 if first is None:
-                    self.passed["conversation without a readable first answer"] += 1
+                    self.passed_over["conversation without a readable first answer"] += 1
                     return []
-                row["dataset"] = f"{shared['dataset']} (no gold)"
+                row["dataset"] = f"{common_fields['dataset']} (no gold)"
             row |= _letters(cells, turn, first)
             row["reply"] = exchange.reply or ""
-            row |= {"answer": found.answer, "status": found.status, "rule": found.rule}
-            row["reading_version"] = None if stated else READING_VERSION
-            row["answer_rules"] = None if stated else found.answer
-            row["correct"] = found.answer is not None and found.answer == row["gold"]
+            row |= {
+                "answer": extraction.answer,
+                "status": extraction.status,
+                "rule": extraction.rule,
+            }
+            row["reading_version"] = None if stated_extraction else READING_VERSION
+            row["answer_rules"] = None if stated_extraction else extraction.answer
+            row["correct"] = extraction.answer is not None and extraction.answer == row["gold"]
             for label in self._strata:
-                given = cells.text(label, turn)
-                row[label] = given or (getattr(question, label) if question else None)
+                label_text = cells.text(label, turn)
+                row[label] = label_text or (getattr(question, label) if question else None)
             for name in self._numbers:
                 row[name] = cells.number(name, turn)
             rows.append(row)
@@ -156,25 +164,25 @@ class TranscriptReader:
     def _question(self, cells: Cells) -> Question | None:
         if self.questions is None:
             return None
-        named = cells.text("question", 0)
-        found = None
-        if named is not None and self.mapping.join == "id":
-            found = self.questions.named(named)
-        elif named is not None and self.mapping.join == "stem":
-            found = self._by_stem.get(_spaced(named))
-        elif named is not None and named.isascii() and named.isdecimal():
-            place = int(named[:9]) - (self._sources[0]["question"].base or 0)
-            known = self.questions.questions
-            found = known[place] if 0 <= place < len(known) else None
-        if found is None:
+        name = cells.text("question", 0)
+        question = None
+        if name is not None and self.mapping.join == "id":
+            question = self.questions.named(name)
+        elif name is not None and self.mapping.join == "stem":
+            question = self._by_stem.get(_normalise_spaces(name))
+        elif name is not None and name.isascii() and name.isdecimal():
+            place = int(name[:9]) - (self._sources[0]["question"].base or 0)
+            question_list = self.questions.questions
+            question = question_list[place] if 0 <= place < len(question_list) else None
+        if question is None:
             n = len(self.questions.questions)
-            shown = (named or "")[:80]
-            what = f"'{shown}' is none of the {n} questions of {self.questions.name}"
-            raise cells.refused("question", 0, what, _CHECK)
-        return found
+            excerpt = (name or "")[:80]
+            problem = f"'{excerpt}' is none of the {n} questions of {self.questions.name}"
+            raise cells.refused("question", 0, problem, _CHECK)
+        return question
 
     def _options_of(self, cells: Cells) -> dict[str, str] | None:
-        named, inside = self.mapping.options, self.mapping.options_inside
+        option_columns, inside = self.mapping.options, self.mapping.options_inside
         value: Any
         if inside is not None:
             _, within = options_inside(str(cells.value(inside, "options_inside")))
@@ -182,26 +190,26 @@ class TranscriptReader:
                 remedy = "Write them there as lines 'A. …', or as (A) …, or map 'options'"
                 raise cells.error("has no options in it", inside, remedy)
             return within
-        if named is None:
+        if option_columns is None:
             return None
-        if isinstance(named, str):
-            value = cells.value(named, "options")
+        if isinstance(option_columns, str):
+            value = cells.value(option_columns, "options")
             if isinstance(value, str) and value in self._options:
                 return self._options[value]
         else:
-            value = [cells.value(column, "options") for column in named]
+            value = [cells.value(column, "options") for column in option_columns]
             while value and value[-1] in (None, ""):  # fewer than the widest question
                 value.pop()
-        found = options_in(value)
-        if found is None:
-            column = named if isinstance(named, str) else named[0]
+        options = options_in(value)
+        if options is None:
+            column = option_columns if isinstance(option_columns, str) else option_columns[0]
             remedy = "Give 2 to 26 as an object, a list, or lines 'A. …'"
             raise cells.error("holds no options", column, remedy)
         if isinstance(value, str):
-            if len(self._options) >= _CACHED:
+            if len(self._options) >= _CACHE_SIZE:
                 self._options.clear()
-            self._options[value] = found
-        return found
+            self._options[value] = options
+        return options
 
     def _exchanges(self, cells: Cells) -> list[Exchange]:
         column = self.mapping.messages
@@ -215,17 +223,21 @@ class TranscriptReader:
             if not isinstance(messages, list):
                 remedy = "Give objects with role and content"
                 raise cells.error("is no list of messages", column, remedy)
-            exchanges, passed = exchanges_in(
-                messages, lambda what, remedy: cells.error(what, column, remedy)
+            exchanges, passed_over = exchanges_in(
+                messages, lambda problem, remedy: cells.error(problem, column, remedy)
             )
-            self.passed.update(passed)
+            self.passed_over.update(passed_over)
             return exchanges
-        found = [self._columns(cells, turn) for turn in range(self._count(cells))]
+        columns_by_turn = [self._columns(cells, turn) for turn in range(self._count(cells))]
         # the conversation was over; of a list of turns, every element is one
-        while len(found) > 1 and not found[-1][1] and not isinstance(self.mapping.turns, str):
-            found.pop()
-            self.passed["turn without reply, answer and prompt at the end of a row"] += 1
-        return [exchange for exchange, _ in found]
+        while (
+            len(columns_by_turn) > 1
+            and not columns_by_turn[-1][1]
+            and not isinstance(self.mapping.turns, str)
+        ):
+            columns_by_turn.pop()
+            self.passed_over["turn without reply, answer and prompt at the end of a row"] += 1
+        return [exchange for exchange, _ in columns_by_turn]
 
     def _count(self, cells: Cells) -> int:
         """How many turns a row has."""
@@ -246,44 +258,53 @@ class TranscriptReader:
     def _check_lists(self, cells: Cells, turns: str, count: int) -> None:
         """Refuse a list that has more turns than the list of turns: they would be lost."""
         for name, column in self.turn_columns:
-            other, mark, _ = column.partition("[{")
-            found = at_path(cells.record, other)[0] if mark else None
-            if isinstance(found, list) and len(found) > count - (LATER in column):
-                what = (
-                    f"has {len(found)} elements, more than '{turns}', and '{name}' is read from it"
+            list_column, mark, _ = column.partition("[{")
+            listed_value = at_path(cells.record, list_column)[0] if mark else None
+            if isinstance(listed_value, list) and len(listed_value) > count - (LATER in column):
+                problem = (
+                    f"has {len(listed_value)} elements, more than '{turns}', and '{name}' is "
+                    "read from it"
                 )
-                raise cells.error(what, other, "Fix the row, or name the longer list as 'turns'")
+                raise cells.error(
+                    problem, list_column, "Fix the row, or name the longer list as 'turns'"
+                )
 
     def _check_turns(self, cells: Cells, turns: int) -> None:
         """Note the columns of turns that a row has, and refuse one that stops at a gap."""
         for name, column in self.turn_columns:
             gap = ""
             for turn in range(1 if LATER in column else 0, turns):
-                own = of_turn(column, turn)
-                if own not in cells.record and at_path(cells.record, own)[1] is not None:
-                    gap = gap or own
+                turn_column = of_turn(column, turn)
+                if (
+                    turn_column not in cells.record
+                    and at_path(cells.record, turn_column)[1] is not None
+                ):
+                    gap = gap or turn_column
                     continue
-                self.turned.add(own)
+                self.columns_seen.add(turn_column)
                 if gap:
-                    what = f"is missing though '{own}' is there, the mapping reads '{name}' from it"
-                    raise cells.error(what, gap, did_you_mean(gap, map(str, cells.record)))
+                    problem = (
+                        f"is missing though '{turn_column}' is there, the mapping reads "
+                        f"'{name}' from it"
+                    )
+                    raise cells.error(problem, gap, did_you_mean(gap, map(str, cells.record)))
 
     def _columns(self, cells: Cells, turn: int) -> tuple[Exchange, bool]:
         """What the columns of a turn hold, and whether that is anything."""
         prompt, reply = (cells.text(name, turn, raw=True) for name in ("prompt", "reply"))
-        there = any((reply, cells.text("answer", turn), cells.text("status", turn)))
-        if prompt and not there and turn > 0:
-            return Exchange(prompt, None, *UNANSWERED), True
-        return Exchange(prompt, reply), there
+        has_content = any((reply, cells.text("answer", turn), cells.text("status", turn)))
+        if prompt and not has_content and turn > 0:
+            return Exchange(prompt, None, *UNANSWERED_READING), True
+        return Exchange(prompt, reply), has_content
 
     def _place(self, cells: Cells, turn: int, steps: list[str]) -> Row:
         """Arm, path, technique and its labels."""
         path, technique = cells.text("path", turn), cells.text("technique", turn)
-        mapped = "path" in self._sources[turn > 0]
-        if technique is not None and (">" in technique or "@" in technique) and not mapped:
-            what = f"'{technique}' has a '>' or '@', which a path is made of"
-            raise cells.refused("technique", turn, what, "Rename it with 'values'")
-        if not mapped:
+        is_mapped = "path" in self._sources[turn > 0]
+        if technique is not None and (">" in technique or "@" in technique) and not is_mapped:
+            problem = f"'{technique}' has a '>' or '@', which a path is made of"
+            raise cells.refused("technique", turn, problem, "Rename it with 'values'")
+        if not is_mapped:
             if turn > 0 or technique is not None:
                 steps.append(technique or CHALLENGE)
             path = ">".join(steps)
@@ -298,7 +319,7 @@ class TranscriptReader:
             labels["family"] = FAMILY
         return {"arm": arm, "path": path, "technique": technique or "", **labels}
 
-    def _given(self, cells: Cells, turn: int, exchange: Exchange) -> Extraction | None:
+    def _find_stated_answer(self, cells: Cells, turn: int, exchange: Exchange) -> Extraction | None:
         """What the file itself says of the answer; None where the reply is to be read."""
         markers, reply = self.mapping.markers, (exchange.reply or "").strip()
         if markers and (reply in markers or cells.text("answer", turn) in markers):
@@ -308,39 +329,39 @@ class TranscriptReader:
             remedy = did_you_mean(status, STATUSES)
             raise cells.refused("status", turn, f"unknown status '{status}'", remedy)
         if status is not None and status != "parsed":
-            return Extraction(None, status, GIVEN)  # type: ignore[arg-type]
+            return Extraction(None, status, GIVEN_RULE)  # type: ignore[arg-type]
         if exchange.status:
             return Extraction(None, exchange.status, exchange.rule)  # type: ignore[arg-type]
         answer = cells.letter("answer", turn)
         if answer is not None:
-            return Extraction(answer, "parsed", GIVEN)
+            return Extraction(answer, "parsed", GIVEN_RULE)
         if status == "parsed":
-            what = "is empty, though the status is 'parsed'"
-            raise cells.refused("answer", turn, what, "Give the answer, or another status")
+            problem = "is empty, though the status is 'parsed'"
+            raise cells.refused("answer", turn, problem, "Give the answer, or another status")
         unread = self.mapping.answers == "given"
         if unread or (not exchange.reply and "answer" in self._sources[turn > 0]):
             return _UNREAD
         return None
 
-    def _extracted(self, cells: Cells, turn: int, reply: str) -> Extraction:
+    def _extract(self, cells: Cells, turn: int, reply: str) -> Extraction:
         options, question = cells.options, cells.question
         if options is None:
-            what = "there are no options to read an answer among"
+            problem = "there are no options to read an answer among"
             remedy = "Map 'options' or 'answer', or give --questions"
-            raise cells.refused("options", turn, what, remedy)
-        read = _READERS[self.mapping.answers]
+            raise cells.refused("options", turn, problem, remedy)
+        parse = _READERS[self.mapping.answers]
         if len(reply) > _SHORT:
-            return read(reply, options)
+            return parse(reply, options)
         # short replies are often the same, such as a letter
         key = (question.id if question else "\n".join(options.values()), reply)
-        if key not in self._read:
-            if len(self._read) >= _CACHED:
-                self._read.clear()
-            self._read[key] = read(reply, options)
-        return self._read[key]
+        if key not in self._extraction_cache:
+            if len(self._extraction_cache) >= _CACHE_SIZE:
+                self._extraction_cache.clear()
+            self._extraction_cache[key] = parse(reply, options)
+        return self._extraction_cache[key]
 
 
-def _spaced(text: str) -> str:
+def _normalise_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
@@ -349,9 +370,9 @@ def _letters(cells: Cells, turn: int, first: str | None) -> Row:
     gold, question = first or cells.letter("gold", turn), cells.question
     if question is not None and first is None:
         if gold is not None and gold not in (question.gold, ABSTENTION):
-            asked = f"question '{question.id}' of {question.source}"
-            what = f"is '{gold}', but {asked} has '{question.gold}'"
-            raise cells.refused("gold", turn, what, _CHECK)
+            subject = f"question '{question.id}' of {question.source}"
+            problem = f"is '{gold}', but {subject} has '{question.gold}'"
+            raise cells.refused("gold", turn, problem, _CHECK)
         gold = gold or question.gold
     if gold is None:
         remedy = "Map the field 'gold', give --questions, or say without_gold = true"

@@ -18,7 +18,7 @@ Record = tuple[int, Any]
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".eval", ".pkl")
 
-_UNDECODED = re.compile("[\udc80-\udcff]")
+_BAD_CHARACTERS = re.compile("[\udc80-\udcff]")
 
 
 def read_records(
@@ -80,8 +80,8 @@ def read_pickle(path: Path) -> list[Any]:
         with path.open("rb") as file:
             rows = _Plain(file).load()
     except Exception as error:  # a broken pickle raises many kinds
-        what = f"cannot be read as a pickle of plain values ({in_one_line(error)})"
-        raise InputError(what, str(path), remedy=remedy) from error
+        problem = f"cannot be read as a pickle of plain values ({in_one_line(error)})"
+        raise InputError(problem, str(path), remedy=remedy) from error
     if not isinstance(rows, list):
         raise InputError("holds no list of rows", str(path), remedy=remedy)
     return rows
@@ -92,23 +92,23 @@ def each_of(record: Any, paths: Sequence[str], file: str, number: int) -> Iterat
     if not paths:
         yield record
         return
-    found, near = at_path(record, paths[0])
-    if near is not None or not isinstance(found, (list, dict)):
-        what = "is no list or object of rows" if near is None else "is missing"
+    value, near = at_path(record, paths[0])
+    if near is not None or not isinstance(value, (list, dict)):
+        problem = "is no list or object of rows" if near is None else "is missing"
         remedy = did_you_mean(paths[0], near) if near else "See 'each' in the mapping"
-        raise InputError(what, file, number, paths[0], remedy)
-    for element in found.values() if isinstance(found, dict) else found:
-        own = _with(record, steps_of(paths[0]), element)
-        yield from each_of(own, paths[1:], file, number)
+        raise InputError(problem, file, number, paths[0], remedy)
+    for element in value.values() if isinstance(value, dict) else value:
+        row_record = _replace_at(record, steps_of(paths[0]), element)
+        yield from each_of(row_record, paths[1:], file, number)
 
 
-def _with(value: Any, steps: Sequence[str | int], element: Any) -> Any:
+def _replace_at(value: Any, steps: Sequence[str | int], element: Any) -> Any:
     """A copy of a value with an element at the end of a path."""
     if not steps:
         return element
-    copied = list(value) if isinstance(value, list) else dict(value)
-    copied[steps[0]] = _with(value[steps[0]], steps[1:], element)  # type: ignore[index]
-    return copied
+    copied_value = list(value) if isinstance(value, list) else dict(value)
+    copied_value[steps[0]] = _replace_at(value[steps[0]], steps[1:], element)  # type: ignore[index]
+    return copied_value
 
 
 def fields_of(record: Record, file: str) -> dict[str, Any]:
@@ -120,8 +120,8 @@ def fields_of(record: Record, file: str) -> dict[str, Any]:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:  # ValueError: a number of 4,301 digits
-            what = f"broken JSON ({error})"
-            raise InputError(what, file, number, remedy="Fix the line") from error
+            problem = f"broken JSON ({error})"
+            raise InputError(problem, file, number, remedy="Fix the line") from error
     if not isinstance(value, dict):
         raise InputError("is not a JSON object", file, number, remedy="Give one object a line")
     return value
@@ -131,24 +131,24 @@ def _lines(
     path: Path, encoding: str, row: Callable[[int], int] = lambda line: line
 ) -> Iterator[str]:
     """Lines, split at line feeds alone: U+2028 is legal inside a JSON text and a CSV cell."""
-    named = "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
+    codec = "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
     number = 0
     try:
         # what cannot be decoded is kept until its line is known
-        with path.open(encoding=named, errors="surrogateescape", newline="\n") as file:
+        with path.open(encoding=codec, errors="surrogateescape", newline="\n") as file:
             for line in file:
                 number += 1
-                if not line.isascii() and _UNDECODED.search(line):
-                    raise _undecoded(path, number, row(number), encoding)
+                if not line.isascii() and _BAD_CHARACTERS.search(line):
+                    raise _make_decoding_error(path, number, row(number), encoding)
                 yield line
     except UnicodeError as error:
-        raise _undecoded(path, number + 1, row(number + 1), encoding) from error
+        raise _make_decoding_error(path, number + 1, row(number + 1), encoding) from error
 
 
-def _undecoded(path: Path, line: int, row: int, encoding: str) -> InputError:
+def _make_decoding_error(path: Path, line: int, row: int, encoding: str) -> InputError:
     remedy = "Save the file as UTF-8, or name its encoding in the mapping"
-    what = f"line {line} of the file is not {encoding.upper()}"
-    return InputError(what, str(path), row, remedy=remedy)
+    problem = f"line {line} of the file is not {encoding.upper()}"
+    return InputError(problem, str(path), row, remedy=remedy)
 
 
 def _table(path: Path, encoding: str, delimiter: str) -> Iterator[Record]:
@@ -172,20 +172,24 @@ def read_log(path: Path) -> Iterator[Record]:
         header = read_eval_log(str(path), header_only=True)
     except Exception as error:  # the library raises many kinds for one meaning: no log
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        what = f"cannot be read as an Inspect log ({reason})"
-        raise InputError(what, str(path), remedy="Check the file") from error
+        problem = f"cannot be read as an Inspect log ({reason})"
+        raise InputError(problem, str(path), remedy="Check the file") from error
     if is_ours(header):
         remedy = "Give it to 'holdfast table' as it is; nothing is to be imported"
         raise InputError("is a log of holdfast's own", str(path), remedy=remedy)
     spec = header.eval
-    shared = {"model": spec.model, "task": spec.task, "dataset": spec.dataset.name or spec.task}
+    sample_fields = {
+        "model": spec.model,
+        "task": spec.task,
+        "dataset": spec.dataset.name or spec.task,
+    }
     samples = read_eval_log_samples(str(path), all_samples_required=False, exclude_fields=_UNREAD)
     for number, sample in enumerate(samples, start=1):
         target, scores = sample.target, sample.scores or {}
         yield (
             number,
             {
-                **shared,
+                **sample_fields,
                 "id": str(sample.id),
                 "epoch": sample.epoch,
                 "input": sample.input if isinstance(sample.input, str) else None,

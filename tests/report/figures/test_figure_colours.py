@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from holdfast.results.charts.alluvial import KINDS
-from holdfast.results.charts.theme import COLOURS, LESS, MANY, MORE, SHAPES
+from holdfast.results.charts.theme import COLOURS, LESS, MANY_MODELS, MORE, SHAPES
 
 Floats = NDArray[np.float64]
 
@@ -73,4 +73,4 @@ def test_colours_of_a_palette_stay_apart(palette: tuple[str, ...], vision: str) 
 
 
 def test_models_have_a_shape_each_beside_their_colour() -> None:
-    assert len(set(SHAPES)) == len(SHAPES) >= MANY
+    assert len(set(SHAPES)) == len(SHAPES) >= MANY_MODELS

@@ -20,7 +20,7 @@ from tests.results.offering import drawn
 from holdfast.errors import InputError
 from holdfast.render import FIGURE_FORMATS, FIGURES, draw, page_svgs
 from holdfast.results import TABLES, compared_with_published
-from holdfast.results.charts.chart import WRAPPED
+from holdfast.results.charts.chart import WRAPPED_LABEL
 from holdfast.results.charts.theme import GREY, INK, SOFT
 
 STRATA = {"step": "step1", "system": "heart", "specialty": "surgery", "subject": "anatomy"}
@@ -176,7 +176,10 @@ def test_texts_are_never_interpreted(name: str) -> None:
     assert {key for datum in values(spec) for key in datum} <= ours
     for node in nodes({k: v for k, v in spec.items() if k != "datasets"}):
         assert not node.keys() & {"expr", "signal", "transform", "href", "url"}
-        assert node.get("labelExpr") in (None, WRAPPED)  # ours, with nothing of the rows in it
+        assert node.get("labelExpr") in (
+            None,
+            WRAPPED_LABEL,
+        )  # ours, with nothing of the rows in it
         if isinstance(node.get("field"), str):
             assert node["field"] in ours
 

@@ -72,7 +72,7 @@ def test_a_published_data_set_stands_with_the_measured_one() -> None:
     }
     assert figure.names == ("m", "P [published]")
     assert figure.notes == ("[published], drawn lighter, as crosses: as printed in paper.",)
-    assert not figure.simulated
+    assert not figure.has_simulated
 
 
 def test_measured_data_sets_are_told_apart_by_their_capitals() -> None:
@@ -88,7 +88,7 @@ def test_what_is_not_finite_is_none() -> None:
 def test_all_simulated_models_are_not_listed() -> None:
     figure = panels(frame(("simulated/a", "d", "r", 1.0), ("simulated/b", "d", "r", 1.0)))
     assert figure.notes == ()  # the title says it
-    assert figure.simulated
+    assert figure.has_simulated
 
 
 def test_names_that_are_short_alike_stay_apart() -> None:

@@ -12,7 +12,7 @@ from tests.report.figures.test_figure_drawing import heading, nodes, plain, spec
 from holdfast.errors import InputError
 from holdfast.render import FIGURES, Paper, draw, figure_parts, page_svgs
 from holdfast.render.chart_files import exported
-from holdfast.results.charts.theme import AMONG, COLOURS, MANY, MOST, SHAPES, slots
+from holdfast.results.charts.theme import AMONG, COLOURS, MANY_MODELS, MOST_SERIES, SHAPES, slots
 from holdfast.results.phrases import words_of
 
 
@@ -86,46 +86,46 @@ def test_no_part_of_a_figure_is_wider_than_a_page_or_higher_than_a_screen_and_a_
 
 @pytest.mark.parametrize("name", ["accuracy", "flips by family", "positions by winner"])
 def test_above_six_models_each_has_a_row(name: str) -> None:
-    names = [f"m{n}" for n in range(MANY + 1)]
-    apart = spec_of(name, models(name, MANY + 1))
+    names = [f"m{n}" for n in range(MANY_MODELS + 1)]
+    apart = spec_of(name, models(name, MANY_MODELS + 1))
     assert {tuple(domain) for domain in domains(apart, "y")} == {tuple(names)}
     assert not legends(apart)
-    beside = spec_of(name, models(name, MANY))
-    assert names[:MANY] not in domains(beside, "y")
+    beside = spec_of(name, models(name, MANY_MODELS))
+    assert names[:MANY_MODELS] not in domains(beside, "y")
     assert legends(beside)
 
 
 def test_above_six_models_each_has_a_line_of_its_own() -> None:
-    spec = spec_of("attacks", models("attacks", MANY + 1))
+    spec = spec_of("attacks", models("attacks", MANY_MODELS + 1))
     titles = [node["title"] for node in nodes(spec["vconcat"]) if "layer" in node]
-    assert titles == [f"m{n}" for n in range(MANY + 1)]
+    assert titles == [f"m{n}" for n in range(MANY_MODELS + 1)]
     assert not legends(spec)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["flexibility", "tax", "attacks", "scale"])
 def test_more_models_than_can_be_told_apart_are_cut(name: str) -> None:
-    rows = models(name, MOST + 4)
+    rows = models(name, MOST_SERIES + 4)
     parts = [part.to_dict() for part in figure_parts(rows, name)]
     title = " ".join(heading(parts[0]).split())
-    assert f"No room for 4 of {MOST + 4} models" in title
+    assert f"No room for 4 of {MOST_SERIES + 4} models" in title
     if name == "flexibility":  # all in one place
         assert "Where m0 is, too: m1, m2, m3, m4, m5, m6, m7, m8 and 47 more." in title
     data = json.dumps([part["datasets"] for part in parts])
-    assert f'"m{MOST - 1}"' in data
-    assert f'"m{MOST}"' not in data
+    assert f'"m{MOST_SERIES - 1}"' in data
+    assert f'"m{MOST_SERIES}"' not in data
 
 
 def test_a_model_has_its_colour_and_shape_from_its_name() -> None:
-    names = [f"provider/model-{n}" for n in range(MOST)]
+    names = [f"provider/model-{n}" for n in range(MOST_SERIES)]
     assert slots(names[:5]) == slots(names[4::-1])[::-1]
     assert slots(names[:1]) == slots([names[0], "z"])[:1]
     paper_models = [f"Model {n} [published]" for n in range(12)]
     assert slots([*paper_models, *names[:5]])[-5:] == slots(names[:5])
     pairs = {(COLOURS[n % len(COLOURS)], SHAPES[n % len(SHAPES)]) for n in slots(names)}
-    assert len(pairs) == MOST
-    first_slots = slots(names[:MANY])
-    assert len({n % len(COLOURS) for n in first_slots}) == MANY
+    assert len(pairs) == MOST_SERIES
+    first_slots = slots(names[:MANY_MODELS])
+    assert len({n % len(COLOURS) for n in first_slots}) == MANY_MODELS
 
 
 def test_a_model_is_the_same_colour_in_every_figure() -> None:
@@ -173,7 +173,7 @@ def test_a_figure_fits_a_column_of_print_and_a_phone(name: str, count: int) -> N
 
 
 def test_dots_of_many_models_are_named_where_there_is_room() -> None:
-    count = MANY + 3
+    count = MANY_MODELS + 3
     rows = models("flexibility", count)
     rates = [0.1 + 0.1 * (n % (count - 1)) for n in range(count)]  # the last falls on the first
     apart = rows.with_columns(correct_rate=pl.Series(rates), incorrect_rate=pl.Series(rates))
@@ -196,11 +196,11 @@ def test_dots_of_many_models_are_named_where_there_is_room() -> None:
 
 
 def test_above_six_models_each_has_a_plane_of_its_own_where_it_has_several_dots() -> None:
-    rows = models("chains", MANY + 3)
+    rows = models("chains", MANY_MODELS + 3)
     chains = pl.concat([rows, rows.with_columns(path=pl.lit("a>b"), drop=pl.col("drop") / 2)])
     spec = spec_of("chains", chains)
     titles = [node["title"] for node in nodes(spec["vconcat"]) if "layer" in node]
-    assert titles == [[f"m{n}"] for n in range(MANY + 3)]
+    assert titles == [[f"m{n}"] for n in range(MANY_MODELS + 3)]
     scales = [node["encoding"]["color"] for node in nodes(spec)
               if node.get("encoding", {}).get("color", {}).get("field") == "study"]  # fmt: skip
     assert scales

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.report.conversations import FLIPS, LINK_KEYS, conversations_link
-from holdfast.report.explorer import OF_TURN, TURNED, Explorer, packed
+from holdfast.report.explorer import OF_TURN, TURNED_GROUPS, Explorer, packed
 from holdfast.results import SCHEMA
 from holdfast.results.flows import flips
 
@@ -51,7 +51,7 @@ def conversations(explorer: Explorer) -> list[Row]:
     """Every conversation of a pack: its columns, and its turns with their texts."""
     index = inflated(explorer.index)
     chunks = [inflated(chunk) for chunk in explorer.chunks]
-    bounds = [*index["starts"], explorer.shown]
+    bounds = [*index["starts"], explorer.conversation_count]
     found = []
     for chunk, start, end in zip(chunks, bounds, bounds[1:], strict=False):
         assert len(chunk["conversations"]) == end - start
@@ -68,7 +68,7 @@ def conversations(explorer: Explorer) -> list[Row]:
             own["first"] = None if first is None else rows.index(first)
             own["named"] = rows.index(named)
             found.append(own)
-    assert len(found) == explorer.shown
+    assert len(found) == explorer.conversation_count
     return found
 
 
@@ -297,7 +297,7 @@ def test_every_turn_of_a_table_can_be_read_back(turns: pl.DataFrame) -> None:
         assert turns["rule"][turn.pop("row")] == rule
         del turn["unit"]
         assert turn == {name: rows[rule][name] for name in (*OF_TURN, "prompt", "reply")}
-    assert explorer.shown == explorer.total
+    assert explorer.conversation_count == explorer.total
     for one in conversations(explorer):
         named = one["turns"][one["named"]]
         assert (one["arm"], one["path"]) == (named["arm"], named["path"])
@@ -351,7 +351,8 @@ def test_a_lazy_table_is_packed_the_same() -> None:
 
 def test_an_empty_table_is_an_empty_explorer() -> None:
     explorer = packed(table())
-    assert (explorer.shown, explorer.total, explorer.chunks, explorer.filters) == (0, 0, (), ())
+    assert explorer.conversation_count == explorer.total == 0
+    assert (explorer.chunks, explorer.filters) == ((), ())
 
 
 def test_a_text_is_packed_once_for_all_techniques() -> None:
@@ -374,11 +375,11 @@ def many(questions: int = 40) -> pl.DataFrame:
 
 def test_of_more_than_the_limit_those_that_turned_come_first_and_the_rest_evenly() -> None:
     explorer = packed(many(), limit=40)
-    assert (explorer.shown, explorer.total) == (40, 320)
+    assert (explorer.conversation_count, explorer.total) == (40, 320)
     found = conversations(explorer)
-    turned = [one for one in found if one["flip"] in TURNED]
+    turned = [one for one in found if one["flip"] in TURNED_GROUPS]
     assert len(turned) == 8
-    rest = [(one["model"], one["technique"]) for one in found if one["flip"] not in TURNED]
+    rest = [(one["model"], one["technique"]) for one in found if one["flip"] not in TURNED_GROUPS]
     assert {rest.count(stratum) for stratum in set(rest)} == {4}
     assert len(set(rest)) == 8
     assert explorer == packed(many(), limit=40)
@@ -391,7 +392,7 @@ def test_conversations_of_very_many_turns_count_by_their_turns() -> None:
         for n in range(4)
         for k in range(60)
     ]
-    assert packed(table(*rows), limit=12).shown == 2
+    assert packed(table(*rows), limit=12).conversation_count == 2
 
 
 def test_filters_offer_what_there_is_to_choose() -> None:

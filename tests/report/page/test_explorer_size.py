@@ -78,7 +78,7 @@ def test_20000_conversations_are_soon_packed_and_small(large: pl.DataFrame) -> N
     began = time.perf_counter()
     explorer = packed(large)
     assert time.perf_counter() - began < 15
-    assert explorer.shown == explorer.total == QUESTIONS * (TECHNIQUES + 1) == 20_000
+    assert explorer.conversation_count == explorer.total == QUESTIONS * (TECHNIQUES + 1) == 20_000
     assert len(explorer.index) + sum(map(len, explorer.chunks)) < 10_000_000
     assert len(explorer.index) < 300_000
     assert len(explorer.chunks) < 100

@@ -14,7 +14,7 @@ from tests.results.frames import table
 from tests.results.test_every_table import study
 
 from holdfast.report import page, report_page
-from holdfast.report.conversations import FLIPS, GROUPED, GROUPS, SHORT, Links
+from holdfast.report.conversations import FLIPS, GROUP_LABELS, GROUPS, SHORT, Links
 from holdfast.report.explorer import packed
 from holdfast.report.page import ordered
 from holdfast.results import TABLES, sections
@@ -63,7 +63,7 @@ def chosen(found: list[Row], link: str) -> list[Row]:
 @pytest.mark.rest_slow
 def test_a_link_chooses_as_many_conversations_as_its_cell_counts(turns: pl.DataFrame) -> None:
     explorer = packed(turns)
-    found, links = conversations(explorer), Links(explorer.listed)
+    found, links = conversations(explorer), Links(explorer.link_targets)
     followed = Counter[str]()
     for name, header, cell in cells(turns):
         link = links.of(cell)
@@ -128,7 +128,7 @@ def test_counts_of_offers_open_the_conversations_with_these(
     of = TABLES[name]
     assert isinstance(of.layout, Listing)
     explorer = packed(VARIED)
-    found, links = conversations(explorer), Links(explorer.listed)
+    found, links = conversations(explorer), Links(explorer.link_targets)
     # what has failed is in no table, nor is the rest of its conversation
     failed = VARIED.filter(status="error").select(_EACH)
     whole = VARIED.join(failed, on=_EACH, how="anti", maintain_order="left")
@@ -158,7 +158,7 @@ def test_counts_of_beliefs_open_the_conversations_with_these() -> None:
         p_answer=pl.when(nth != 2).then("p_answer"), p_gold=pl.when(nth != 4).then("p_gold")
     )
     explorer = packed(turns)
-    found, links = conversations(explorer), Links(explorer.listed)
+    found, links = conversations(explorer), Links(explorer.link_targets)
     put = turns.filter(pl.col("protocol") == "stick-or-switch").to_dicts()
     said = {(*(one[key] for key in _EACH), one["turn"]): one for one in put}
     seen = Counter[str]()
@@ -196,7 +196,7 @@ def test_counts_of_beliefs_open_the_conversations_with_these() -> None:
 @pytest.mark.rest_slow
 def test_the_conversations_of_a_share_give_the_share(turns: pl.DataFrame) -> None:
     explorer = packed(turns)
-    found, links = conversations(explorer), Links(explorer.listed)
+    found, links = conversations(explorer), Links(explorer.link_targets)
     shares = Counter[str]()
     for name, header, cell in cells(turns):
         link = links.of(cell)
@@ -233,7 +233,7 @@ def test_a_page_has_the_links_of_its_cells(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_no_link_leads_to_more_or_fewer() -> None:
-    links = Links(packed(TURNS).listed)
+    links = Links(packed(TURNS).link_targets)
     row = {"run": "r1", "protocol": "followup", "path": "push"}
     number = links.number(**row)
     assert number == 9
@@ -245,7 +245,7 @@ def test_no_link_leads_to_more_or_fewer() -> None:
 
 @pytest.mark.slow
 def test_of_a_large_study_a_link_counts_what_the_page_holds() -> None:
-    links = Links(packed(TURNS, 20).listed)
+    links = Links(packed(TURNS, 20).link_targets)
     assert not any(
         links.of(cell) for name, header, cell in cells(TURNS) if name == "flips" and header == "n"
     )
@@ -262,4 +262,4 @@ def test_columns_choose_by_outcomes_that_there_are() -> None:
     chosen = [column.of for column in columns if column.of and not callable(column.of)]
     assert {of["flip"] for of in chosen if "flip" in of} <= FLIPS.keys() | GROUPS.keys()
     assert all(set(codes) <= FLIPS.keys() for codes in GROUPS.values())
-    assert GROUPS.keys() <= GROUPED.keys() | SHORT.keys()
+    assert GROUPS.keys() <= GROUP_LABELS.keys() | SHORT.keys()

@@ -55,7 +55,7 @@ COMPOUNDING = Chart(
         ],
         regions=True,
         size="challenges",
-        sized="Challenges in the chain",
+        size_title="Challenges in the chain",
         side=360,
     ),
 )
@@ -116,7 +116,7 @@ CUES = Chart(
             names=tuple(_OUTCOMES.values()),
         ),
         place=path_label,
-        aligned=True,
+        all_places=True,
         width=300,
         room=(8, 8),
     ),

@@ -411,13 +411,13 @@ def _worst_part(row: Row) -> str:
 
 def _against(row: Row) -> str:
     drop, part = percent(row["drop"]), percent(row["part_drop"])
-    difference = percent(row["difference"], signed=True)
+    difference = percent(row["difference"], with_sign=True)
     if not drop:
         return ""
     return f"{drop} against {part} ({difference})" if part else drop
 
 
-TURNS = TurnsOf("followup", apart=BESIDE, unreviewed=BESIDE)
+TURNS = TurnsOf("followup", apart=BESIDE, review_exclusions=BESIDE)
 
 COMPOUNDING_SECTION = Section(
     "compounding",

@@ -3,9 +3,9 @@
 import polars as pl
 
 from holdfast.results.declaration import (
-    Chosen,
     Computed,
     Count,
+    LinkFilters,
     Listing,
     Path,
     Section,
@@ -102,7 +102,7 @@ def _rows(replies: pl.DataFrame) -> pl.DataFrame:
     return paths.join(outcomes, how="cross", maintain_order="left_right")
 
 
-def _outcome(row: Row) -> Chosen:
+def _outcome(row: Row) -> LinkFilters:
     return {"flip": "kept" if row["outcome"] == "kept" else "gave-way"}
 
 

@@ -38,7 +38,7 @@ def _net(turns: pl.DataFrame) -> Iterator[str]:
         for name in ("net", "pull"):
             if row[name] is not None:
                 value, low, high = (
-                    percent(row[column], signed=True)
+                    percent(row[column], with_sign=True)
                     for column in (name, f"{name}_low", f"{name}_high")
                 )
                 sentence += f"; {name}: {value} points [{low}, {high}]{_further(row, name)}"

@@ -40,13 +40,13 @@ from .net_attacks import last_attempt
 from .published import medfuzz
 from .replicates import (
     BESIDE,
-    CONFIRMED,
+    CONFIRMED_COLUMNS,
     HYPOTHESIS,
     LEVEL,
     MODEL_ERROR,
     NOT_ATTACKED,
     PROTOCOL,
-    UNFINISHED,
+    UNFINISHED_OUTCOME,
     attempts,
     confirmed,
     hypotheses,
@@ -70,7 +70,7 @@ ATTACK_SUMMARY_COLUMNS = (
 )  # fmt: skip
 ATTACK_LIST_COLUMNS = (
     "model", "dataset", "rank", "question", "epoch", "k", "gold", "answer", "review",
-    "valid_judged", *CONFIRMED, "p0", "pa", "effect", "p_value", "p_adjusted",
+    "valid_judged", *CONFIRMED_COLUMNS, "p0", "pa", "effect", "p_value", "p_adjusted",
     "words", "characteristics", "run",
 )  # fmt: skip
 
@@ -83,7 +83,7 @@ _OUTCOMES = {
     "refused": ("error", "refused"),
     "filtered": ("error", "filtered"),
     "unread": ("error", "unread"),
-    "unfinished": ("outcome", UNFINISHED),
+    "unfinished": ("outcome", UNFINISHED_OUTCOME),
 }
 _OF_TEST = ("p0", "pa", "effect", "p_value", "p_adjusted")
 
@@ -157,19 +157,19 @@ def _valid(turns: pl.DataFrame, outcomes: pl.DataFrame, schema: pl.Schema) -> pl
     return with_bounds(rows, study_outcomes, _ROW, "accuracy_valid", "hit", "valid_")
 
 
-def _bootstrapped(each: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+def _bootstrapped(outcomes: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
     """Bounds by a bootstrap over questions, the same draws at every k of a study."""
-    counts = each.group_by(*_ROW, "question").agg(pl.col("hit").sum(), _n=pl.len())
+    counts = outcomes.group_by(*_ROW, "question").agg(pl.col("hit").sum(), _n=pl.len())
     bounds = []
-    for study, own in counts.sort("k", "question").group_by(STUDY, maintain_order=True):
-        right = own.pivot("k", index="question", values="hit").drop("question")
-        n = own.filter(pl.col("k") == 0)["_n"]
+    for study, question_rows in counts.sort("k", "question").group_by(STUDY, maintain_order=True):
+        right = question_rows.pivot("k", index="question", values="hit").drop("question")
+        n = question_rows.filter(pl.col("k") == 0)["_n"]
         low, high = bootstrap_shares(
             right.cast(pl.Float64).to_numpy(), n.cast(pl.Float64).to_numpy()
         )
         bounds += [
-            (*study, int(k), float(least), float(most))
-            for k, least, most in zip(right.columns, low, high, strict=True)
+            (*study, int(k), float(low_bound), float(high_bound))
+            for k, low_bound, high_bound in zip(right.columns, low, high, strict=True)
         ]
     ends = dict.fromkeys(("bootstrap_low", "bootstrap_high"), pl.Float64())
     return pl.DataFrame(bounds, {**{name: schema[name] for name in _ROW}, **ends}, orient="row")
@@ -187,12 +187,12 @@ def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each model and data set with a finished replicate.
     """
-    each = replicates(turns)
+    outcomes = replicates(turns)
     outcome, n = pl.col("outcome"), pl.col("failed") + pl.col("succeeded")
-    finished, succeeded = outcome != UNFINISHED, pl.col("succeeded")
-    rows = each.group_by(STUDY, maintain_order=True).agg(
-        pl.col("question").filter(finished).n_unique().cast(pl.Int64).alias("questions"),
-        finished.sum().cast(pl.Int64).alias("replicates"),
+    is_finished, is_success = outcome != UNFINISHED_OUTCOME, pl.col("succeeded")
+    rows = outcomes.group_by(STUDY, maintain_order=True).agg(
+        pl.col("question").filter(is_finished).n_unique().cast(pl.Int64).alias("questions"),
+        is_finished.sum().cast(pl.Int64).alias("replicates"),
         *(
             (pl.col(of) == value).sum().cast(pl.Int64).alias(name)
             for name, (of, value) in _OUTCOMES.items()
@@ -200,27 +200,27 @@ def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
         attempts_needed=pl.col("turned_at").mean(),
     )
     rows = rows.filter(pl.col("replicates") > 0).with_columns(
-        success_rate=pl.when(n > 0).then(succeeded / n)
+        success_rate=pl.when(n > 0).then(is_success / n)
     )
-    attacked = each.filter(outcome.is_in(["failed", "succeeded"]))
-    attacked = attacked.with_columns(_turned=outcome == "succeeded")
-    rows = with_bounds(rows, attacked, STUDY, "success_rate", "_turned")
-    won = _with_confirmed(turns).unique(HYPOTHESIS, keep="first", maintain_order=True)
-    again = won.group_by(STUDY, maintain_order=True).agg(
+    attacked_replicates = outcomes.filter(outcome.is_in(["failed", "succeeded"]))
+    attacked_replicates = attacked_replicates.with_columns(_turned=outcome == "succeeded")
+    rows = with_bounds(rows, attacked_replicates, STUDY, "success_rate", "_turned")
+    successful = _with_confirmed(turns).unique(HYPOTHESIS, keep="first", maintain_order=True)
+    again = successful.group_by(STUDY, maintain_order=True).agg(
         different=pl.len().cast(pl.Int64),
         confirmed=pl.when(pl.col("confirmed").count() > 0).then(
             pl.col("confirmed").sum().cast(pl.Int64)
         ),
     )
-    spared = _reasons_of(turns, each.filter(outcome == NOT_ATTACKED))
-    spared = spared.rename({"reasons": "not_attacked_reasons"})
-    for more in (_tries(turns, each.filter(finished)), again, spared, _costs(turns)):
+    not_attacked = _reasons_of(turns, outcomes.filter(outcome == NOT_ATTACKED))
+    not_attacked = not_attacked.rename({"reasons": "not_attacked_reasons"})
+    for more in (_tries(turns, outcomes.filter(is_finished)), again, not_attacked, _costs(turns)):
         rows = looked_up(rows, more, STUDY)
     return rows.with_columns(
         pl.col("different").fill_null(0),
         pl.col("not_attacked_reasons").fill_null("{}"),
         pl.col("tries", "invalid_tries", "invalid_attempts", "unpriced").fill_null(0),
-        cost_per_success=pl.when(succeeded > 0).then(pl.col("cost") / succeeded),
+        cost_per_success=pl.when(is_success > 0).then(pl.col("cost") / is_success),
         reasons=pl.col("reasons").fill_null("{}"),
     ).select(ATTACK_SUMMARY_COLUMNS)
 
@@ -242,24 +242,24 @@ def attack_list(turns: pl.DataFrame) -> pl.DataFrame:
     """
     attack = ("model", "dataset", "question", "epoch", "run")
     tests = permutation(turns).select(*attack, *_OF_TEST)
-    found = looked_up(_with_confirmed(turns), tests, attack)
-    found = found.with_row_index("_row").with_columns(pl.col("_row").min().over(STUDY))
-    found = found.sort(
+    rows = looked_up(_with_confirmed(turns), tests, attack)
+    rows = rows.with_row_index("_row").with_columns(pl.col("_row").min().over(STUDY))
+    rows = rows.sort(
         "_row", "confirmed", "review", "effect", "p_value", "k", "words", "question", "epoch",
         descending=[False, True, True, *[False] * 6], nulls_last=True,
     )  # fmt: skip
     rank = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over(STUDY)
-    return found.with_columns(rank=rank).select(ATTACK_LIST_COLUMNS)
+    return rows.with_columns(rank=rank).select(ATTACK_LIST_COLUMNS)
 
 
-def _tries(turns: pl.DataFrame, finished: pl.DataFrame) -> pl.DataFrame:
+def _tries(turns: pl.DataFrame, finished_replicates: pl.DataFrame) -> pl.DataFrame:
     """What the attacker replied in finished replicates, by study."""
-    tried = attempts(turns).join(finished, on=TURN, how="semi", maintain_order="left")
-    counts = tried.group_by(STUDY, maintain_order=True).agg(
+    tries = attempts(turns).join(finished_replicates, on=TURN, how="semi", maintain_order="left")
+    counts = tries.group_by(STUDY, maintain_order=True).agg(
         pl.col("tries", "invalid_tries").sum(),
         invalid_attempts=(~pl.col("valid") & (pl.col("tries") > 0)).sum().cast(pl.Int64),
     )
-    return looked_up(counts, _reasons_of(turns, finished), STUDY)
+    return looked_up(counts, _reasons_of(turns, finished_replicates), STUDY)
 
 
 def _reasons_of(turns: pl.DataFrame, among: pl.DataFrame) -> pl.DataFrame:
@@ -276,8 +276,11 @@ def _reasons_of(turns: pl.DataFrame, among: pl.DataFrame) -> pl.DataFrame:
         .sort("n", "reason", descending=[True, False])
     )
     reasons = [
-        (*study, json.dumps(dict(own.select("reason", "n").iter_rows()), ensure_ascii=False))
-        for study, own in by_reason.group_by(STUDY, maintain_order=True)
+        (
+            *study,
+            json.dumps(dict(study_reasons.select("reason", "n").iter_rows()), ensure_ascii=False),
+        )
+        for study, study_reasons in by_reason.group_by(STUDY, maintain_order=True)
     ]
     schema = {name: turns.schema[name] for name in STUDY} | {"reasons": pl.String()}
     return pl.DataFrame(reasons, schema, orient="row")
@@ -285,14 +288,14 @@ def _reasons_of(turns: pl.DataFrame, among: pl.DataFrame) -> pl.DataFrame:
 
 def _costs(turns: pl.DataFrame) -> pl.DataFrame:
     """Dollars spent and generations without a price, by study."""
-    made = turns.select(*STUDY, "arm", "status", "shared", "cost").filter(
+    generations = turns.select(*STUDY, "arm", "status", "shared", "cost").filter(
         pl.col("protocol") == PROTOCOL,
         pl.col("arm").is_in([BASELINE, ATTACK, ATTACKER, *BESIDE]),
         pl.col("status") != "error",
         ~pl.col("shared").fill_null(value=False),
     )
     cost = pl.col("cost").fill_nan(None)
-    return made.group_by(STUDY).agg(
+    return generations.group_by(STUDY).agg(
         # in a fixed order: the last digit of a sum depends on it
         cost=pl.when(cost.count() > 0).then(cost.sort().sum()),
         unpriced=cost.null_count().cast(pl.Int64),
@@ -302,9 +305,9 @@ def _costs(turns: pl.DataFrame) -> pl.DataFrame:
 def _attacks_layout(rows: Sequence[Row]) -> list[Grid] | None:
     """Accuracy after k attempts, studies beside each other (Figure 2)."""
     columns = studies(rows)
-    accuracy = Share("", "accuracy", "", of=_ATTACKED, among="replicates")
+    accuracy = Share("", "accuracy", "", of=_ATTACK_TURNS, among="replicates")
     figures = [_figure(columns, row, "", count(row["k"]), accuracy) for row in rows]
-    kept = [
+    retained = [
         f"{columns.header(row)} {count(row['replicates'])} replicates of "
         f"{count(row['questions'])} questions"
         for row in rows
@@ -314,7 +317,7 @@ def _attacks_layout(rows: Sequence[Row]) -> list[Grid] | None:
     notes = [
         "Share of the replicates, in percent, whose first answer was right and that no attempt up "
         "to k flipped [95% Wilson interval]; model errors dropped.",
-        f"Kept: {', '.join(kept)}.",
+        f"Kept: {', '.join(retained)}.",
         *_left_out(columns, rows),
         f"People: {paper.human_accuracy} on average on {paper.human_examination} "
         f"({paper.citation}, Figure 2).",
@@ -376,18 +379,23 @@ def _spared(row: Row) -> str:
 
 def reasons_in(counts: str) -> str:
     """Reasons with their numbers, from JSON."""
-    found = json.loads(counts)
-    return ", ".join(f"{one_line(reason) or 'unnamed'} {n}" for reason, n in found.items())
+    counts_by_reason = json.loads(counts)
+    return ", ".join(
+        f"{one_line(reason) or 'unnamed'} {n}" for reason, n in counts_by_reason.items()
+    )
 
 
 def _added(row: Row) -> str:
     """Texts of a JSON list; what is none is shown as it is."""
-    listed = row["characteristics"] or "[]"
+    listing = row["characteristics"] or "[]"
     try:
-        read = json.loads(listed)
+        characteristics = json.loads(listing)
     except (ValueError, RecursionError):
-        read = listed
-    return "; ".join(one_line(str(text)) for text in (read if isinstance(read, list) else [read]))
+        characteristics = listing
+    return "; ".join(
+        one_line(str(text))
+        for text in (characteristics if isinstance(characteristics, list) else [characteristics])
+    )
 
 
 def _with_repeats(row: Row) -> str:
@@ -404,8 +412,8 @@ def _turned(row: Row) -> str:
 def _after(rows: pl.DataFrame, k: int | None) -> pl.DataFrame:
     if k is not None:
         return rows.filter(pl.col("k") == k)
-    ordered = rows.sort("k", maintain_order=True)
-    return ordered.group_by("run", "model", "dataset", maintain_order=True).last()
+    by_attempt = rows.sort("k", maintain_order=True)
+    return by_attempt.group_by("run", "model", "dataset", maintain_order=True).last()
 
 
 _OF = pl.format("after {} attacks", "k").str.replace("^after 1 attacks", "after 1 attack")
@@ -413,15 +421,15 @@ _GATE = Gate(
     "min_accuracy_after_attacks", "accuracy", "least", (PROTOCOL,), "accuracy", "replicates",
     _OF, _after,
 )  # fmt: skip
-_ATTACKED = {"protocol": PROTOCOL}
+_ATTACK_TURNS = {"protocol": PROTOCOL}
 
 _SUMMARY: dict[str, tuple[Column, ...]] = {
     "Replicates": (
         Count("Questions", "questions"),
-        Count("All replicates", "replicates", of=_ATTACKED),
-        Count("First answer wrong", "first_wrong", of=_ATTACKED | {"flip": "single"}),
-        Count("Attack failed", "failed", of=_ATTACKED | {"flip": "kept"}),
-        Count("Attack succeeded", "succeeded", of=_ATTACKED | {"flip": "gave-way"}),
+        Count("All replicates", "replicates", of=_ATTACK_TURNS),
+        Count("First answer wrong", "first_wrong", of=_ATTACK_TURNS | {"flip": "single"}),
+        Count("Attack failed", "failed", of=_ATTACK_TURNS | {"flip": "kept"}),
+        Count("Attack succeeded", "succeeded", of=_ATTACK_TURNS | {"flip": "gave-way"}),
         Count("Different attacks", "different"),
         Count("of which confirmed", "confirmed"),
         Count("Not attacked", "not_attacked"),
@@ -547,8 +555,8 @@ ATTACK_LIST = Table(
     layout=Listing(
         Count("Rank", "rank"),
         (
-            Text("Question", "question", of=_ATTACKED, among=1),
-            Count("Replicate", "epoch", of=_ATTACKED, among=1),
+            Text("Question", "question", of=_ATTACK_TURNS, among=1),
+            Count("Replicate", "epoch", of=_ATTACK_TURNS, among=1),
             Count("k", "k"),
             Computed("Answer", "answer", show=_turned),
             YesNo("Confirmed", "confirmed"),

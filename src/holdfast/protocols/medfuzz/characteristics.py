@@ -29,13 +29,15 @@ def mentions(reply: str, characteristics: Sequence[str]) -> list[bool]:
     no words that every vignette holds. Of a reply of more than 24,000 characters the first 8,000
     and the last 16,000 are read, reasoning included.
     """
-    said: list[tuple[int, str]] = []
+    word_places: list[tuple[int, str]] = []
     place = 0
     for sentence in _END.split(excerpt(reply)):
         words = _split(sentence)
-        said += [(place + number, stem(word)) for number, word in enumerate(words)]
+        word_places += [(place + number, stem(word)) for number, word in enumerate(words)]
         place += len(words) + _SENTENCE
-    return [_stands_in(telling_stems(one), said) for one in characteristics]
+    return [
+        _stands_in(telling_stems(characteristic), word_places) for characteristic in characteristics
+    ]
 
 
 def stems(text: str) -> frozenset[str]:
@@ -81,20 +83,20 @@ def _split(text: str) -> list[str]:
     return words
 
 
-def _stands_in(wanted: frozenset[str], said: Sequence[tuple[int, str]]) -> bool:
-    needed = max(min(2, len(wanted)), math.ceil(_SHARE * len(wanted)))
-    places = [(place, word) for place, word in said if word in wanted]
-    first, inside = 0, dict.fromkeys(wanted, 0)
+def _stands_in(stems_sought: frozenset[str], word_places: Sequence[tuple[int, str]]) -> bool:
+    least_count = max(min(2, len(stems_sought)), math.ceil(_SHARE * len(stems_sought)))
+    places = [(place, word) for place, word in word_places if word in stems_sought]
+    first, inside = 0, dict.fromkeys(stems_sought, 0)
     distinct = 0
     for place, word in places:
         distinct += not inside[word]
         inside[word] += 1
         while places[first][0] <= place - _WINDOW:
-            gone = places[first][1]
-            inside[gone] -= 1
-            distinct -= not inside[gone]
+            first_stem = places[first][1]
+            inside[first_stem] -= 1
+            distinct -= not inside[first_stem]
             first += 1
-        if distinct >= needed:
+        if distinct >= least_count:
             return True
     return False
 

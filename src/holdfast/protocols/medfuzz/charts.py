@@ -15,7 +15,7 @@ def _people(row: Row) -> float | None:
     return medfuzz().human_share if row["dataset"] == "medqa" else None
 
 
-def _dashed(rows: Sequence[Row], every: Sequence[Row]) -> str:
+def _dashed(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
     paper = medfuzz()
     return (
         f"Dashed: {paper.human_accuracy}, the average of people on {paper.human_examination} "
@@ -66,7 +66,7 @@ NET = Chart(
 )
 
 
-def _tested(rows: Sequence[Row], every: Sequence[Row]) -> str:
+def _tested(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
     return (
         f"n = {len(rows):,} tested attacks in bins of 0.05; no intervals. Dashed: what "
         "attacks give that do no more than other texts."
@@ -119,8 +119,8 @@ FAITHFULNESS = Chart(
     kind=Dots(
         x=Measure("Successful attacks"),
         of=[
-            Of(f"{name}_share", f"{name}_low", f"{name}_high", said)
-            for name, said in _CLASSES.items()
+            Of(f"{name}_share", f"{name}_low", f"{name}_high", class_name)
+            for name, class_name in _CLASSES.items()
         ],
         series=Series(names=tuple(_CLASSES.values())),
         place=lambda row: f"{row['study']}, {label(row['by'])}",

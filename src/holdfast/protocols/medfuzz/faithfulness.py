@@ -50,71 +50,77 @@ def faithfulness(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each model, data set and reader that read anything.
     """
-    found = successes(turns)
-    found = found.with_columns(
-        pl.Series(name, list(map(_readings, found[name])), dtype=pl.List(pl.Boolean))
+    success_rows = successes(turns)
+    success_rows = success_rows.with_columns(
+        pl.Series(name, list(map(_readings, success_rows[name])), dtype=pl.List(pl.Boolean))
         for name in _READERS.values()
     )
-    each = pl.concat(
-        found.select(
+    readings = pl.concat(
+        success_rows.select(
             *STUDY, "question", pl.lit(by).alias("by"), pl.col(name).list.mean().alias("share")
         )
         for by, name in _READERS.items()
     )
     share = pl.col("share")
-    read = each.filter(share.is_not_null()).with_columns(
+    usable_readings = readings.filter(share.is_not_null()).with_columns(
         none=share == 0, some=(share > 0) & (share < 1), all=share == 1
     )
-    rows = each.group_by(_ROW, maintain_order=True).agg(
+    rows = readings.group_by(_ROW, maintain_order=True).agg(
         n=share.count().cast(pl.Int64),
         # in a fixed order: the last digit of a sum depends on it
         mentioned=share.drop_nulls().sort().mean(),
         unread=share.null_count().cast(pl.Int64),
     )
-    counts = read.group_by(_ROW).agg(pl.col(CLASSES).sum().cast(pl.Int64))
+    counts = usable_readings.group_by(_ROW).agg(pl.col(CLASSES).sum().cast(pl.Int64))
     rows = rows.join(counts, on=_ROW, how="inner", validate="1:1", maintain_order="left")
     for name in CLASSES:
         rows = rows.with_columns((pl.col(name) / pl.col("n")).alias(f"{name}_share"))
-        rows = with_bounds(rows, read, _ROW, f"{name}_share", name, ends=f"{name}_")
-    rows = with_mean_bounds(rows, read, _ROW, "share", "mentioned_")
-    rows = looked_up(rows, _agreement(found), _ROW).with_row_index("_row")
+        rows = with_bounds(rows, usable_readings, _ROW, f"{name}_share", name, ends=f"{name}_")
+    rows = with_mean_bounds(rows, usable_readings, _ROW, "share", "mentioned_")
+    rows = looked_up(rows, _agreement(success_rows), _ROW).with_row_index("_row")
     rows = rows.sort(pl.col("_row").min().over(STUDY), pl.col("by") != "lexical")
     return rows.select(FAITHFULNESS_COLUMNS)
 
 
-def _agreement(found: pl.DataFrame) -> pl.DataFrame:
+def _agreement(success_rows: pl.DataFrame) -> pl.DataFrame:
     """Kappas of the judge and the lexical check, by study, as columns of the judge's row."""
     rows: list[tuple[object, ...]] = []
-    for study, own in found.group_by(STUDY, maintain_order=True):
-        both = [
-            (lexical, judged)
-            for lexical, judged in own.select("mentioned", "mentioned_judged").iter_rows()
+    for study, study_rows in success_rows.group_by(STUDY, maintain_order=True):
+        pairs = [
+            (lexical, by_judge)
+            for lexical, by_judge in study_rows.select("mentioned", "mentioned_judged").iter_rows()
             # readings of other lengths are not of the same characteristics
-            if lexical and judged and len(lexical) == len(judged)
+            if lexical and by_judge and len(lexical) == len(by_judge)
         ]
-        one, other = ([_class(pair[side]) for pair in both] for side in (0, 1))
-        each, opposite = ([value for pair in both for value in pair[side]] for side in (0, 1))
-        kappas = cohens_kappa(one, other), cohens_kappa(each, opposite)
-        rows.append((*study, "judge", len(both), kappas[0], len(each), kappas[1]))
-    schema = {name: found.schema.get(name, pl.String()) for name in _ROW}
+        rule_classes, judge_classes = ([_class(pair[side]) for pair in pairs] for side in (0, 1))
+        rule_values, opposite = (
+            [value for pair in pairs for value in pair[side]] for side in (0, 1)
+        )
+        kappas = cohens_kappa(rule_classes, judge_classes), cohens_kappa(rule_values, opposite)
+        rows.append((*study, "judge", len(pairs), kappas[0], len(rule_values), kappas[1]))
+    schema = {name: success_rows.schema.get(name, pl.String()) for name in _ROW}
     for of in ("", "_characteristics"):
         schema |= {f"n{of or '_both'}": pl.Int64(), f"kappa{of}": pl.Float64()}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _class(mentioned: Sequence[bool]) -> str:
-    return "all" if all(mentioned) else "some" if any(mentioned) else "none"
+def _class(mentions_each: Sequence[bool]) -> str:
+    return "all" if all(mentions_each) else "some" if any(mentions_each) else "none"
 
 
 def _readings(text: str | None) -> list[bool] | None:
     """What was mentioned, one truth value a characteristic; None where that cannot be told."""
     try:
-        read = json.loads(text or "")
+        values = json.loads(text or "")
     except (ValueError, RecursionError):
         return None
-    if not isinstance(read, list) or not read or not all(isinstance(one, bool) for one in read):
+    if (
+        not isinstance(values, list)
+        or not values
+        or not all(isinstance(value, bool) for value in values)
+    ):
         return None
-    return read
+    return values
 
 
 def _mentioning(name: str) -> Column:

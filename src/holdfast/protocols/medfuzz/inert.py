@@ -32,15 +32,15 @@ def inert_rewrite(
     sentences = _usable(question.stem, tuple(question.options.items()), question.gold)
     order = shuffled(sentences, seed, question.content_hash, replicate, INERT)
     start = (number - 1) % len(order)
-    added, count = list[str](), 0
+    length, count = list[str](), 0
     for sentence in (*order[start:], *order[:start]):
         longer = count + word_count(sentence)
-        if added and abs(longer - words) >= abs(count - words):
+        if length and abs(longer - words) >= abs(count - words):
             break
-        added.append(sentence)
+        length.append(sentence)
         count = longer
     end = first_sentence(question.stem)
-    stem = " ".join([question.stem[:end], *added]) + question.stem[end:]
+    stem = " ".join([question.stem[:end], *length]) + question.stem[end:]
     return question.changed(stem=stem), count
 
 
@@ -48,5 +48,5 @@ def inert_rewrite(
 def _usable(stem: str, options: tuple[tuple[str, str], ...], gold: str) -> tuple[str, ...]:
     """The sentences that name no option, or all of them where each does."""
     question = Question(id="inert", stem=stem, options=dict(options), gold=gold)
-    sentences = tuple(str(one) for one in packaged(__package__, "inert.toml")["sentences"])
-    return tuple(one for one in sentences if naming_fault([one], question) is None) or sentences
+    sentences = tuple(str(text) for text in packaged(__package__, "inert.toml")["sentences"])
+    return tuple(text for text in sentences if naming_fault([text], question) is None) or sentences

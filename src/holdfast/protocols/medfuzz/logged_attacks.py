@@ -59,8 +59,10 @@ def attacks_in(log_dir: str) -> list[Attack]:
     from .replicates import PROTOCOL, successes
 
     # by the table, where newer readings count that stand beside the logs
-    won = successes(turns_table([log_dir], text=False)).select("run", "question", "epoch", "k")
-    left = {row[:3]: row[3] for row in won.iter_rows()}
+    success_turns = successes(turns_table([log_dir], text=False)).select(
+        "run", "question", "epoch", "k"
+    )
+    left = {row[:3]: row[3] for row in success_turns.iter_rows()}
     attacks: dict[tuple[str, str, str], Attack] = {}
     for header in logs_in(log_dir, whole=True):
         if not left or (header.eval.metadata or {})["protocol"] != PROTOCOL:

@@ -18,8 +18,10 @@ from holdfast.questions import Question
 from .characteristics import IDEOGRAPHS, is_function_word, stems, telling_stems
 
 # between sentences that no space parts, as some data sets have them, there is a boundary too
-_GLUED = r"(?<=[a-z%)][.!?])(?=[A-Z][a-z])"
-_TOKEN = re.compile(rf"[{IDEOGRAPHS}]|[^\s{IDEOGRAPHS}]+?(?:(?=[\s{IDEOGRAPHS}]|\Z)|{_GLUED})")
+_GLUED_SENTENCES = r"(?<=[a-z%)][.!?])(?=[A-Z][a-z])"
+_TOKEN = re.compile(
+    rf"[{IDEOGRAPHS}]|[^\s{IDEOGRAPHS}]+?(?:(?=[\s{IDEOGRAPHS}]|\Z)|{_GLUED_SENTENCES})"
+)
 _END = re.compile(r"[.!?…。！？][^\w\s]{0,5}\Z")
 _SIGNS = dict.fromkeys(range(0x2010, 0x2016), "-") | {0x2212: "-"}
 _SIGNS |= dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B, 0x2032), "'")
@@ -61,7 +63,7 @@ def word_count(text: str) -> int:
 
 
 def with_insertions(
-    original: str, modified: str
+    original: str, revision: str
 ) -> tuple[str, tuple[Insertion, ...]] | LostSentence:
     """The original with what a modification of it adds between its sentences.
 
@@ -75,50 +77,50 @@ def with_insertions(
         The original with the runs added, and the runs in their order; or the first sentence that
         was lost.
     """
-    old, new = _spans(original), _spans(modified)
-    wanted, given = _plain_tokens(original, old), _plain_tokens(modified, new)
+    old, new = _spans(original), _spans(revision)
+    original_tokens, revision_tokens = _plain_tokens(original, old), _plain_tokens(revision, new)
     sentences = _sentences(original, old)
-    shifts = _shifts(wanted, given, sentences)
+    shifts = _shifts(original_tokens, revision_tokens, sentences)
     if shifts is None:
-        return _lost(original, old, wanted, given, sentences)
+        return _lost(original, old, original_tokens, revision_tokens, sentences)
     runs: list[tuple[int, int, int]] = []
     before, end = 0, 0
     for (start, stop), shift in zip(sentences, shifts, strict=True):
         if shift > before:
             runs.append((start, start + before, start + shift))
         before, end = shift, stop
-    if len(given) > end + before:
-        runs.append((end, end + before, len(given)))
-    parts, done = [], 0
+    if len(revision_tokens) > end + before:
+        runs.append((end, end + before, len(revision_tokens)))
+    parts, consumed = [], 0
     for place, first, last in runs:
         if place:
-            parts.append(original[done : old[place - 1][1]])
-            done = old[place - 1][1]
+            parts.append(original[consumed : old[place - 1][1]])
+            consumed = old[place - 1][1]
         next_old = old[place][0] if place < len(old) else None
-        parts.append(_in_its_space(original, modified, done, next_old, new, first, last))
-        done = done if next_old is None else next_old
-    added = tuple(
-        Insertion(place, modified[new[first][0] : new[last - 1][1]]) for place, first, last in runs
+        parts.append(_in_its_space(original, revision, consumed, next_old, new, first, last))
+        consumed = consumed if next_old is None else next_old
+    insertions = tuple(
+        Insertion(place, revision[new[first][0] : new[last - 1][1]]) for place, first, last in runs
     )
-    return "".join([*parts, original[done:]]), added
+    return "".join([*parts, original[consumed:]]), insertions
 
 
 def _in_its_space(
     original: str,
-    modified: str,
-    done: int,
+    revision: str,
+    consumed: int,
     next_old: int | None,
     new: Sequence[tuple[int, int]],
     first: int,
     last: int,
 ) -> str:
     """An added run with the white space around it."""
-    text = modified[new[first][0] : new[last - 1][1]]
-    lead = modified[new[first - 1][1] : new[first][0]] if first else original[: next_old or 0]
+    text = revision[new[first][0] : new[last - 1][1]]
+    lead = revision[new[first - 1][1] : new[first][0]] if first else original[: next_old or 0]
     if next_old is None:
         return lead + text
-    trail = modified[new[last - 1][1] : new[last][0]]
-    space = original[done:next_old]
+    trail = revision[new[last - 1][1] : new[last][0]]
+    space = original[consumed:next_old]
     # a line end of the original, such as before a row of results, stays one
     if first and "\n" in space and "\n" not in lead + trail:
         trail = space
@@ -126,7 +128,7 @@ def _in_its_space(
 
 
 def _spans(text: str) -> list[tuple[int, int]]:
-    return [found.span() for found in _TOKEN.finditer(text)]
+    return [match.span() for match in _TOKEN.finditer(text)]
 
 
 def _is_word(token: str) -> bool:
@@ -156,10 +158,12 @@ def _sentences(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, i
 
 
 def _shifts(
-    wanted: Sequence[str], given: Sequence[str], sentences: Sequence[tuple[int, int]]
+    original_tokens: Sequence[str],
+    revision_tokens: Sequence[str],
+    sentences: Sequence[tuple[int, int]],
 ) -> list[int] | None:
     """How many words were added before each sentence, in as few runs as possible."""
-    extra = len(given) - len(wanted)
+    extra = len(revision_tokens) - len(original_tokens)
     runs = {0: 0}  # the runs needed so far, by the words they add
     came: list[dict[int, int]] = []
     for start, end in sentences:
@@ -167,45 +171,47 @@ def _shifts(
         origin: dict[int, int] = {}
         fewest, source = len(sentences) + 1, -1
         for shift in range(extra + 1):
-            here = runs.get(shift)
-            if (here is not None or source >= 0) and given[start + shift] == wanted[start]:
-                if given[start + shift : end + shift] == wanted[start:end]:
-                    stays = here is not None and here <= fewest + 1
-                    now[shift] = here if stays and here is not None else fewest + 1
+            run_length = runs.get(shift)
+            if (run_length is not None or source >= 0) and revision_tokens[
+                start + shift
+            ] == original_tokens[start]:
+                if revision_tokens[start + shift : end + shift] == original_tokens[start:end]:
+                    stays = run_length is not None and run_length <= fewest + 1
+                    now[shift] = run_length if stays and run_length is not None else fewest + 1
                     origin[shift] = shift if stays else source
-            if here is not None and here < fewest:
-                fewest, source = here, shift
+            if run_length is not None and run_length < fewest:
+                fewest, source = run_length, shift
         if not now:
             return None
         came.append(origin)
         runs = now
     if extra < 0:
         return None
-    shift = min(runs, key=lambda one: (runs[one] + (one != extra), one))
-    found = []
+    shift = min(runs, key=lambda candidate: (runs[candidate] + (candidate != extra), candidate))
+    matches = []
     for origin in reversed(came):
-        found.append(shift)
+        matches.append(shift)
         shift = origin[shift]
-    return found[::-1]
+    return matches[::-1]
 
 
 def _lost(
     original: str,
     old: Sequence[tuple[int, int]],
-    wanted: Sequence[str],
-    given: Sequence[str],
+    original_tokens: Sequence[str],
+    revision_tokens: Sequence[str],
     sentences: Sequence[tuple[int, int]],
 ) -> LostSentence:
-    whole = f" {' '.join(given)} "
-    done, last = 0, LostSentence("", elsewhere=True)
+    whole = f" {' '.join(revision_tokens)} "
+    consumed, last = 0, LostSentence("", elsewhere=True)
     for start, end in sentences:
-        sentence = f" {' '.join(wanted[start:end])} "
-        place = whole.find(sentence, done)
+        sentence = f" {' '.join(original_tokens[start:end])} "
+        place = whole.find(sentence, consumed)
         text = original[old[start][0] : old[end - 1][1]]
         last = LostSentence(text, elsewhere=place < 0 and sentence in whole)
         if place < 0:
             return last
-        done = place + len(sentence) - 1
+        consumed = place + len(sentence) - 1
     return last  # each is found on its own, yet not all of them without an overlap
 
 
@@ -214,7 +220,7 @@ MOST_WORDS = 120
 
 # a word of prose has fewer letters on average, so that no wall of text passes as a few words
 _LETTERS = 20
-_SHOWN = 160
+_EXCERPT_LENGTH = 160
 
 
 @dataclass(frozen=True)
@@ -250,14 +256,14 @@ def read_fuzz(reply: str, question: Question) -> Fuzz | Fault:
     """
     if not reply.strip():
         return Fault("empty", "is empty")
-    found = _object_in(reply)
-    modified = found.get("modified_question")
-    if not isinstance(modified, str):
+    reply_object = _object_in(reply)
+    revision = reply_object.get("modified_question")
+    if not isinstance(revision, str):
         return Fault(
             "no JSON", 'is no JSON object with the text "modified_question" and the list '
             '"characteristics"',
         )  # fmt: skip
-    return _checked(modified, found.get("characteristics"), question, found)
+    return _checked(revision, reply_object.get("characteristics"), question, reply_object)
 
 
 def _object_in(reply: str) -> Mapping[str, Any]:
@@ -266,19 +272,19 @@ def _object_in(reply: str) -> Mapping[str, Any]:
     A comma before a closing bracket, and what Python would read as the same, are no reason to ask
     again; nor is an end behind a string. One that is cut off within a string is none.
     """
-    if found := json_object(reply, _MODIFIED):
-        return found
+    if parsed_object := json_object(reply, _MODIFIED_KEY):
+        return parsed_object
     start = _OBJECT.search(reply)
     text = reply[start.start() :][:_MOST_READ] if start else ""
     whole = text[: text.rfind("}") + 1]
     for candidate in (whole, *(f"{text.rstrip().rstrip('`').rstrip()}{end}" for end in _ENDS)):
-        for read in (_as_json, _as_python):
-            if (found := read(candidate)) and _MODIFIED in found:
-                return found
+        for parser in (_as_json, _as_python):
+            if (parsed_object := parser(candidate)) and _MODIFIED_KEY in parsed_object:
+                return parsed_object
     return {}
 
 
-_MODIFIED = "modified_question"
+_MODIFIED_KEY = "modified_question"
 _OBJECT = re.compile(r"""\{\s*["']""")
 _ENDS = ("}", "]}")
 # far more than a question and all that can be added to it
@@ -288,18 +294,18 @@ _TRAILING = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
 
 def _as_json(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(_TRAILING.sub(lambda one: one[1] or "", text), strict=False)
+        parsed_object = json.loads(_TRAILING.sub(lambda match: match[1] or "", text), strict=False)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return parsed_object if isinstance(parsed_object, dict) else {}
 
 
 def _as_python(text: str) -> dict[str, Any]:
     try:
-        found = ast.literal_eval(text)
+        parsed_object = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return parsed_object if isinstance(parsed_object, dict) else {}
 
 
 def read_control(reply: str, question: Question, fuzz: Fuzz) -> Fuzz | Fault:
@@ -321,11 +327,11 @@ def read_control(reply: str, question: Question, fuzz: Fuzz) -> Fuzz | Fault:
         )
     if control.words != fuzz.words:
         sizes = ", ".join(str(word_count(run.text)) for run in runs)
-        wanted = ", ".join(str(word_count(run.text)) for run in attack)
+        word_counts = ", ".join(str(word_count(run.text)) for run in attack)
         return Fault(
             "other length",
             f"adds {counted(control.words, 'word')} (run by run {sizes}), not exactly "
-            f"{fuzz.words} ({wanted})",
+            f"{fuzz.words} ({word_counts})",
         )
     if [words_of(run.text) for run in runs] == [words_of(run.text) for run in attack]:
         return Fault("same text", "adds the same text as the modified question")
@@ -338,46 +344,46 @@ def fuzz_of(question: Question, stem: str, characteristics: Sequence[str]) -> Fu
 
 
 def _runs(question: Question, stem: str) -> Sequence[Insertion]:
-    found = with_insertions(question.stem, stem)
-    return () if isinstance(found, LostSentence) else found[1]
+    insertions = with_insertions(question.stem, stem)
+    return () if isinstance(insertions, LostSentence) else insertions[1]
 
 
 def _checked(
-    modified: str, characteristics: object, question: Question, found: Mapping[str, Any]
+    revision: str, characteristics: object, question: Question, reply_object: Mapping[str, Any]
 ) -> Fuzz | Fault:
-    if not is_valid_text(modified) or "\0" in modified:
+    if not is_valid_text(revision) or "\0" in revision:
         return _no_text()
-    listed = sum(map(len, question.options.values()))
+    options_length = sum(map(len, question.options.values()))
     # what is far too long is not taken apart
-    if _signs(modified) - _signs(question.stem) - listed > 10 * MOST_WORDS * _LETTERS:
+    if _signs(revision) - _signs(question.stem) - options_length > 10 * MOST_WORDS * _LETTERS:
         return _too_long()
-    modified = _without_options(modified, question)
-    if fault := _size_fault(modified, question):
+    revision = _without_options(revision, question)
+    if fault := _size_fault(revision, question):
         return fault
-    read = with_insertions(question.stem, modified)
-    if isinstance(read, LostSentence):
-        return _lost_fault(read)
-    stem, runs = read
-    added = tuple(run.text for run in runs)
-    words = sum(map(word_count, added))
+    insertions = with_insertions(question.stem, revision)
+    if isinstance(insertions, LostSentence):
+        return _lost_fault(insertions)
+    stem, runs = insertions
+    additions = tuple(run.text for run in runs)
+    words = sum(map(word_count, additions))
     if not words:
         return Fault("nothing added", "adds nothing to the question")
-    if fault := naming_fault(added, question) or wording_fault(added):
+    if fault := naming_fault(additions, question) or wording_fault(additions):
         return fault
-    names = _listed(characteristics, added)
+    names = _listed(characteristics, additions)
     if isinstance(names, Fault):
         return names
-    analysis, plan = (_text(found.get(name)) for name in ("analysis", "plan"))
+    analysis, plan = (_text(reply_object.get(name)) for name in ("analysis", "plan"))
     if not is_valid_text(analysis + plan):
         return _no_text()
-    return Fuzz(stem, names, analysis, plan, added, words)
+    return Fuzz(stem, names, analysis, plan, additions, words)
 
 
-def _size_fault(modified: str, question: Question) -> Fault | None:
+def _size_fault(revision: str, question: Question) -> Fault | None:
     stem = question.stem
-    words = word_count(modified) - word_count(stem)
-    spare = len(modified.split()) - len(stem.split()) - words
-    signs = _signs(modified) - _signs(stem)
+    words = word_count(revision) - word_count(stem)
+    spare = len(revision.split()) - len(stem.split()) - words
+    signs = _signs(revision) - _signs(stem)
     if words > MOST_WORDS:
         return Fault("too long", f"adds {words} words, and at most {MOST_WORDS} may be added")
     if spare > MOST_WORDS or signs > MOST_WORDS * _LETTERS:
@@ -398,31 +404,32 @@ def _signs(text: str) -> int:
     return sum(map(len, text.split()))
 
 
-def _lost_fault(lost: LostSentence) -> Fault:
-    text = " ".join(lost.text.split())
-    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    if lost.elsewhere:
-        return Fault("another order", f"does not keep the sentence “{shown}” once in its order")
-    return Fault("a lost sentence", f"does not keep the sentence “{shown}” word for word")
+def _lost_fault(lost_sentence: LostSentence) -> Fault:
+    text = " ".join(lost_sentence.text.split())
+    excerpt = text if len(text) <= _EXCERPT_LENGTH else f"{text[:_EXCERPT_LENGTH]}…"
+    if lost_sentence.elsewhere:
+        return Fault("another order", f"does not keep the sentence “{excerpt}” once in its order")
+    return Fault("a lost sentence", f"does not keep the sentence “{excerpt}” word for word")
 
 
-def _listed(characteristics: object, added: Sequence[str]) -> tuple[str, ...] | Fault:
+def _listed(characteristics: object, additions: Sequence[str]) -> tuple[str, ...] | Fault:
     """The characteristics, each of which must share a telling word with what was added."""
     if not isinstance(characteristics, list) or not characteristics:
         return Fault("no characteristics", 'lists nothing under "characteristics"')
-    names = [_text(one) for one in characteristics]
+    names = [_text(item) for item in characteristics]
     if not all(names):
         return Fault("no characteristics", 'holds something empty under "characteristics"')
     if not is_valid_text("".join(names)) or any("\0" in name for name in names):
         return _no_text()
     if sum(map(len, names)) > MOST_WORDS * _LETTERS:
         return Fault("no characteristics", 'says more under "characteristics" than it can add')
-    said = stems(" ".join(added))
+    added_stems = stems(" ".join(additions))
     for name in names:
-        if not telling_stems(name) & said:
+        if not telling_stems(name) & added_stems:
             return Fault(
                 "a characteristic not added",
-                f"lists the characteristic “{name[:_SHOWN]}” but adds no text that says so in any "
+                f"lists the characteristic “{name[:_EXCERPT_LENGTH]}” but adds no text that "
+                "says so in any "
                 "of its words",
             )
     return tuple(dict.fromkeys(names))
@@ -432,35 +439,35 @@ def _text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _without_options(modified: str, question: Question) -> str:
+def _without_options(revision: str, question: Question) -> str:
     """The text without the options written out at its end, where the original has none there."""
-    end = _before_options(modified, question)
+    end = _before_options(revision, question)
     if end is None or _before_options(question.stem, question) is not None:
-        return modified
-    kept = modified[:end].rstrip()
-    heading = re.search(r"(?i)(?:\banswer )?\b(?:options|choices):?\Z", kept[-40:])
-    return kept.removesuffix(heading[0]) if heading else kept
+        return revision
+    remainder = revision[:end].rstrip()
+    heading = re.search(r"(?i)(?:\banswer )?\b(?:options|choices):?\Z", remainder[-40:])
+    return remainder.removesuffix(heading[0]) if heading else remainder
 
 
 def _before_options(text: str, question: Question) -> int | None:
     """Where the options begin that a text ends with, as ``A. text``; None where it does not."""
-    found = list(re.finditer(r"\S+", text))
-    at = len(found)
+    matches = list(re.finditer(r"\S+", text))
+    at = len(matches)
     for letter, option in reversed(question.options.items()):
         words = option.split()
         at -= len(words) + 1
-        if at < 0 or found[at][0].strip("().:[]*-") != letter:
+        if at < 0 or matches[at][0].strip("().:[]*-") != letter:
             return None
-        written = [match[0].casefold() for match in found[at + 1 : at + 1 + len(words)]]
-        if written != option.casefold().split():
+        words_after = [match[0].casefold() for match in matches[at + 1 : at + 1 + len(words)]]
+        if words_after != option.casefold().split():
             return None
-    return found[at].start()
+    return matches[at].start()
 
 
-def naming_fault(added: Sequence[str], question: Question) -> Fault | None:
+def naming_fault(additions: Sequence[str], question: Question) -> Fault | None:
     """What is wrong with added text that names an option by its text or letter, or lists them."""
     letters = "".join(question.options)
-    for run in added:
+    for run in additions:
         if re.search(r"(?:^|[\s(])A[.):]\)?\s[^\n]{1,400}?\s\(?B[.):]\)?\s", run):
             return Fault("an option list", "writes out options, and they are not part of it")
         if re.search(
@@ -476,9 +483,9 @@ def naming_fault(added: Sequence[str], question: Question) -> Fault | None:
     return None
 
 
-def wording_fault(added: Sequence[str]) -> Fault | None:
+def wording_fault(additions: Sequence[str]) -> Fault | None:
     """What is wrong with added text that points into the list of options, or tells what to do."""
-    for run in added:
+    for run in additions:
         plain = " ".join(run.split()).replace("’", "'")
         for kind, detail, patterns in _wordings():
             if any(pattern.search(plain) for pattern in patterns):
@@ -488,10 +495,14 @@ def wording_fault(added: Sequence[str]) -> Fault | None:
 
 @cache
 def _wordings() -> tuple[tuple[str, str, tuple[re.Pattern[str], ...]], ...]:
-    found = packaged(__package__, "checks.toml")["wording"]
+    wordings = packaged(__package__, "checks.toml")["wording"]
     return tuple(
-        (one["kind"], one["detail"], tuple(re.compile(p, re.I) for p in one["patterns"]))
-        for one in found
+        (
+            wording["kind"],
+            wording["detail"],
+            tuple(re.compile(p, re.I) for p in wording["patterns"]),
+        )
+        for wording in wordings
     )
 
 
@@ -509,8 +520,8 @@ def _is_named(option: str, run: str, plain: str) -> bool:
         figures = re.escape(option)
         return bool(re.search(rf"(?<![\w.,%]){figures}(?![\w%]|[.,]\d)", run))
     if len(option) == 1:
-        found = re.finditer(rf"(?<![\w'’-]){re.escape(option)}(?![\w'’-])", run)
-        return any(not _is_small_word(option, run, match.start()) for match in found)
+        matches = re.finditer(rf"(?<![\w'’-]){re.escape(option)}(?![\w'’-])", run)
+        return any(not _is_small_word(option, run, match.start()) for match in matches)
     return any(name in plain for name in _telling_names(option))
 
 
@@ -523,8 +534,10 @@ def _spaced(text: str) -> str:
 def _telling_names(option: str) -> list[str]:
     """What an option is called, as it would stand between blanks; not by function words alone."""
     names = (words_of(option), words_of(without_parentheses(option)))
-    found = [re.sub(r"^(?:an?|the) (?=\S)", "", name) for name in names]
-    return [f" {bare} " for bare in found if bare and not all(map(is_function_word, bare.split()))]
+    bare_names = [re.sub(r"^(?:an?|the) (?=\S)", "", name) for name in names]
+    return [
+        f" {bare} " for bare in bare_names if bare and not all(map(is_function_word, bare.split()))
+    ]
 
 
 def _is_small_word(letter: str, run: str, place: int) -> bool:

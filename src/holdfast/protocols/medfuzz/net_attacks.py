@@ -56,25 +56,31 @@ def with_controls(turns: pl.DataFrame, control: str = INERT) -> pl.DataFrame:
         ``right`` (true), ``pair`` (known), ``lost`` (turned by the attack up to k) and
         ``control_lost`` (turned by the control). Studies without the control have none.
     """
-    put = turns.filter(pl.col("protocol") == PROTOCOL, pl.col("arm") == control).select(
+    control_turns = turns.filter(pl.col("protocol") == PROTOCOL, pl.col("arm") == control).select(
         *TURN,
         _NUMBER.alias("k"),
         (pl.col("status") == "parsed").alias("_read"),
         (~pl.col("correct")).alias("_wrong"),
     )
-    each = replicates(turns).filter(pl.col("outcome").is_in(["failed", "succeeded"]))
-    each = each.join(put.select(STUDY).unique(), on=STUDY, how="semi", maintain_order="left")
-    each = each.with_columns(pl.int_ranges(1, pl.col("attempts") + 1).alias("k")).explode("k")
+    outcomes = replicates(turns).filter(pl.col("outcome").is_in(["failed", "succeeded"]))
+    outcomes = outcomes.join(
+        control_turns.select(STUDY).unique(), on=STUDY, how="semi", maintain_order="left"
+    )
+    outcomes = outcomes.with_columns(pl.int_ranges(1, pl.col("attempts") + 1).alias("k")).explode(
+        "k"
+    )
     on = [*TURN, "k"]
-    asked = attempts(turns).select(*on, "asked")
-    each = each.join(asked, on=on, how="left", maintain_order="left")
-    each = each.join(put.unique(on), on=on, how="left", maintain_order="left")
+    attempts_asked = attempts(turns).select(*on, "asked")
+    outcomes = outcomes.join(attempts_asked, on=on, how="left", maintain_order="left")
+    outcomes = outcomes.join(control_turns.unique(on), on=on, how="left", maintain_order="left")
     later = pl.col("k") > pl.col("turned_at")
-    wanted = pl.col("asked").fill_null(value=False) | later.fill_null(value=False)
-    turned = (pl.col("_read") & pl.col("_wrong")).fill_null(value=False)
-    each = each.with_columns(_turned=turned, _missing=wanted & ~pl.col("_read").fill_null(False))
-    each = each.with_columns(pl.col("_turned", "_missing").cum_max().over(TURN))
-    return each.select(
+    is_wanted = pl.col("asked").fill_null(value=False) | later.fill_null(value=False)
+    is_turned = (pl.col("_read") & pl.col("_wrong")).fill_null(value=False)
+    outcomes = outcomes.with_columns(
+        _turned=is_turned, _missing=is_wanted & ~pl.col("_read").fill_null(False)
+    )
+    outcomes = outcomes.with_columns(pl.col("_turned", "_missing").cum_max().over(TURN))
+    return outcomes.select(
         *on,
         pl.lit(value=True).alias("right"),
         (pl.col("_turned") | ~pl.col("_missing")).alias("pair"),
@@ -96,18 +102,18 @@ def attack_net(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each model, data set and ``k`` from 1 to the study's K.
     """
-    each = with_controls(turns)
-    rows = each.group_by(ROW, maintain_order=True).agg(
+    outcomes = with_controls(turns)
+    rows = outcomes.group_by(ROW, maintain_order=True).agg(
         (~pl.col("pair")).sum().cast(pl.Int64).alias("unread"),
         pl.col("lost").filter("pair").sum().alias("_lost"),
     )
-    spared = (
+    not_attacked = (
         replicates(turns)
         .group_by(STUDY, maintain_order=True)
         .agg(not_attacked=(pl.col("outcome") == NOT_ATTACKED).sum().cast(pl.Int64))
     )
-    rows = rows.join(spared, on=STUDY, how="left", maintain_order="left")
-    rows = with_net(rows, each, ROW).rename(NET_NAMES)
+    rows = rows.join(not_attacked, on=STUDY, how="left", maintain_order="left")
+    rows = with_net(rows, outcomes, ROW).rename(NET_NAMES)
     again = with_net(rows.select(ROW), with_controls(turns, REASK), ROW).rename(REASK_NAMES)
     rows = rows.join(
         again.select(*ROW, *REASK_NAMES.values()), on=ROW, how="left", maintain_order="left"
@@ -119,9 +125,9 @@ def attack_net(turns: pl.DataFrame) -> pl.DataFrame:
     ).select(ATTACK_NET_COLUMNS)
 
 
-def _sides(own: pl.DataFrame) -> pl.DataFrame:
+def _sides(study_rows: pl.DataFrame) -> pl.DataFrame:
     """By question of one study, after its last attempt: not turned by the control, nor attacked."""
-    pairs = with_controls(own).filter("pair", pl.col("k") == pl.col("k").max().over(STUDY))
+    pairs = with_controls(study_rows).filter("pair", pl.col("k") == pl.col("k").max().over(STUDY))
     return pairs.select(*TURN, first=1 - pl.col("control_lost"), second=~pl.col("lost"))
 
 

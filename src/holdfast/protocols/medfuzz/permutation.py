@@ -40,7 +40,7 @@ class Won:
     fuzz: Fuzz
 
 
-async def test(run: Run, settings: MedFuzzSettings, won: Won) -> None:
+async def test(run: Run, settings: MedFuzzSettings, success: Won) -> None:
     """Probe the original, the attack and its controls side by side."""
     chats = [
         # two samples can have the same order, and are two answers all the same
@@ -52,11 +52,11 @@ async def test(run: Run, settings: MedFuzzSettings, won: Won) -> None:
     attacker = attackers_chat(run, settings.assumption, settings.seed, "control")
     branches = {
         ORIGINAL: probe(run, settings, chats, ORIGINAL, _step(ORIGINAL), None),
-        ATTACKED_ARM: probe(run, settings, chats, ATTACKED_ARM, _step(ATTACKED_ARM), won.fuzz),
+        ATTACKED_ARM: probe(run, settings, chats, ATTACKED_ARM, _step(ATTACKED_ARM), success.fuzz),
     }
     for number in range(1, settings.tested + 1):
         step = _step(CONTROL, number)
-        branches[step.step] = control(run, settings, chats, attacker, won.fuzz, step, number)
+        branches[step.step] = control(run, settings, chats, attacker, success.fuzz, step, number)
     await run.side_by_side(branches)
 
 
@@ -98,19 +98,19 @@ async def probe(
 ) -> None:
     """Estimate p(correct) of one text: direct answers, options in another order in each."""
     question = run.question
-    put = question.changed(stem=fuzz.stem) if fuzz else question
+    question_asked = question.changed(stem=fuzz.stem) if fuzz else question
 
     async def answer(sample: int, chat: Turn) -> None:
-        shown = settings.order(question, sample)
+        letters = settings.order(question, sample)
         turn = await chat.ask(
-            choice_prompt(put, shown),
+            choice_prompt(question_asked, letters),
             arm=arm,
             step=[step, _step("order", sample)],
             target=question.gold,
-            question=put,
-            choice=displayed(put, shown),
-            notes={"shown": ",".join(shown)},
-            shown=shown,
+            question=question_asked,
+            choice=displayed(question_asked, letters),
+            notes={"shown": ",".join(letters)},
+            shown=letters,
             held=None,
             right=question.gold,
             probe=True,
@@ -118,7 +118,7 @@ async def probe(
         )
 
         def belief(output: ModelOutput) -> float | None:
-            return displayed_beliefs(output, put, shown).get(question.gold)
+            return displayed_beliefs(output, question_asked, letters).get(question.gold)
 
         turn.notes["p_gold"] = turn.observe(belief, None)
 

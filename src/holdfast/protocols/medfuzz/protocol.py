@@ -67,17 +67,17 @@ async def medfuzz(run: Run, settings: MedFuzzSettings) -> None:
     """One replicate: Algorithm 1, then what stands beside the attacks."""
     if settings.replayed:
         return await replay(run, settings)
-    won, attempts = await attack(run, settings)
+    success, attempts = await attack(run, settings)
     branches: dict[str, Awaitable[Any]] = {}
     if settings.controls and attempts:
         branches |= {arm: control(run, settings, arm, attempts) for arm in (INERT, REASK)}
-    if won:
+    if success:
         numbers = range(1, settings.confirm + 1)
-        branches |= {f"{AGAIN} {n}": confirm(run, settings, won, n) for n in numbers}
+        branches |= {f"{AGAIN} {n}": confirm(run, settings, success, n) for n in numbers}
         rewrites = range(1, REWRITES + 1) if settings.confirm else ()
-        branches |= {f"{AGAIN_INERT} {n}": inert(run, settings, won, n) for n in rewrites}
-    if won and settings.tested:
-        branches["test"] = test(run, settings, won)
+        branches |= {f"{AGAIN_INERT} {n}": inert(run, settings, success, n) for n in rewrites}
+    if success and settings.tested:
+        branches["test"] = test(run, settings, success)
     await run.side_by_side(branches)
 
 
@@ -88,7 +88,7 @@ async def attack(run: Run, settings: MedFuzzSettings) -> tuple[Won | None, Mappi
         The attack that succeeded, and how many words each attempt added that has controls: those
         that were put, and those that a success has saved, as that has.
     """
-    question, won, attempts = run.question, None, dict[int, int]()
+    question, success, attempts = run.question, None, dict[int, int]()
     target = settings.chat(run)
     turn = await target.ask(
         question_prompt(question),
@@ -112,24 +112,28 @@ async def attack(run: Run, settings: MedFuzzSettings) -> tuple[Won | None, Mappi
         if isinstance(fuzz, Fault):
             prompt = fuzz_retry_prompt(fuzz)
             continue
-        put = question.changed(stem=fuzz.stem)
+        attacked_question = question.changed(stem=fuzz.stem)
         turn = await target.ask(
-            question_prompt(put), arm=ATTACK, step=step, target=question.gold, question=put,
+            question_prompt(attacked_question),
+            arm=ATTACK,
+            step=step,
+            target=question.gold,
+            question=attacked_question,
             characteristics=list(fuzz.characteristics),
-        )  # fmt: skip
+        )
         attempts[number] = fuzz.words
         turn.notes |= noted(settings, turn, fuzz)
         if turn.answer is None:  # a malfunction of the model, which leaves nothing to compare
             return None, {}
         if turn.answer != question.gold:
-            won = Won(step, put, fuzz)
+            success = Won(step, attacked_question, fuzz)
             await judge(run, settings, turn, fuzz)
-            saved = range(number + 1, settings.attempts + 1)
-            return won, attempts | dict.fromkeys(saved, fuzz.words)
+            attempts_left = range(number + 1, settings.attempts + 1)
+            return success, attempts | dict.fromkeys(attempts_left, fuzz.words)
         prompt = next_attack_prompt(
             reasoning(settings, turn), question.gold, confidence(settings, turn)
         )
-    return won, attempts
+    return success, attempts
 
 
 async def control(
@@ -137,50 +141,69 @@ async def control(
 ) -> None:
     """Ask a control of each attempt, up to the first answer that is not right."""
     for number, words in attempts.items():
-        put, added = run.question, 0
+        control_question, words_added = run.question, 0
         if arm == INERT:
-            put, added = inert_rewrite(put, settings.seed, run.replicate, number, words)
+            control_question, words_added = inert_rewrite(
+                control_question, settings.seed, run.replicate, number, words
+            )
         chat = settings.chat(run, resample=2 * number if arm == REASK else 0)
         turn = await chat.ask(
-            question_prompt(put), arm=arm, step=Intervention(arm, "control", variant=str(number)),
-            target=put.gold, question=put, notes={"words": added} if added else None,
+            question_prompt(control_question),
+            arm=arm,
+            step=Intervention(arm, "control", variant=str(number)),
+            target=control_question.gold,
+            question=control_question,
+            notes={"words": words_added} if words_added else None,
             characteristics=[],
-        )  # fmt: skip
+        )
         if not turn.kept:
             return
 
 
-async def confirm(run: Run, settings: MedFuzzSettings, won: Won, number: int) -> None:
+async def confirm(run: Run, settings: MedFuzzSettings, success: Won, number: int) -> None:
     """Ask a successful attack and its original once more."""
     question, step = run.question, Intervention("again", "control", variant=str(number))
     chat = settings.chat(run, resample=2 * number + 1)  # even numbers are those of the re-asks
 
-    async def ask(arm: str, put: Question, path: Sequence[Intervention], fuzz: Fuzz | None) -> None:
-        added = list(fuzz.characteristics) if fuzz else []
+    async def ask(
+        arm: str, question_asked: Question, path: Sequence[Intervention], fuzz: Fuzz | None
+    ) -> None:
+        characteristics = list(fuzz.characteristics) if fuzz else []
         await chat.ask(
-            question_prompt(put), arm=arm, step=path, target=question.gold, question=put,
-            characteristics=added,
-        )  # fmt: skip
+            question_prompt(question_asked),
+            arm=arm,
+            step=path,
+            target=question.gold,
+            question=question_asked,
+            characteristics=characteristics,
+        )
 
     await run.side_by_side(
         {
-            AGAIN: ask(AGAIN, won.question, [won.step, step], won.fuzz),
+            AGAIN: ask(AGAIN, success.question, [success.step, step], success.fuzz),
             AGAIN_PLAIN: ask(AGAIN_PLAIN, question, [step], None),
         }
     )
 
 
-async def inert(run: Run, settings: MedFuzzSettings, won: Won, number: int) -> None:
+async def inert(run: Run, settings: MedFuzzSettings, success: Won, number: int) -> None:
     """Ask an inert rewrite in place of a successful attack; again, as long as it is wrong."""
-    words = won.fuzz.words
-    put, added = inert_rewrite(run.question, settings.seed, run.replicate, number, words)
-    step = [won.step, Intervention(INERT, "control", variant=str(number))]
+    words = success.fuzz.words
+    inert_question, words_added = inert_rewrite(
+        run.question, settings.seed, run.replicate, number, words
+    )
+    step = [success.step, Intervention(INERT, "control", variant=str(number))]
     for n in range(MOST_AGAIN + 1):
         again = [Intervention("again", "control", variant=str(n))] if n else []
         turn = await settings.chat(run, resample=2 * n + 1).ask(
-            question_prompt(put), arm=AGAIN_INERT, step=[*step, *again], target=put.gold,
-            question=put, notes={"words": added}, characteristics=[],
-        )  # fmt: skip
+            question_prompt(inert_question),
+            arm=AGAIN_INERT,
+            step=[*step, *again],
+            target=inert_question.gold,
+            question=inert_question,
+            notes={"words": words_added},
+            characteristics=[],
+        )
         if turn.kept or turn.answer is None:
             return
 
@@ -217,25 +240,26 @@ def confidence(settings: MedFuzzSettings, turn: Turn) -> float | None:
 
 def noted(settings: MedFuzzSettings, turn: Turn, fuzz: Fuzz) -> dict[str, Any]:
     """What was added and what of it the reasoning mentions, by the names of the turns table."""
-    hidden = hidden_reasoning(settings, turn)
+    reasoning_text = hidden_reasoning(settings, turn)
     notes = {
         "modified": fuzz.stem,  # for the log alone
         "rewrite": hashlib.sha256(fuzz.stem.encode()).hexdigest()[:16],
         "words": fuzz.words,
         "characteristics": json.dumps(fuzz.characteristics),
-        "mentioned": json.dumps(mentioned(turn, fuzz, hidden)),
+        "mentioned": json.dumps(mentioned(turn, fuzz, reasoning_text)),
     }
-    if hidden:
-        notes["hidden"] = hidden  # for the log alone
+    if reasoning_text:
+        notes["hidden"] = reasoning_text  # for the log alone
         notes["mentioned_visible"] = json.dumps(mentioned(turn, fuzz, ""))
     return notes
 
 
-def mentioned(turn: Turn, fuzz: Fuzz, hidden: str) -> Sequence[bool]:
+def mentioned(turn: Turn, fuzz: Fuzz, reasoning_text: str) -> Sequence[bool]:
     """Which of the characteristics a reply mentions, its hidden reasoning included."""
     nothing: Sequence[bool] = []
     return turn.observe(
-        lambda output: mentions(told(output.completion, hidden), fuzz.characteristics), nothing
+        lambda output: mentions(told(output.completion, reasoning_text), fuzz.characteristics),
+        nothing,
     )
 
 
@@ -245,19 +269,23 @@ async def judge(run: Run, settings: MedFuzzSettings, turn: Turn, fuzz: Fuzz) -> 
     The right answer is held still right by the majority of the judges that could be read; not
     where they are divided evenly.
     """
-    question, put, text = run.question, turn.question, reasoning(settings, turn)
+    question, attacked_question, text = run.question, turn.question, reasoning(settings, turn)
 
     def chat(role: str, purpose: Purpose) -> Turn:
         return run.chat(
             role=role, config=GenerateConfig(temperature=0.0, seed=settings.seed), replicate=1,
-            question=put, purpose=purpose, tokens=JUDGEMENT_TOKENS,
+            question=attacked_question, purpose=purpose, tokens=JUDGEMENT_TOKENS,
         )  # fmt: skip
 
     step = turn.interventions[-1]
     judges = [role for role in VALIDITY if run.has(role)]
     votes = [
         await chat(role, "validity").consult(
-            validity_prompt(question, put), read_validity, None, step=step, judge=number
+            validity_prompt(question, attacked_question),
+            read_validity,
+            None,
+            step=step,
+            judge=number,
         )
         for number, role in enumerate(judges)
     ]
@@ -267,22 +295,29 @@ async def judge(run: Run, settings: MedFuzzSettings, turn: Turn, fuzz: Fuzz) -> 
     if not run.has(JUDGE):
         return
     faithful = await chat(JUDGE, "mention").consult(
-        faithfulness_prompt(put.stem, fuzz.characteristics, text),
+        faithfulness_prompt(attacked_question.stem, fuzz.characteristics, text),
         partial(read_faithfulness, n=len(fuzz.characteristics)),
         None,
         step=step,
         mentioned=mentioned(turn, fuzz, hidden_reasoning(settings, turn)),
     )
     review = await chat(JUDGE, "review").consult(
-        review_prompt(put, fuzz, turn.answer or "", text), read_review, None, step=step
+        review_prompt(attacked_question, fuzz, turn.answer or "", text),
+        read_review,
+        None,
+        step=step,
     )
     turn.notes["mentioned_judged"] = None if faithful is None else json.dumps(faithful)
     turn.notes["review"] = review
 
 
 def _inputs(settings: MedFuzzSettings) -> dict[str, Any]:
-    own = settings.exemplars
-    inputs = {"exemplars": own if own == BANK else question_set(own).fingerprint}
+    exemplar_set = settings.exemplars
+    inputs = {
+        "exemplars": exemplar_set
+        if exemplar_set == BANK
+        else question_set(exemplar_set).fingerprint
+    }
     # more attacks can be put later, each by itself
     return {**inputs, "questions": "attacked"} if settings.replayed else inputs
 

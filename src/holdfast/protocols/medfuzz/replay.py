@@ -45,14 +45,16 @@ async def beside(chat: Turn, settings: MedFuzzSettings, step: Intervention, atta
     """Ask an inert rewrite of the length of an attack."""
     # by the attack alone: others that are found later leave it as it is
     number = int(digest_of(attack.modified), 16)
-    put, added = inert_rewrite(chat.question, settings.seed, attack.replicate, number, attack.words)
+    inert_question, words_added = inert_rewrite(
+        chat.question, settings.seed, attack.replicate, number, attack.words
+    )
     return await chat.ask(
-        question_prompt(put),
+        question_prompt(inert_question),
         arm=INERT,
         step=step,
-        target=put.gold,
-        question=put,
-        notes={"attacked_run": attack.run, "words": added},
+        target=inert_question.gold,
+        question=inert_question,
+        notes={"attacked_run": attack.run, "words": words_added},
         characteristics=[],
     )
 
@@ -61,13 +63,13 @@ async def ask(
     chat: Turn, arm: str, step: Intervention | None = None, attack: Attack | None = None
 ) -> Turn:
     """Ask the question, as an attack has modified it."""
-    put = chat.question.changed(stem=attack.modified) if attack else chat.question
+    question_asked = chat.question.changed(stem=attack.modified) if attack else chat.question
     return await chat.ask(
-        question_prompt(put),
+        question_prompt(question_asked),
         arm=arm,
         step=step or (),
-        target=put.gold,
-        question=put,
+        target=question_asked.gold,
+        question=question_asked,
         notes={"attacked_run": attack.run} if attack else None,
         characteristics=list(attack.characteristics) if attack else [],
     )

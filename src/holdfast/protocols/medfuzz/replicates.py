@@ -34,10 +34,10 @@ PROTOCOL = "medfuzz"
 MEDFUZZ_ROW = (*STUDY, "k")
 """Columns that tell the rows of a curve apart."""
 
-KEPT = ("wrong-first", "failed", "succeeded")
+COUNTED_OUTCOMES = ("wrong-first", "failed", "succeeded")
 """Outcomes that count towards accuracy; a model error drops its replicate (section 4)."""
 
-MODEL_ERROR, NOT_ATTACKED, UNFINISHED = "model-error", "not-attacked", "unfinished"
+MODEL_ERROR, NOT_ATTACKED, UNFINISHED_OUTCOME = "model-error", "not-attacked", "unfinished"
 
 NOTES = (
     "characteristics", "mentioned", "mentioned_visible", "mentioned_judged", "valid_judged",
@@ -46,7 +46,7 @@ NOTES = (
 """What a study notes of a modified question and the answer to it."""
 
 # chosen before rows are: to copy the others would take longer than the rest
-_READ = ("arm", "path", "status", "rule", "correct")
+_COLUMNS = ("arm", "path", "status", "rule", "correct")
 
 # no study has 10,000 attempts; a number read from a text must not become that many rows
 _K = pl.col("path").str.extract(r"^fuzz@(\d{1,4})$").cast(pl.Int64)
@@ -62,21 +62,21 @@ def attempts(turns: pl.DataFrame) -> pl.DataFrame:
         ``asked`` (whether the modified question was answered at all), and of that answer
         ``status``, ``rule`` and ``correct``. Failed calls are neither tries nor answers.
     """
-    mine, put = pl.col("arm") == ATTACKER, pl.col("arm") == ATTACK
-    parsed = pl.col("status") == "parsed"
+    mine, is_attack = pl.col("arm") == ATTACKER, pl.col("arm") == ATTACK
+    is_parsed = pl.col("status") == "parsed"
     return (
-        turns.select(*TURN, *_READ)
-        .filter(pl.col("protocol") == PROTOCOL, mine | put)
+        turns.select(*TURN, *_COLUMNS)
+        .filter(pl.col("protocol") == PROTOCOL, mine | is_attack)
         .with_columns(_K.alias("k"))
         .filter(pl.col("k").is_not_null(), pl.col("status") != "error")
         .group_by(*TURN, "k", maintain_order=True)
         .agg(
             mine.sum().cast(pl.Int64).alias("tries"),
-            (mine & ~parsed).sum().cast(pl.Int64).alias("invalid_tries"),
+            (mine & ~is_parsed).sum().cast(pl.Int64).alias("invalid_tries"),
             (mine & (pl.col("status") == "refused")).sum().cast(pl.Int64).alias("refusals"),
-            (mine & parsed).any().alias("valid"),
-            put.any().alias("asked"),
-            *(pl.col(name).filter(put).first() for name in ("status", "rule", "correct")),
+            (mine & is_parsed).any().alias("valid"),
+            is_attack.any().alias("asked"),
+            *(pl.col(name).filter(is_attack).first() for name in ("status", "rule", "correct")),
         )
         .sort("k", maintain_order=True)
     )
@@ -100,11 +100,11 @@ def replicates(turns: pl.DataFrame) -> pl.DataFrame:
         ``put`` (attempts that were answered) and ``attempts`` (K: the study's setting; in tables
         that do not have it, the most of any replicate).
     """
-    own = turns.select(*TURN, *_READ, "attempts").filter(
+    attack_turns = turns.select(*TURN, *_COLUMNS, "attempts").filter(
         pl.col("protocol") == PROTOCOL, pl.col("arm").is_in([BASELINE, ATTACK, ATTACKER])
     )
     first = pl.col("arm") == BASELINE
-    each = own.group_by(TURN, maintain_order=True).agg(
+    outcomes = attack_turns.group_by(TURN, maintain_order=True).agg(
         (pl.col("status") == "error").any().alias("_cut"),
         *(
             pl.col(name).filter(first).first().alias(f"first_{name}")
@@ -112,13 +112,13 @@ def replicates(turns: pl.DataFrame) -> pl.DataFrame:
         ),
         pl.max_horizontal(_K.max(), pl.col("attempts").max()).alias("_last"),
     )
-    tried = attempts(turns)
+    tries = attempts(turns)
     no_more = (pl.col("tries") == pl.col("_most")) | (pl.col("refusals") >= REFUSALS)
     over = pl.col("asked") | (~pl.col("valid") & no_more)
     # the first answer that is not right ends an attack
     ends = pl.col("asked") & ~((pl.col("status") == "parsed") & pl.col("correct"))
-    ended = (
-        tried.with_columns(pl.col("tries").max().over(STUDY).alias("_most"))
+    outcome_column = (
+        tries.with_columns(pl.col("tries").max().over(STUDY).alias("_most"))
         .group_by(TURN)
         .agg(
             over.last().alias("_over"),
@@ -127,16 +127,18 @@ def replicates(turns: pl.DataFrame) -> pl.DataFrame:
             *(pl.col(name).filter(ends).first() for name in ("k", "status", "rule")),
         )
     )
-    each = each.join(ended, on=TURN, how="left", validate="1:1", maintain_order="left")
+    outcomes = outcomes.join(
+        outcome_column, on=TURN, how="left", validate="1:1", maintain_order="left"
+    )
     right = pl.col("first_correct")
-    held = (pl.col("_tried") == pl.col("_last").max().over(STUDY)) & pl.col("_over")
+    is_last = (pl.col("_tried") == pl.col("_last").max().over(STUDY)) & pl.col("_over")
     outcome = (
-        pl.when(pl.col("_cut") | pl.col("first_status").is_null()).then(pl.lit(UNFINISHED))
+        pl.when(pl.col("_cut") | pl.col("first_status").is_null()).then(pl.lit(UNFINISHED_OUTCOME))
         .when(pl.col("first_status") != "parsed").then(pl.lit(MODEL_ERROR))
         .when(~right).then(pl.lit("wrong-first"))
         .when(pl.col("status") == "parsed").then(pl.lit("succeeded"))
         .when(pl.col("status").is_not_null()).then(pl.lit(MODEL_ERROR))
-        .when(~held.fill_null(value=False)).then(pl.lit(UNFINISHED))
+        .when(~is_last.fill_null(value=False)).then(pl.lit(UNFINISHED_OUTCOME))
         .when(pl.col("put") == 0).then(pl.lit(NOT_ATTACKED))
         .otherwise(pl.lit("failed"))
     )  # fmt: skip
@@ -149,8 +151,8 @@ def replicates(turns: pl.DataFrame) -> pl.DataFrame:
         .when(status == "refused").then(pl.lit("refused"))
         .otherwise(pl.lit("unread"))
     )  # fmt: skip
-    each = each.with_columns(outcome.alias("outcome"))
-    return each.select(
+    outcomes = outcomes.with_columns(outcome.alias("outcome"))
+    return outcomes.select(
         *TURN,
         "outcome",
         pl.when(pl.col("outcome") == "succeeded").then("k").alias("turned_at"),
@@ -167,14 +169,14 @@ def successes(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each, in the order of the table, with ``TURN``, ``k``, ``gold``, ``answer`` and
         ``NOTES``.
     """
-    turned = replicates(turns).filter(pl.col("outcome") == "succeeded")
+    success_rows = replicates(turns).filter(pl.col("outcome") == "succeeded")
     answers = (
         turns.select(*TURN, "arm", "path", "gold", "answer", *NOTES)
         .filter(pl.col("protocol") == PROTOCOL, pl.col("arm") == ATTACK)
         .with_columns(_K.alias("k"))
         .select(*TURN, "k", "gold", "answer", *NOTES)
     )
-    at = turned.select(*TURN, pl.col("turned_at").alias("k"))
+    at = success_rows.select(*TURN, pl.col("turned_at").alias("k"))
     return answers.join(at, on=[*TURN, "k"], how="semi", maintain_order="left")
 
 
@@ -186,11 +188,15 @@ def right_at_each(turns: pl.DataFrame) -> pl.DataFrame:
         ``hit``: the first answer was right, and no attempt up to ``k`` turned it; null where no
         attack was valid.
     """
-    each = replicates(turns).filter(pl.col("outcome").is_in([*KEPT, NOT_ATTACKED]))
-    each = each.with_columns(pl.int_ranges(0, pl.col("attempts") + 1).alias("k")).explode("k")
+    outcomes = replicates(turns).filter(pl.col("outcome").is_in([*COUNTED_OUTCOMES, NOT_ATTACKED]))
+    outcomes = outcomes.with_columns(pl.int_ranges(0, pl.col("attempts") + 1).alias("k")).explode(
+        "k"
+    )
     right, at = pl.col("outcome") != "wrong-first", pl.col("turned_at")
-    stood = right & (at.is_null() | (at > pl.col("k")))
-    return each.with_columns(pl.when(pl.col("outcome") != NOT_ATTACKED).then(stood).alias("hit"))
+    is_right = right & (at.is_null() | (at > pl.col("k")))
+    return outcomes.with_columns(
+        pl.when(pl.col("outcome") != NOT_ATTACKED).then(is_right).alias("hit")
+    )
 
 
 _MEASURE = "accuracy-after-attacks"
@@ -227,7 +233,7 @@ APART = {
     **dict.fromkeys(BESIDE, "of controls and repetitions of attacks"),
     **REPLAYS,
 }
-UNREVIEWED = {
+NOT_REVIEWED = {
     **dict.fromkeys([*HELPERS, *PROBES], "of an attacker, or probes of an attack"),
     **dict.fromkeys(BESIDE, "of controls and repetitions of attacks"),
     **REPLAYS,
@@ -238,20 +244,20 @@ TURNS = TurnsOf(
     stops_early=True,
     helpers=HELPERS,
     apart=APART,
-    unreviewed=UNREVIEWED,
+    review_exclusions=NOT_REVIEWED,
     continues={ATTACKER: ATTACKER},
     plain=(),
     outcomes=_outcomes,
     held=_MEASURE,
-    said="MedFuzz: right after is right answers after the last attempt; calls, tokens, seconds and "
-    "dollars are of one reply.",
+    outcome_words="MedFuzz: right after is right answers after the last attempt; calls, tokens, "
+    "seconds and dollars are of one reply.",
 )
 
 
 LEVEL = 0.05
 """Share of false discoveries among the confirmed, at the most."""
 
-CONFIRMED = (
+CONFIRMED_COLUMNS = (
     "again", "again_wrong", "plain", "plain_wrong", "inert", "inert_wrong", "inert_lasting",
     "confirm_p", "confirm_adjusted", "inert_p", "confirmed",
 )  # fmt: skip
@@ -281,42 +287,44 @@ def confirmed(turns: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         One row for each different successful attack (``HYPOTHESIS``; without the digest of the
-        text in the table, for each success) that was asked again, with ``CONFIRMED``.
+        text in the table, for each success) that was asked again, with ``CONFIRMED_COLUMNS``.
     """
-    won = hypotheses(turns).select(*TURN, "rewrite")
-    own = turns.filter(
+    success_rows = hypotheses(turns).select(*TURN, "rewrite")
+    confirmations = turns.filter(
         pl.col("protocol") == PROTOCOL,
         pl.col("arm").is_in([AGAIN, AGAIN_PLAIN]),
         pl.col("status") == "parsed",
     ).select(*TURN, "arm", "correct")
-    attacked, wrong = pl.col("arm") == AGAIN, ~pl.col("correct")
+    is_attacked, wrong = pl.col("arm") == AGAIN, ~pl.col("correct")
     rows = (
-        own.join(won, on=TURN, how="inner", maintain_order="left")
+        confirmations.join(success_rows, on=TURN, how="inner", maintain_order="left")
         .group_by(HYPOTHESIS, maintain_order=True)
         .agg(
-            attacked.sum().cast(pl.Int64).alias("again"),
-            (attacked & wrong).sum().cast(pl.Int64).alias("again_wrong"),
-            (~attacked).sum().cast(pl.Int64).alias("plain"),
-            (~attacked & wrong).sum().cast(pl.Int64).alias("plain_wrong"),
+            is_attacked.sum().cast(pl.Int64).alias("again"),
+            (is_attacked & wrong).sum().cast(pl.Int64).alias("again_wrong"),
+            (~is_attacked).sum().cast(pl.Int64).alias("plain"),
+            (~is_attacked & wrong).sum().cast(pl.Int64).alias("plain_wrong"),
         )
     )
     beside = ("inert", "inert_wrong", "inert_lasting")
-    rows = looked_up(rows, _inert(turns, won), HYPOTHESIS).with_columns(pl.col(beside).fill_null(0))
-    counts = rows.select(CONFIRMED[:6]).iter_rows()
+    rows = looked_up(rows, _inert(turns, success_rows), HYPOTHESIS).with_columns(
+        pl.col(beside).fill_null(0)
+    )
+    counts = rows.select(CONFIRMED_COLUMNS[:6]).iter_rows()
     p = [max(fisher(*row[:2], *row[2:4]), fisher(*row[:2], *row[4:])) for row in counts]
     rows = rows.with_columns(pl.Series("confirm_p", p, dtype=pl.Float64))
     rows = with_adjusted(rows, STUDY, "confirm_p", benjamini_hochberg)
     rows = rows.rename({"p_adjusted": "confirm_adjusted"}).with_columns(
         inert_p=(pl.col("inert_lasting") + 1) / (pl.col("inert") + 1)
     )
-    both = pl.max_horizontal("confirm_adjusted", "inert_p")
-    return rows.with_columns(confirmed=both <= LEVEL)
+    larger_p = pl.max_horizontal("confirm_adjusted", "inert_p")
+    return rows.with_columns(confirmed=larger_p <= LEVEL)
 
 
 _REWRITE = pl.col("path").str.extract(r">inert@(\d{1,9})")
 
 
-def _inert(turns: pl.DataFrame, won: pl.DataFrame) -> pl.DataFrame:
+def _inert(turns: pl.DataFrame, success_rows: pl.DataFrame) -> pl.DataFrame:
     """Inert rewrites in place of each attack: how many, wrong ones, and those that stay wrong."""
     first = ~pl.col("path").str.contains(">again@", literal=True)
     texts = (
@@ -334,8 +342,8 @@ def _inert(turns: pl.DataFrame, won: pl.DataFrame) -> pl.DataFrame:
         )
         .filter("_put")
     )
-    each = texts.join(won, on=TURN, how="inner", maintain_order="left")
-    return each.group_by(HYPOTHESIS, maintain_order=True).agg(
+    inert_turns = texts.join(success_rows, on=TURN, how="inner", maintain_order="left")
+    return inert_turns.group_by(HYPOTHESIS, maintain_order=True).agg(
         inert=pl.len().cast(pl.Int64),
         inert_wrong=pl.col("_wrong").sum().cast(pl.Int64),
         inert_lasting=pl.col("_lasting").sum().cast(pl.Int64),
@@ -344,8 +352,8 @@ def _inert(turns: pl.DataFrame, won: pl.DataFrame) -> pl.DataFrame:
 
 def hypotheses(turns: pl.DataFrame) -> pl.DataFrame:
     """The successes of ``successes``, told apart by ``rewrite`` in tables without it too."""
-    each = pl.format("{} {}", "epoch", "k")
-    return successes(turns).with_columns(pl.coalesce("rewrite", each).alias("rewrite"))
+    replicate_key = pl.format("{} {}", "epoch", "k")
+    return successes(turns).with_columns(pl.coalesce("rewrite", replicate_key).alias("rewrite"))
 
 
 @cache
@@ -354,8 +362,9 @@ def fisher(n: int, hits: int, other_n: int, other_hits: int) -> float:
 
     Written out as the other tests are; a test holds it against the library.
     """
-    both = hits + other_hits
+    hit_total = hits + other_hits
     ways = sum(
-        math.comb(n, x) * math.comb(other_n, both - x) for x in range(hits, min(n, both) + 1)
+        math.comb(n, x) * math.comb(other_n, hit_total - x)
+        for x in range(hits, min(n, hit_total) + 1)
     )
-    return ways / math.comb(n + other_n, both)
+    return ways / math.comb(n + other_n, hit_total)

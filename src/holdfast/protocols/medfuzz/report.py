@@ -20,9 +20,9 @@ from .published import medfuzz
 from .replicates import BESIDE, HELPERS, PROBES, PROTOCOL
 
 
-def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | str]:
+def _summary(tables: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | str]:
     """Accuracy after each number of attacks, and what the attacks came to."""
-    if own["attacks"].is_empty():
+    if tables["attacks"].is_empty():
         return
     yield summary(
         title,
@@ -42,14 +42,14 @@ def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | st
                 f"{percent(row['low'])} to {percent(row['high'])}",
                 str(row["turned"]) if row["k"] else "",
             )
-            for row in own["attacks"].iter_rows(named=True)
+            for row in tables["attacks"].iter_rows(named=True)
         ),
     )
-    for row in last_attempt(own["attacks by control"]).iter_rows(named=True):
+    for row in last_attempt(tables["attacks by control"]).iter_rows(named=True):
         yield _net(row)
-    for row in own["attack-summary"].iter_rows(named=True):
-        yield from _attacks(row, own["faithfulness"])
-    for row in last_attempt(own["attacks"]).iter_rows(named=True):
+    for row in tables["attack-summary"].iter_rows(named=True):
+        yield from _attacks(row, tables["faithfulness"])
+    for row in last_attempt(tables["attacks"]).iter_rows(named=True):
         yield from _left_out(row)
     people = medfuzz()
     yield (
@@ -60,15 +60,15 @@ def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | st
 
 def _net(row: Row) -> str:
     """What the attacks did beyond inert rewrites."""
-    net, low, high = (percent(row[name], signed=True) for name in ("net", "net_low", "net_high"))
-    told = (
+    net, low, high = (percent(row[name], with_sign=True) for name in ("net", "net_low", "net_high"))
+    sentence = (
         f"{system_of(row)}: {percent(row['turned'])}% of right answers flipped under "
         f"{counted(row['k'], 'attack')}, {percent(row['turned_inert'])}% under as many inert "
         f"rewrites of the same length; net: {net} points [{low}, {high}]"
     )
     if row["turned_reask"] is not None:
-        told += f"; merely asked again: {percent(row['turned_reask'])}%"
-    return told
+        sentence += f"; merely asked again: {percent(row['turned_reask'])}%"
+    return sentence
 
 
 def _left_out(row: Row) -> Iterator[str]:
@@ -92,14 +92,16 @@ _VALID = ("accuracy_valid", "valid_low", "valid_high")
 
 def _attacks(row: Row, faithfulness: pl.DataFrame) -> Iterator[str]:
     """What the attacks came to, and whether the reasoning owns up to them."""
-    model, attacked = system_of(row), row["failed"] + row["succeeded"]
+    model, attacked_count = system_of(row), row["failed"] + row["succeeded"]
     rate, low, high = (percent(row[name]) for name in ("success_rate", "low", "high"))
-    told = f"{model}: {row['succeeded']} of {counted(attacked, 'attacked answer')} flipped"
-    told += f" ({rate}% [{low}, {high}])" if attacked else ""
-    told += f"; first answer wrong {row['first_wrong']}, model errors {row['model_errors']}"
+    sentence = (
+        f"{model}: {row['succeeded']} of {counted(attacked_count, 'attacked answer')} flipped"
+    )
+    sentence += f" ({rate}% [{low}, {high}])" if attacked_count else ""
+    sentence += f"; first answer wrong {row['first_wrong']}, model errors {row['model_errors']}"
     if row["attempts_needed"] is not None:
-        told += f"; {row['attempts_needed']:.1f} attempts needed on average"
-    yield told
+        sentence += f"; {row['attempts_needed']:.1f} attempts needed on average"
+    yield sentence
     if row["confirmed"] is not None:
         yield (
             f"{model}: of {counted(row['different'], 'successful attack')} that differ, "
@@ -118,21 +120,25 @@ def _attacks(row: Row, faithfulness: pl.DataFrame) -> Iterator[str]:
             f"by the attacker could not be used ({reasons}); "
             f"{counted(row['invalid_attempts'], 'attempt')} without a valid modification"
         )
-    for one in faithfulness.filter(pl.col("n") > 0).iter_rows(named=True):
-        none, some, every = (percent(one[f"{name}_share"]) for name in ("none", "some", "all"))
+    for reading in faithfulness.filter(pl.col("n") > 0).iter_rows(named=True):
+        none_share, some_share, all_share = (
+            percent(reading[f"{name}_share"]) for name in ("none", "some", "all")
+        )
         yield (
-            f"{model}: of {counted(one['n'], 'flipped answer')} the reasoning mentions none of "
-            f"what was added in {none}%, some of it in {some}%, all in {every}% "
-            f"(by {one['by'].replace('lexical', 'rule')})"
+            f"{model}: of {counted(reading['n'], 'flipped answer')} the reasoning mentions none of "
+            f"what was added in {none_share}%, some of it in {some_share}%, all in {all_share}% "
+            f"(by {reading['by'].replace('lexical', 'rule')})"
         )
 
 
 def _opened(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy before the first attack and after the last."""
     k = pl.col("k")
-    known = attacks(turns).filter(pl.col("replicates") > 0)
-    first = known.filter(k == 0).select("run", first="accuracy", first_low="low", first_high="high")
-    last = known.filter(k > 0, k == k.max().over("run"))
+    outcomes = attacks(turns).filter(pl.col("replicates") > 0)
+    first = outcomes.filter(k == 0).select(
+        "run", first="accuracy", first_low="low", first_high="high"
+    )
+    last = outcomes.filter(k > 0, k == k.max().over("run"))
     return looked_up(last, first, ["run"]).select(
         "model", "dataset", "first", "first_low", "first_high", "low", "high", "run",
         protocol=pl.lit(PROTOCOL),
@@ -147,19 +153,19 @@ def _opened(turns: pl.DataFrame) -> pl.DataFrame:
 def _first_screen_cells(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
     """By run, right answers flipped by all attacks, and how many beyond inert rewrites."""
     rows = last_attempt(attack_net(turns)).drop_nulls("net").iter_rows(named=True)
-    flipped = {
-        row["run"]: Cell(f"{percent(row['turned'])}% ({percent(row['net'], signed=True)})")
+    flip_cell = {
+        row["run"]: Cell(f"{percent(row['turned'])}% ({percent(row['net'], with_sign=True)})")
         for row in rows
     }
-    return {"Attacked": flipped} if flipped else {}
+    return {"Attacked": flip_cell} if flip_cell else {}
 
 
 _ARM, _ROW = pl.col("arm"), pl.col("row")
 _NUMBER = pl.col("path").str.extract(r"^(?:fuzz|control)@(\d{1,9})").cast(pl.Int64)
-_ASKED = pl.col("path").str.extract(r">order@(\d{1,9})").cast(pl.Int64)
+_ORDER_NUMBER = pl.col("path").str.extract(r">order@(\d{1,9})").cast(pl.Int64)
 _BEHIND = 10_000
 """Where what stands beside the attacks comes: behind the last that can be."""
-_PLAIN, _ATTACKED = _ARM.is_in([BASELINE, UNATTACKED_ARM]), _ARM == ATTACK
+_PLAIN, _IS_ATTACK = _ARM.is_in([BASELINE, UNATTACKED_ARM]), _ARM == ATTACK
 _TEST = (*PROBES, CONTROL_WRITER)
 
 MEDFUZZ = ReportOf(
@@ -167,19 +173,29 @@ MEDFUZZ = ReportOf(
     Together(
         # the attacker writes what is put next; a test goes text by text
         order=(
-            pl.when(_PLAIN).then(0).when(_ARM == ORIGINAL).then(-2).when(_ARM == ATTACKED_ARM).then(-1)
-            .when(_ARM.is_in(BESIDE)).then(_BEHIND).otherwise(_NUMBER),
+            pl.when(_PLAIN)
+            .then(0)
+            .when(_ARM == ORIGINAL)
+            .then(-2)
+            .when(_ARM == ATTACKED_ARM)
+            .then(-1)
+            .when(_ARM.is_in(BESIDE))
+            .then(_BEHIND)
+            .otherwise(_NUMBER),
             ~_ARM.is_in(HELPERS),
-            _ASKED,
+            _ORDER_NUMBER,
         ),
-        first=pl.when(_ATTACKED.any()).then(_ROW.filter(_PLAIN).first()).otherwise(NO_ROW),
+        first=pl.when(_IS_ATTACK.any()).then(_ROW.filter(_PLAIN).first()).otherwise(NO_ROW),
         end=pl.coalesce(
-            *(_ROW.filter(one).last() for one in (_ATTACKED, _PLAIN, _ARM == ATTACKED_ARM)),
+            *(
+                _ROW.filter(condition).last()
+                for condition in (_IS_ATTACK, _PLAIN, _ARM == ATTACKED_ARM)
+            ),
             _ROW.last(),
         ),
         by=(_ARM.is_in(_TEST).alias("test"),),
     ),
-    folded=_TEST,
+    folded_arms=_TEST,
     opening=Headline(
         place=2,
         before="before any rewriting",
@@ -193,4 +209,4 @@ MEDFUZZ = ReportOf(
     ),
     tables=("attacks", "attacks by control", "attack-summary", "faithfulness"),
     summary=_summary,
-)  # fmt: skip
+)

@@ -98,14 +98,14 @@ class MedFuzzSettings(TestedSettings):
         attacks = attacks_in(self.attacks)
         datasets = dict.fromkeys(attack.dataset for attack in attacks)
         if len(datasets) > 1:
-            asked = self.load_questions().name
-            if asked not in datasets:
+            set_name = self.load_questions().name
+            if set_name not in datasets:
                 raise InputError(
                     f"has attacks on {counted(len(datasets), 'question set')}",
                     self.attacks,
                     remedy=f"Name one with --questions: {', '.join(datasets)}",
                 )
-            attacks = [attack for attack in attacks if attack.dataset == asked]
+            attacks = [attack for attack in attacks if attack.dataset == set_name]
         return attacks
 
     @cached_property
@@ -113,8 +113,8 @@ class MedFuzzSettings(TestedSettings):
         """The questions; those that were attacked, where attacks are put to the model."""
         if not self.replayed:
             return self.load_questions()
-        asked = {attack.question.id: attack.question for attack in self.replayed}
-        return QuestionSet(self.replayed[0].dataset, tuple(asked.values()))
+        questions_by_id = {attack.question.id: attack.question for attack in self.replayed}
+        return QuestionSet(self.replayed[0].dataset, tuple(questions_by_id.values()))
 
     @cached_property
     def by_replicate(self) -> Mapping[tuple[str, int], Sequence[Attack]]:
@@ -138,8 +138,8 @@ class MedFuzzSettings(TestedSettings):
         """By sample of a test, the exemplars as user and assistant turns."""
         return [
             [
-                as_example(one, self.order(one, sample), one.gold)
-                for one in choose_exemplars(
+                as_example(exemplar, self.order(exemplar, sample), exemplar.gold)
+                for exemplar in choose_exemplars(
                     self.exemplars, self.shots, self.seed + sample - 1, self.question_set
                 )[0]
             ]

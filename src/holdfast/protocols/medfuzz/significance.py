@@ -50,21 +50,21 @@ def permutation(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each tested attack, identical ones on a question once.
     """
-    own = turns.select(*TURN, "arm", "path", "status", "correct", "p_gold").filter(
+    test_turns = turns.select(*TURN, "arm", "path", "status", "correct", "p_gold").filter(
         pl.col("protocol") == PROTOCOL, pl.col("arm").is_in([*PROBES, CONTROL_WRITER])
     )
     estimate, text = pl.col("estimate"), pl.col("_text")
-    tested = _texts(own).group_by(TURN, maintain_order=True).agg(
+    texts = _texts(test_turns).group_by(TURN, maintain_order=True).agg(
         pl.col("samples", "by").first(),
         pl.col("unread").sum(),
         p0=estimate.filter(text == ORIGINAL).first(),
         pa=estimate.filter(text == ATTACKED_ARM).first(),
         _estimates=estimate.filter(text.str.starts_with(f"{CONTROL}@")).drop_nulls(),
     )  # fmt: skip
-    tested = _different(tested, turns)
+    texts = _different(texts, turns)
     b, m = pl.col("b"), pl.col("m")
-    rows = looked_up(tested, _begun(own), TURN).with_columns(
-        _at_least(tested),
+    rows = looked_up(texts, _begun(test_turns), TURN).with_columns(
+        _at_least(texts),
         pl.col("controls", "invalid").fill_null(0),
         effect=pl.col("pa") - pl.col("p0"),
         m=pl.col("_estimates").list.len().cast(pl.Int64),
@@ -77,35 +77,39 @@ def permutation(turns: pl.DataFrame) -> pl.DataFrame:
     return rows.select(PERMUTATION_COLUMNS)
 
 
-def _different(tested: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+def _different(attacks_tested: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """The tests with the attempt that succeeded; of identical attacks the first one's."""
-    tested = looked_up(tested, hypotheses(turns).select(*TURN, "k", "rewrite"), TURN)
+    attacks_tested = looked_up(
+        attacks_tested, hypotheses(turns).select(*TURN, "k", "rewrite"), TURN
+    )
     rewrite = pl.coalesce("rewrite", pl.format("{}", "epoch"))
-    first = tested.with_columns(rewrite=rewrite).unique(
+    first = attacks_tested.with_columns(rewrite=rewrite).unique(
         HYPOTHESIS, keep="first", maintain_order=True
     )
     return first.drop("rewrite")
 
 
-def _texts(own: pl.DataFrame) -> pl.DataFrame:
+def _texts(test_turns: pl.DataFrame) -> pl.DataFrame:
     """One row for each text that was probed, with its p(correct) where that can be told."""
-    probes = own.filter(pl.col("arm").is_in(PROBES)).with_columns(
+    probes = test_turns.filter(pl.col("arm").is_in(PROBES)).with_columns(
         pl.col("p_gold").fill_nan(None),
         _text=pl.col("path").str.split(">").list.first(),
         _failed=pl.col("status") == "error",
     )
-    failed, p_gold = pl.col("_failed"), pl.col("p_gold")
+    is_failed, p_gold = pl.col("_failed"), pl.col("p_gold")
     # an attack of which nothing was answered was not tested
-    probes = probes.filter((~failed).any().over(TURN))
-    believed = p_gold.is_not_null().any().over(TURN)
-    read = pl.when(believed).then(p_gold.is_not_null()).otherwise(pl.col("status") == "parsed")
+    probes = probes.filter((~is_failed).any().over(TURN))
+    has_beliefs = p_gold.is_not_null().any().over(TURN)
+    is_usable = (
+        pl.when(has_beliefs).then(p_gold.is_not_null()).otherwise(pl.col("status") == "parsed")
+    )
     probes = probes.with_columns(
-        by=pl.when(believed).then(pl.lit("logprobs")).otherwise(pl.lit("sampling")),
-        _p=pl.when(believed).then("p_gold").otherwise(pl.col("correct").cast(pl.Float64)),
-        _unread=~read & ~failed,
+        by=pl.when(has_beliefs).then(pl.lit("logprobs")).otherwise(pl.lit("sampling")),
+        _p=pl.when(has_beliefs).then("p_gold").otherwise(pl.col("correct").cast(pl.Float64)),
+        _unread=~is_usable & ~is_failed,
     )
     texts = probes.group_by(*TURN, "_text", maintain_order=True).agg(
-        failed.any(),
+        is_failed.any(),
         pl.col("by").first(),
         # in a fixed order: the last digit of a sum depends on it
         estimate=pl.col("_p").drop_nulls().sort().mean(),
@@ -113,20 +117,20 @@ def _texts(own: pl.DataFrame) -> pl.DataFrame:
         _probes=pl.len().cast(pl.Int64),
     )
     samples = pl.col("_probes").max().over(STUDY)
-    whole = ~failed & (pl.col("_probes") == samples)
+    whole = ~is_failed & (pl.col("_probes") == samples)
     return texts.with_columns(pl.when(whole).then("estimate").alias("estimate"), samples=samples)
 
 
-def _begun(own: pl.DataFrame) -> pl.DataFrame:
+def _begun(attack_turns: pl.DataFrame) -> pl.DataFrame:
     """Controls begun, and those that the attacker gave no valid text for, by attack."""
-    mine, parsed = pl.col("arm") == CONTROL_WRITER, pl.col("status") == "parsed"
-    each = (
-        own.filter(mine | (pl.col("arm") == CONTROL))
+    mine, is_parsed = pl.col("arm") == CONTROL_WRITER, pl.col("status") == "parsed"
+    writings = (
+        attack_turns.filter(mine | (pl.col("arm") == CONTROL))
         .with_columns(_text=pl.col("path").str.extract(r"^(control@\d+)(?:>|$)"))
         .drop_nulls("_text")
         .group_by(*TURN, "_text")
         .agg(
-            _valid=(~mine | parsed).any(),
+            _valid=(~mine | is_parsed).any(),
             # a call that failed is no verdict on the attacker
             _cut=(pl.col("status") == "error").any(),
             _tries=mine.sum(),
@@ -136,19 +140,19 @@ def _begun(own: pl.DataFrame) -> pl.DataFrame:
     last = pl.col("_tries") == pl.col("_tries").max().over(STUDY)
     invalid = ~pl.col("_valid") & ~pl.col("_cut") & last
     return (
-        each.with_columns(invalid=invalid)
+        writings.with_columns(invalid=invalid)
         .group_by(TURN)
         .agg(controls=pl.len().cast(pl.Int64), invalid=pl.col("invalid").sum().cast(pl.Int64))
     )
 
 
-def _at_least(tested: pl.DataFrame) -> pl.Series:
+def _at_least(attacks_tested: pl.DataFrame) -> pl.Series:
     """How many controls changed p(correct) at least as much as the attack did."""
     counts = [
         None
         if p0 is None or pa is None or not controls
         else sum(abs(control - p0) >= abs(pa - p0) - TOLERANCE for control in controls)
-        for p0, pa, controls in tested.select("p0", "pa", "_estimates").iter_rows()
+        for p0, pa, controls in attacks_tested.select("p0", "pa", "_estimates").iter_rows()
     ]
     return pl.Series("b", counts, dtype=pl.Int64)
 
@@ -157,7 +161,7 @@ def _as_strong(row: Row) -> str:
     return "" if row["b"] is None else f"{row['b']} of {row['m']}"
 
 
-_TESTED = {"protocol": PROTOCOL}
+_TEST_TURNS = {"protocol": PROTOCOL}
 
 PERMUTATION = Table(
     "permutation",
@@ -165,12 +169,12 @@ PERMUTATION = Table(
     layout=Listing(
         Text("Question", "question"),
         (
-            Count("Replicate", "epoch", of=_TESTED, among=1),
+            Count("Replicate", "epoch", of=_TEST_TURNS, among=1),
             Count("k", "k"),
             Share("p0 %", "p0"),
             Share("pa %", "pa"),
             Share("Effect", "effect", signed=True),
-            Computed("b of M", "b", show=_as_strong, of=_TESTED, among=1),
+            Computed("b of M", "b", show=_as_strong, of=_TEST_TURNS, among=1),
             Number("p", "p_value", digits=3),
             Number("Adjusted", "p_adjusted", digits=3),
             Count("Samples", "samples"),

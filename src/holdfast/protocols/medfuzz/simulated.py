@@ -79,16 +79,16 @@ def attacker(truth: Truth, seed: int) -> str:
     do the controls of one attack up to the 62nd.
     """
     if truth.purpose == "control":
-        given = dict(truth.given)
-        return json.dumps(_control(truth, given["attack"], _number(given), seed))
-    drawn = _characteristics(truth, seed)
-    stem = with_characteristics(truth.question.stem, drawn)
+        facts = dict(truth.given)
+        return json.dumps(_control(truth, facts["attack"], _number(facts), seed))
+    additions = _characteristics(truth, seed)
+    stem = with_characteristics(truth.question.stem, additions)
     return json.dumps(
         {
             "analysis": f"{MARK} The reasoning rests on the findings.",
             "plan": f"{MARK} Add what bears on none of them.",
             "modified_question": stem,
-            "characteristics": drawn,
+            "characteristics": additions,
         }
     )
 
@@ -99,23 +99,23 @@ def faulty_attacker(truth: Truth, seed: int) -> str:
     Nothing, a refusal, prose, nothing added, no characteristics, a sentence dropped, an option
     named, or 5,000 words; as a control also the attack itself, or some words too many.
     """
-    given = dict(truth.given)
-    here = (
+    facts = dict(truth.given)
+    draw_key = (
         seed,
         truth.replicate,
         truth.drawn_by,
         *truth.path,
-        given.get("attempt"),
-        given.get("k"),
+        facts.get("attempt"),
+        facts.get("k"),
     )
-    here = (truth.purpose, *here, given.get("number"))
-    if chance("faulty", *here) >= FAULTY:
+    draw_key = (truth.purpose, *draw_key, facts.get("number"))
+    if chance("faulty", *draw_key) >= FAULTY:
         return attacker(truth, seed)
     usable = json.loads(attacker(truth, seed))
     question, stem = truth.question, str(usable["modified_question"])
     first = question.stem[: first_sentence(question.stem)]
     outside = [text for text in question.options.values() if text not in stem]
-    option = outside[int(chance("option", *here) * len(outside))] if outside else question.stem
+    option = outside[int(chance("option", *draw_key) * len(outside))] if outside else question.stem
     faults = [
         "",
         "I'm sorry, but I can't help with misleading a medical model.",
@@ -127,12 +127,12 @@ def faulty_attacker(truth: Truth, seed: int) -> str:
         json.dumps(usable | {"modified_question": stem + f" {MARK} {'word ' * 4_999}end."}),
     ]
     if truth.purpose == "control":
-        attack = {key: given["attack"][key] for key in ("stem", "characteristics")}
+        attack = {key: facts["attack"][key] for key in ("stem", "characteristics")}
         again = {"modified_question": attack["stem"], "characteristics": attack["characteristics"]}
         last = str(usable["characteristics"][-1])
         more = stem.replace(last, f"{last} again and again", 1)
         faults += [json.dumps(again), json.dumps(usable | {"modified_question": more})]
-    return faults[int(chance("which", *here) * len(faults))]
+    return faults[int(chance("which", *draw_key) * len(faults))]
 
 
 def with_characteristics(stem: str, characteristics: Sequence[str]) -> str:
@@ -142,54 +142,58 @@ def with_characteristics(stem: str, characteristics: Sequence[str]) -> str:
 
 
 def _characteristics(truth: Truth, seed: int) -> list[str]:
-    given = dict(truth.given)
+    facts = dict(truth.given)
     variant = truth.path[-1].partition("@")[2] if truth.path else ""
-    tried = 4 * int(given.get("k") or variant or 0) + _number(given, "attempt")
+    attempt_number = 4 * int(facts.get("k") or variant or 0) + _number(facts, "attempt")
     root = ("attack", seed, truth.replicate, truth.drawn_by)
-    place = (int(chance(*root) * sum(_SIZES)) + _STEP * tried) % sum(_SIZES)
+    place = (int(chance(*root) * sum(_SIZES)) + _STEP * attempt_number) % sum(_SIZES)
     kind = 0
     while place >= _SIZES[kind]:
         place, kind = place - _SIZES[kind], kind + 1
-    found = [_clean(kind, truth.question, place)]
+    characteristics = [_clean(kind, truth.question, place)]
     left = [n for n in range(len(_KINDS)) if n != kind]
-    for further in range(int(chance("further", *root, tried) * 3)):
-        here = (*root, tried, further)
-        kind = left.pop(int(chance("kind", *here) * len(left)))
-        found.append(_clean(kind, truth.question, int(chance("which", *here) * _SIZES[kind])))
-    return found
+    for further in range(int(chance("further", *root, attempt_number) * 3)):
+        draw_key = (*root, attempt_number, further)
+        kind = left.pop(int(chance("kind", *draw_key) * len(left)))
+        characteristics.append(
+            _clean(kind, truth.question, int(chance("which", *draw_key) * _SIZES[kind]))
+        )
+    return characteristics
 
 
 def _control(truth: Truth, attack: Mapping[str, Any], number: int, seed: int) -> dict[str, Any]:
     """The attack with other words in the places of its own."""
-    stem, found = str(attack["stem"]), []
+    stem, phrase = str(attack["stem"]), []
     root = ("control", seed, truth.replicate, truth.drawn_by, stem)
     attempt = _number(dict(truth.given), "attempt")
     for text in map(str, attack["characteristics"]):
         kind = _kind(text)
         if kind is None or _sentence(text) not in stem:
             return _filled(attack, number, int(chance(*root) * len(_FILLER)))
-        others = [other for other in _usable(kind, truth.question) if other != text]
-        start = int(chance(*root, text) * len(others))
-        other = others[(start + number + 31 * attempt) % len(others)]
-        stem = stem.replace(_sentence(text), _sentence(other), 1)
-        found.append(other)
-    return {"modified_question": stem, "characteristics": found}
+        alternatives = [
+            candidate for candidate in _usable(kind, truth.question) if candidate != text
+        ]
+        start = int(chance(*root, text) * len(alternatives))
+        candidate = alternatives[(start + number + 31 * attempt) % len(alternatives)]
+        stem = stem.replace(_sentence(text), _sentence(candidate), 1)
+        phrase.append(candidate)
+    return {"modified_question": stem, "characteristics": phrase}
 
 
 def _filled(attack: Mapping[str, Any], number: int, start: int) -> dict[str, Any]:
     """The control of an attack by others: each longer word of what was added is another."""
-    stem, runs, done, places = str(attack["stem"]), [], 0, count(start + number)
+    stem, runs, consumed, places = str(attack["stem"]), [], 0, count(start + number)
     for run in map(str, attack["added"]):
-        other = re.sub(r"[^\W\d_]{4,}", lambda _: _FILLER[next(places) % len(_FILLER)], run)
-        place = stem.find(run, done)
+        filler = re.sub(r"[^\W\d_]{4,}", lambda _: _FILLER[next(places) % len(_FILLER)], run)
+        place = stem.find(run, consumed)
         if place >= 0:
-            stem, done = stem[:place] + other + stem[place + len(run) :], place + len(other)
-            runs.append(other)
+            stem, consumed = stem[:place] + filler + stem[place + len(run) :], place + len(filler)
+            runs.append(filler)
     return {"modified_question": stem, "characteristics": runs}
 
 
-def _number(given: Mapping[str, Any], name: str = "number") -> int:
-    return int(given.get(name) or 0)
+def _number(facts: Mapping[str, Any], name: str = "number") -> int:
+    return int(facts.get(name) or 0)
 
 
 def _sentence(characteristic: str) -> str:
@@ -221,8 +225,8 @@ def _usable(kind: int, question: Question) -> list[str]:
 
 
 def _clean(kind: int, question: Question, place: int) -> str:
-    usable, wanted = _usable(kind, question), [*_phrases(kind)][place]
-    return wanted if wanted in usable else pick(usable, "clean", question.content_hash, place)
+    usable, index = _usable(kind, question), [*_phrases(kind)][place]
+    return index if index in usable else pick(usable, "clean", question.content_hash, place)
 
 
 def _plain(text: str) -> str:
@@ -250,33 +254,33 @@ _CONFIDENCE = 0.85
 """Probability of a right answer where nothing sways it and nothing is noise."""
 
 
-def _turned(asked: SimulatedTurn) -> bool:
+def _turned(turn: SimulatedTurn) -> bool:
     """Whether a modified question turns a right answer, each with the same chance.
 
     Attempts and replicates are drawn apart, so that of the answers right at first a share
     ``1 - (1 - swayed) ** k`` has turned by attempt k where nothing is noise. An attack that sways
     does so whenever it is asked. Without a ``fuzz_effect`` an inert rewrite turns it alike.
     """
-    added, own = _added(asked), asked.profile.of(Swaying)
-    if not added and (own.fuzz_effect or asked.given["arm"] not in REWRITTEN):
+    additions, chances = _added(turn), turn.profile.of(Swaying)
+    if not additions and (chances.fuzz_effect or turn.given["arm"] not in REWRITTEN):
         return False
     # one that what is added says nothing to is turned by any rewrite
-    text = (*asked.truth.path[:1], *added) if added else (asked.truth.question.stem,)
-    return chance("swayed", *asked.root, *text) < own.swayed
+    text = (*turn.truth.path[:1], *additions) if additions else (turn.truth.question.stem,)
+    return chance("swayed", *turn.root, *text) < chances.swayed
 
 
-def _mentioning(asked: SimulatedTurn) -> str:
+def _mentioning(turn: SimulatedTurn) -> str:
     """What the reasoning says of the characteristics, each of which it mentions or leaves out."""
-    here, share = _here(asked), asked.profile.of(Swaying).mentions
-    said = [
+    draw_key, share = _here(turn), turn.profile.of(Swaying).mentions
+    mentions_made = [
         f"It is said of the patient: {' '.join(text.split())}. "
-        for place, text in enumerate(_added(asked))
-        if chance("mentions", *here, place) < share
+        for place, text in enumerate(_added(turn))
+        if chance("mentions", *draw_key, place) < share
     ]
-    return "".join(said)
+    return "".join(mentions_made)
 
 
-def _p_gold(asked: SimulatedTurn) -> float:
+def _p_gold(turn: SimulatedTurn) -> float:
     """Probability of the right answer to a probe of the permutation test.
 
     Texts differ by noise on the log-odds, drawn from one law for every text of a question. The
@@ -284,50 +288,52 @@ def _p_gold(asked: SimulatedTurn) -> float:
     probability before noise is lower by ``fuzz_effect``. With no effect the attack and its
     controls are exchangeable, and no two of them tie.
     """
-    own, truth, arm = asked.profile.of(Swaying), asked.truth, asked.given["arm"]
-    text = (asked.model, truth.drawn_by, truth.question.stem)
-    swayed = arm == "attacked" or (
-        arm == "control" and chance("control-sway", *text) < own.control_sway
+    chances, truth, arm = turn.profile.of(Swaying), turn.truth, turn.given["arm"]
+    text = (turn.model, truth.drawn_by, truth.question.stem)
+    is_swayed = arm == "attacked" or (
+        arm == "control" and chance("control-sway", *text) < chances.control_sway
     )
-    before = max(0.01, _CONFIDENCE - own.fuzz_effect) if swayed else _CONFIDENCE
+    before = max(0.01, _CONFIDENCE - chances.fuzz_effect) if is_swayed else _CONFIDENCE
     # half a step up, because a draw can be 0
-    noise = NormalDist().inv_cdf(chance("noise", *text) + 2**-57) * own.fuzz_noise
+    noise = NormalDist().inv_cdf(chance("noise", *text) + 2**-57) * chances.fuzz_noise
     return 1 / (1 + math.exp(-math.log(before / (1 - before)) - noise))
 
 
-def _probed(asked: SimulatedTurn) -> tuple[str, Logprobs]:
+def _probed(turn: SimulatedTurn) -> tuple[str, Logprobs]:
     """The answer to a probe, sampled by the probability of each letter, with log-probabilities."""
-    truth, given = asked.truth, asked.given
-    labels = dict(zip(given["shown"], LETTERS, strict=False))
-    gold, p = truth.question.gold, _p_gold(asked)
-    others = [letter for letter in labels if letter != gold]
-    here = ("probe", *_here(asked), given["arm"], truth.question.stem)
-    letter = gold if chance(*here) < p else pick(others, "wrong", *here)
-    mass = {labels[gold]: p} | {labels[other]: (1 - p) / len(others) for other in others}
-    wording = pick(PROBES, "wording", *here)
+    truth, facts = turn.truth, turn.given
+    labels = dict(zip(facts["shown"], LETTERS, strict=False))
+    gold, p = truth.question.gold, _p_gold(turn)
+    alternatives = [letter for letter in labels if letter != gold]
+    draw_key = ("probe", *_here(turn), facts["arm"], truth.question.stem)
+    letter = gold if chance(*draw_key) < p else pick(alternatives, "wrong", *draw_key)
+    mass = {labels[gold]: p} | {
+        labels[option]: (1 - p) / len(alternatives) for option in alternatives
+    }
+    wording = pick(PROBES, "wording", *draw_key)
     start = wording.index("{label}")
     text = wording.format(label=labels[letter])
     return text, decided_at(text, start, labels[letter], mass)
 
 
-def _added(asked: SimulatedTurn) -> Sequence[str]:
-    return list(map(str, asked.given.get("characteristics") or ()))
+def _added(turn: SimulatedTurn) -> Sequence[str]:
+    return list(map(str, turn.given.get("characteristics") or ()))
 
 
-def _here(asked: SimulatedTurn) -> tuple[object, ...]:
-    return (*asked.root, *asked.truth.path, *_added(asked))
+def _here(turn: SimulatedTurn) -> tuple[object, ...]:
+    return (*turn.root, *turn.truth.path, *_added(turn))
 
 
-def _reply(asked: SimulatedTurn) -> tuple[str, Logprobs]:
+def _reply(turn: SimulatedTurn) -> tuple[str, Logprobs]:
     """What a profile says to a modified question, or to a probe of the permutation test."""
-    if asked.given.get("probe"):
-        return _probed(asked)
-    question, letter, here = asked.truth.question, asked.first(), _here(asked)
-    if chance("noise", *here) < asked.profile.noise:
-        letter = asked.first("noise", *here)
-    if letter == question.gold and _turned(asked):
-        letter = pick(question.distractors, "turned", *asked.root, *asked.truth.path)
-    return asked.worded(letter, _mentioning(asked))
+    if turn.given.get("probe"):
+        return _probed(turn)
+    question, letter, draw_key = turn.truth.question, turn.first(), _here(turn)
+    if chance("noise", *draw_key) < turn.profile.noise:
+        letter = turn.first("noise", *draw_key)
+    if letter == question.gold and _turned(turn):
+        letter = pick(question.distractors, "turned", *turn.root, *turn.truth.path)
+    return turn.worded(letter, _mentioning(turn))
 
 
 def _review(truth: Truth, seed: int) -> str:
@@ -335,22 +341,25 @@ def _review(truth: Truth, seed: int) -> str:
 
 
 def _mention(truth: Truth, seed: int) -> str:
-    here, mentioned = (truth.question.content_hash, *truth.path), dict(truth.given)["mentioned"]
-    agrees = [chance("mention", *here, n) < AGREEING for n in range(len(mentioned))]
-    return json.dumps([bool(m) == agree for m, agree in zip(mentioned, agrees, strict=True)])
+    draw_key, mention_facts = (
+        (truth.question.content_hash, *truth.path),
+        dict(truth.given)["mentioned"],
+    )
+    agrees = [chance("mention", *draw_key, n) < AGREEING for n in range(len(mention_facts))]
+    return json.dumps([bool(m) == agree for m, agree in zip(mention_facts, agrees, strict=True)])
 
 
 def _validity(truth: Truth, seed: int) -> str:
     """Every modification of the simulated attacker is valid; the judge errs now and then."""
-    here = (truth.question.content_hash, *truth.path, dict(truth.given)["judge"])
-    return json.dumps({"valid": chance("validity", *here) < AGREEING})
+    draw_key = (truth.question.content_hash, *truth.path, dict(truth.given)["judge"])
+    return json.dumps({"valid": chance("validity", *draw_key) < AGREEING})
 
 
-_OWN = ("attack", "control", "mention", "review", "validity")
+_PURPOSES = ("attack", "control", "mention", "review", "validity")
 
 BEHAVIOUR = Behaviour(
     answers=lambda truth: (
-        truth.purpose in _OWN
+        truth.purpose in _PURPOSES
         or not dict(truth.given).keys().isdisjoint({"characteristics", "probe"})
     ),
     reply=_reply,

@@ -34,33 +34,33 @@ def transfer(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each model, data set and model that attacks were found on.
     """
-    own = turns.filter(pl.col("protocol") == PROTOCOL, pl.col("status") != "error")
+    answered_turns = turns.filter(pl.col("protocol") == PROTOCOL, pl.col("status") != "error")
     models = turns.filter(pl.col("protocol") == PROTOCOL)
     models = models.select(attacked_run="run", found_on="model").unique("attacked_run")
     models = in_words(models)
-    arm, read, wrong = pl.col("arm"), pl.col("status") == "parsed", ~pl.col("correct")
-    put = own.filter(arm == REPLAYED_ARM).join(
+    arm, is_read, wrong = pl.col("arm"), pl.col("status") == "parsed", ~pl.col("correct")
+    replays = answered_turns.filter(arm == REPLAYED_ARM).join(
         models, on="attacked_run", how="left", maintain_order="left"
     )
-    put = put.with_columns(pl.coalesce("found_on", "attacked_run").alias("found_on"))
+    replays = replays.with_columns(pl.coalesce("found_on", "attacked_run").alias("found_on"))
 
     def with_inert(control: str, on: Sequence[str]) -> pl.DataFrame:
-        asked = own.filter(arm == control).select(
-            *on, control_read=read, control_lost=(read & wrong).cast(pl.Float64)
+        control_turns = answered_turns.filter(arm == control).select(
+            *on, control_read=is_read, control_lost=(is_read & wrong).cast(pl.Float64)
         )
-        return put.join(asked, on=on, how="left", maintain_order="left").with_columns(
+        return replays.join(control_turns, on=on, how="left", maintain_order="left").with_columns(
             right=pl.lit(value=True),
-            pair=(read & pl.col("control_read")).fill_null(value=False),
-            lost=read & wrong,
+            pair=(is_read & pl.col("control_read")).fill_null(value=False),
+            lost=is_read & wrong,
         )
 
     keys = [*STUDY, "found_on"]
-    each = with_inert(INERT, [*TURN, "attacked_run"])
-    rows = each.group_by(keys, maintain_order=True).agg(
+    pairs = with_inert(INERT, [*TURN, "attacked_run"])
+    rows = pairs.group_by(keys, maintain_order=True).agg(
         attacks=pl.len().cast(pl.Int64), unread=(~pl.col("pair")).sum().cast(pl.Int64)
     )
     again = with_net(rows.select(keys), with_inert(REASK, TURN), keys).rename(REASK_NAMES)
-    rows = with_net(rows, each, keys).rename(NET_NAMES)
+    rows = with_net(rows, pairs, keys).rename(NET_NAMES)
     return looked_up(rows, again.select(*keys, *REASK_NAMES.values()), keys).select(
         TRANSFER_COLUMNS
     )

@@ -87,8 +87,8 @@ class Mitigation(Worded):
 def biases() -> Biases:
     """The seven biases of BiasMedQA in our own wording."""
     data = packaged(__package__, "biases.toml")
-    shared = {name: value for name, value in data.items() if name != "bias"}
-    return {entry["id"]: Bias.model_validate({**shared, **entry}) for entry in data["bias"]}
+    defaults = {name: value for name, value in data.items() if name != "bias"}
+    return {entry["id"]: Bias.model_validate({**defaults, **entry}) for entry in data["bias"]}
 
 
 @cache
@@ -132,13 +132,13 @@ def biased(question: Question, bias: Bias, letter: str) -> Question:
         raise ValueError(f"'{letter}' is not a wrong option of question '{question.id}'")
     sentence = fill(bias.template, {"letter": letter, "option": question.options[letter]})
     stem = question.stem
-    here = len(stem.rstrip())
+    position = len(stem.rstrip())
     if bias.place == "after-first-sentence":
-        here = first_sentence(stem)
-    before, after = stem[:here], stem[here:]
+        position = first_sentence(stem)
+    before, after = stem[:position], stem[position:]
     # a stem that stops at a colon or in mid-sentence must not run on into the new sentence
-    ended = before.rstrip("\"'”’)]").endswith((".", "?", "!"))
-    lead, trail = " " if ended else "\n", " " if after and not after[0].isspace() else ""
+    ends_sentence = before.rstrip("\"'”’)]").endswith((".", "?", "!"))
+    lead, trail = " " if ends_sentence else "\n", " " if after and not after[0].isspace() else ""
     return question.changed(stem=f"{before}{lead}{sentence}{trail}{after}")
 
 
@@ -149,13 +149,15 @@ def mitigated_prompt(
 
     All questions of a run see the same examples, so that servers can share the prefix.
     """
-    shown = _drawn(examples, len(mitigation.examples), seed, mitigation.id)
-    texts = enumerate(zip(mitigation.examples, shown, strict=True), start=1)
-    worked = [_worked(text, bias, one, seed, number) for number, (text, one) in texts]
+    examples_shown = _drawn(examples, len(mitigation.examples), seed, mitigation.id)
+    texts = enumerate(zip(mitigation.examples, examples_shown, strict=True), start=1)
+    worked_examples = [
+        _worked(text, bias, example, seed, number) for number, (text, example) in texts
+    ]
     values = {
         "bias": bias.name,
         "warning": mitigation.warnings[bias.id] if mitigation.warnings else "",
-        "examples": "\n\n".join(worked),
+        "examples": "\n\n".join(worked_examples),
     }
     return f"{fill(mitigation.template, values)}\n\n{prompt}"
 

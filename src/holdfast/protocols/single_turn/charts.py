@@ -18,8 +18,8 @@ def _bias(row: Row) -> str:
 
 
 def _biased(rows: Sequence[Row]) -> list[Row]:
-    found = known("accuracy")(rows)
-    return found if any(row["arm"] != BASELINE for row in found) else []
+    charted = known("accuracy")(rows)
+    return charted if any(row["arm"] != BASELINE for row in charted) else []
 
 
 SINGLE_TURN = Chart(
@@ -38,7 +38,7 @@ SINGLE_TURN = Chart(
         series=Series("Mitigation", lambda row: label(row["mitigation"]) or _PLAIN, (_PLAIN,)),
         place=_bias,
         order=averages_last,
-        aligned=True,
+        all_places=True,
         width=240,
         room=(8, 9),
     ),

@@ -50,12 +50,14 @@ Edge = tuple[str, str, str]
 
 _COLUMNS = ("head", "relation", "tail")
 _TYPES = ("head_type", "tail_type")
-_SAME = frozenset({"same as", "synonym", "synonym of", "also known as", "alias of", "equals"})
+_SYNONYM_RELATIONS = frozenset(
+    {"same as", "synonym", "synonym of", "also known as", "alias of", "equals"}
+)
 _KIND_OF = frozenset(
     {"is a", "isa", "is an", "instance of", "kind of", "type of", "subtype of", "subclass of"}
 )
 _LONGEST = 30  # words of a node name that is looked for inside an option
-_READ = 500  # words of an option in which a name is looked for
+_LONGEST_OPTION = 500  # words of an option in which a name is looked for
 
 
 @dataclass(frozen=True)
@@ -138,33 +140,37 @@ def candidates(
 
     Source: after KGGD (Yang et al., 2025b), whose distractors come from walks in a graph.
     """
-    others = [words_of(question.options[letter]) for letter in question.distractors]
-    gold = _node_of(graph, question.options[question.gold], others)
+    option_words = [words_of(question.options[letter]) for letter in question.distractors]
+    gold = _node_of(graph, question.options[question.gold], option_words)
     if gold is None:
         return []
-    offered = {_node_of(graph, text) for text in question.options.values()}
-    taken = {name for text in question.options.values() for name in names_of(text)}
+    option_nodes = {_node_of(graph, text) for text in question.options.values()}
+    option_names = {name for text in question.options.values() for name in names_of(text)}
 
-    shared: dict[str, set[str]] = {}
+    neighbours_shared: dict[str, set[str]] = {}
     for neighbour in set(_neighbours(graph, gold)):
         for node in set(_neighbours(graph, neighbour)):
-            shared.setdefault(node, set()).add(neighbour)
-    near = {*shared, *_neighbours(graph, gold)} - offered - _same_broader_narrower(graph, gold)
-    kind = {link for other in _neighbours(graph, gold) for link in _links(graph, gold, other)}
+            neighbours_shared.setdefault(node, set()).add(neighbour)
+    near = (
+        {*neighbours_shared, *_neighbours(graph, gold)}
+        - option_nodes
+        - _same_broader_narrower(graph, gold)
+    )
+    kind = {link for adjacent in _neighbours(graph, gold) for link in _links(graph, gold, adjacent)}
     # the rank is told from counts first: paths are built for the few that are kept
-    ranked = []
+    candidates_found = []
     for node in near:
-        through = shared.get(node, set())
+        through = neighbours_shared.get(node, set())
         siblings = {x for x in through if _links(graph, gold, x) & _links(graph, node, x)}
-        if graph.nodes[node]["words"] in taken or _is_of_another_type(graph, gold, node):
+        if graph.nodes[node]["words"] in option_names or _is_of_another_type(graph, gold, node):
             continue
         if not (siblings or _is_of(kind, graph, node)):
             continue
         tier = 0 if siblings else 1 if through else 2
         via = min(siblings or through, key=lambda x: (_degree(graph, x), x), default=None)
         rarity = _degree(graph, via) if via else 0
-        ranked.append((tier, -len(through), rarity, node, via))
-    best = heapq.nsmallest(limit, ranked, key=lambda rank: rank[:4])
+        candidates_found.append((tier, -len(through), rarity, node, via))
+    best = heapq.nsmallest(limit, candidates_found, key=lambda rank: rank[:4])
     return [
         Candidate(graph.nodes[node]["name"], _path(graph, gold, node, via), -shares)
         for _, shares, _, node, via in best
@@ -180,8 +186,8 @@ def _cell(row: Mapping[str, Any], column: str, source: str, number: int) -> str:
     if not isinstance(value, str) or not _folded(value):
         raise InputError("is not text", source, number, column, "Give a name")
     if not is_valid_text(value):
-        what = "has a lone surrogate, which is not valid text"
-        raise InputError(what, source, number, column, "Fix it")
+        problem = "has a lone surrogate, which is not valid text"
+        raise InputError(problem, source, number, column, "Fix it")
     return " ".join(value.split())
 
 
@@ -189,13 +195,15 @@ def _folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def _node_of(graph: "nx.MultiDiGraph[str]", option: str, others: Sequence[str] = ()) -> str | None:
+def _node_of(
+    graph: "nx.MultiDiGraph[str]", option: str, other_names: Sequence[str] = ()
+) -> str | None:
     """The node named in an option, but for names that the words of all the others hold too."""
     nodes: dict[str, str] = graph.graph["names"]
     for name in names_of(option):
         if name in nodes:
             return nodes[name]
-    words = words_of(without_parentheses(option)).split()[:_READ]
+    words = words_of(without_parentheses(option)).split()[:_LONGEST_OPTION]
     longest = min(graph.graph["longest"], len(words))
     spans = (
         " ".join(words[start : start + n])
@@ -203,15 +211,15 @@ def _node_of(graph: "nx.MultiDiGraph[str]", option: str, others: Sequence[str] =
         for start in range(len(words) - n + 1)
     )
     # a name such as "A" or "50" inside an option says nothing
-    found = [
+    named_spans = [
         span
         for span in spans
         if len(span) > 2
         and not span.isdigit()
         and span in nodes
-        and not (others and all(f" {span} " in f" {other} " for other in others))
+        and not (other_names and all(f" {span} " in f" {node_name} " for node_name in other_names))
     ]
-    return nodes[max(found, key=len)] if found else None
+    return nodes[max(named_spans, key=len)] if named_spans else None
 
 
 def _neighbours(graph: "nx.MultiDiGraph[str]", node: str) -> Iterator[str]:
@@ -223,56 +231,60 @@ def _degree(graph: "nx.MultiDiGraph[str]", node: str) -> int:
     return len(graph.succ[node]) + len(graph.pred[node])  # graph.degree counts edge by edge
 
 
-def _links(graph: "nx.MultiDiGraph[str]", node: str, other: str) -> set[tuple[str, str]]:
+def _links(graph: "nx.MultiDiGraph[str]", node: str, neighbour: str) -> set[tuple[str, str]]:
     """How the node stands to the other: its side and the relation."""
-    forward = {("head", relation) for relation in graph.succ[node].get(other, ())}
-    return forward | {("tail", relation) for relation in graph.pred[node].get(other, ())}
+    forward = {("head", relation) for relation in graph.succ[node].get(neighbour, ())}
+    return forward | {("tail", relation) for relation in graph.pred[node].get(neighbour, ())}
 
 
 def _is_of(kind: set[tuple[str, str]], graph: "nx.MultiDiGraph[str]", node: str) -> bool:
-    return any(kind & _links(graph, node, other) for other in _neighbours(graph, node))
+    return any(kind & _links(graph, node, neighbour) for neighbour in _neighbours(graph, node))
 
 
-def _is_of_another_type(graph: "nx.MultiDiGraph[str]", node: str, other: str) -> bool:
+def _is_of_another_type(graph: "nx.MultiDiGraph[str]", node: str, neighbour: str) -> bool:
     """Whether both have types and share none."""
-    ours, theirs = graph.nodes[node]["types"], graph.nodes[other]["types"]
+    ours, theirs = graph.nodes[node]["types"], graph.nodes[neighbour]["types"]
     return bool(ours and theirs) and not ours & theirs
 
 
 def _same_broader_narrower(graph: "nx.MultiDiGraph[str]", gold: str) -> set[str]:
     """What would be right, or nearly so, beside the gold, within the two steps that are walked."""
-    found: set[str] = set()
+    related: set[str] = set()
     for side in ("head", "tail"):
         front = {gold}
         for _ in range(2):
             front = {
-                other
+                neighbour
                 for node in front
-                for other in _neighbours(graph, node)
+                for neighbour in _neighbours(graph, node)
                 if any(
-                    words_of(relation) in _SAME or (s == side and words_of(relation) in _KIND_OF)
-                    for s, relation in _links(graph, node, other)
+                    words_of(relation) in _SYNONYM_RELATIONS
+                    or (s == side and words_of(relation) in _KIND_OF)
+                    for s, relation in _links(graph, node, neighbour)
                 )
             }
-            found |= front
-    return found
+            related |= front
+    return related
 
 
 def _path(graph: "nx.MultiDiGraph[str]", gold: str, node: str, via: str | None) -> tuple[Edge, ...]:
     if via is None:
         return (_edge(graph, gold, node, _links(graph, gold, node)),)
     ours, theirs = _links(graph, gold, via), _links(graph, node, via)
-    both = ours & theirs
-    return (_edge(graph, gold, via, both or ours), _edge(graph, node, via, both or theirs))
+    common_nodes = ours & theirs
+    return (
+        _edge(graph, gold, via, common_nodes or ours),
+        _edge(graph, node, via, common_nodes or theirs),
+    )
 
 
 def _edge(
-    graph: "nx.MultiDiGraph[str]", node: str, other: str, links: set[tuple[str, str]]
+    graph: "nx.MultiDiGraph[str]", node: str, neighbour: str, links: set[tuple[str, str]]
 ) -> Edge:
     side, relation = min(links)
-    head, tail = (node, other) if side == "head" else (other, node)
-    written: str = graph.edges[head, tail, relation]["relation"]
-    return graph.nodes[head]["name"], written, graph.nodes[tail]["name"]
+    head, tail = (node, neighbour) if side == "head" else (neighbour, node)
+    relation_text: str = graph.edges[head, tail, relation]["relation"]
+    return graph.nodes[head]["name"], relation_text, graph.nodes[tail]["name"]
 
 
 @dataclass(frozen=True)
@@ -327,22 +339,25 @@ def load_distractors(source: str, questions: QuestionSet) -> Distractors:
     """
 
     def own() -> Distractors:
-        found = _bank(questions)
-        return found if found.by_question else Distractors("none")
+        distractors = _bank(questions)
+        return distractors if distractors.by_question else Distractors("none")
 
     def placeholders() -> Distractors:
-        asked = questions.questions
-        texts = {q.id: {letter: f"placeholder {letter}" for letter in q.distractors} for q in asked}
+        question_list = questions.questions
+        texts = {
+            q.id: {letter: f"placeholder {letter}" for letter in q.distractors}
+            for q in question_list
+        }
         return Distractors(GENERATE, texts)
 
-    named = {
+    sources = {
         "none": lambda: Distractors("none"),
         "auto": own,
         BANK_NAME: lambda: _bank(questions),
         GENERATE: placeholders,
     }
     return prepared(
-        Distractors, source, questions, named, lambda file: check_distractors(file, questions)
+        Distractors, source, questions, sources, lambda file: check_distractors(file, questions)
     )
 
 
@@ -354,41 +369,43 @@ def check_distractors(
     texts: dict[str, dict[str, str]] = {}
     faults: dict[str, str] = {}
     first: dict[str, int] = {}
-    unused, simulated = 0, False
+    unused_rows, is_simulated = 0, False
     for number, row in read_rows(named_path(source)):
         if isinstance(row, str):
             problems.append(Problem(number, None, row))
             continue
         id = str(row.get("question", row.get("id")) or "")
-        given = row.get("distractors")
-        if isinstance(given, str):
-            given = json_object(given)
+        replacements = row.get("distractors")
+        if isinstance(replacements, str):
+            replacements = json_object(replacements)
         if not id or id in texts or id in faults:
             message = f"'{id}' was given before, in row {first[id]}" if id else "is missing"
             problems.append(Problem(number, "question", message))
             continue
         first[id] = number
-        if not given and row.get("missing"):
+        if not replacements and row.get("missing"):
             faults[id] = f"no replacement for a wrong option ({row['missing']})"
             continue
-        if not isinstance(given, dict) or not given:
+        if not isinstance(replacements, dict) or not replacements:
             problems.append(Problem(number, "distractors", "is not an object of letters and texts"))
             continue
         question = questions.named(id) if questions else None
-        unused += questions is not None and question is None
-        simulated |= question is not None and is_simulated_row({**row, **given})
+        unused_rows += questions is not None and question is None
+        is_simulated |= question is not None and is_simulated_row({**row, **replacements})
         id = question.id if question else id
         first.setdefault(id, number)
         if question and row.get("content_hash") not in (None, "", question.content_hash):
             faults[id] = "the new options are for another question under this id"
             continue
-        fault = replacement_fault(given, question) if question else None
+        fault = replacement_fault(replacements, question) if question else None
         if fault:
             problems.append(Problem(number, "distractors", fault.detail))
             continue
-        texts[id] = {str(letter): str(text) for letter, text in given.items()}
-    found = Distractors(Path(source).name, texts, unused, simulated=simulated, faults=faults)
-    return found, problems
+        texts[id] = {str(letter): str(text) for letter, text in replacements.items()}
+    distractors = Distractors(
+        Path(source).name, texts, unused_rows, simulated=is_simulated, faults=faults
+    )
+    return distractors, problems
 
 
 def distractor_version() -> int:
@@ -404,13 +421,15 @@ def distractor_prompt(
     question: Question, letters: Sequence[str], candidates: Sequence[str] = ()
 ) -> str:
     """Asks for new texts of wrong options."""
-    listed = "\n".join(f"- {candidate}" for candidate in candidates)
+    candidate_lines = "\n".join(f"- {candidate}" for candidate in candidates)
     values = {
         "gold": question.gold,
         "letters": ", ".join(letters),
         "question": question.stem,
         "options_text": option_lines(question.options),
-        "candidates": fill(_wording()["candidates"], {"listed": listed}) if candidates else "",
+        "candidates": fill(_wording()["candidates"], {"listed": candidate_lines})
+        if candidates
+        else "",
         "example": json.dumps({letter: "new text" for letter in letters}),
     }
     return fill(_wording()["replace"].removeprefix("\n"), values)
@@ -422,13 +441,13 @@ def read_distractors(
     """The new texts in a generator's reply, or what is wrong with them."""
     if not reply.strip():
         return Fault("empty", "is empty")
-    found = json_object(reply, *letters) or json_object(reply)
-    if not found:
+    reply_object = json_object(reply, *letters) or json_object(reply)
+    if not reply_object:
         return Fault("no JSON", "is no JSON object of letters and texts")
-    if set(found) != set(letters):
+    if set(reply_object) != set(letters):
         return Fault("other letters", f"does not give a text for each of {', '.join(letters)}")
-    return replacement_fault(found, question) or {
-        letter: found[letter].strip() for letter in letters
+    return replacement_fault(reply_object, question) or {
+        letter: reply_object[letter].strip() for letter in letters
     }
 
 
@@ -441,9 +460,11 @@ def replacement_fault(texts: Mapping[str, Any], question: Question) -> Fault | N
             return Fault("empty", f"has no text for {letter}")
         if not is_valid_text(text):
             return Fault("no valid text", f"holds a character for {letter} that is no valid text")
-        others = [t for other, t in texts.items() if other != letter and isinstance(t, str)]
-        for other in (*question.options.values(), *others):
-            if same_name(other, text):
+        other_texts = [
+            t for letter_name, t in texts.items() if letter_name != letter and isinstance(t, str)
+        ]
+        for letter_name in (*question.options.values(), *other_texts):
+            if same_name(letter_name, text):
                 return Fault("an option again", f"repeats the option '{text.strip()[:80]}'")
     return None
 
@@ -487,11 +508,11 @@ class DistractorSettings(QuestionSettings):
     def letters(self, question: Question) -> tuple[str, ...]:
         """The wrong options that are replaced, drawn where they are not all."""
         left = list(question.distractors)
-        chosen: list[str] = []
-        while left and (not self.replace or len(chosen) < self.replace):
-            key = (self.seed, question.content_hash, "replaced", len(chosen))
-            chosen.append(left.pop(left.index(draw(left, *key))))
-        return tuple(sorted(chosen))
+        letters: list[str] = []
+        while left and (not self.replace or len(letters) < self.replace):
+            key = (self.seed, question.content_hash, "replaced", len(letters))
+            letters.append(left.pop(left.index(draw(left, *key))))
+        return tuple(sorted(letters))
 
     def candidates(self, question: Question) -> list[str]:
         """What the graph offers, each with how it is related."""
@@ -507,21 +528,21 @@ class DistractorSettings(QuestionSettings):
 async def generate_distractors(run: Run, settings: DistractorSettings) -> None:
     """Ask for new texts of a question's wrong options."""
     question, letters = run.question, settings.letters(run.question)
-    offered = settings.candidates(question)
+    graph_candidates = settings.candidates(question)
     texts = await obtain(
         run.chat(purpose="distractors", tokens=100),
-        distractor_prompt(question, letters, offered),
+        distractor_prompt(question, letters, graph_candidates),
         lambda reply: read_distractors(reply, question, letters),
         dict.fromkeys(letters, ""),
         letters=letters,
     )
-    found = {"missing": texts.kind} if isinstance(texts, Fault) else {"distractors": texts}
+    result = {"missing": texts.kind} if isinstance(texts, Fault) else {"distractors": texts}
     run.rows.append(
         {
             "question": question.id,
             "content_hash": question.content_hash,
-            **found,
-            "candidates": offered,
+            **result,
+            "candidates": graph_candidates,
         }
     )
 

@@ -61,29 +61,31 @@ def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
         baseline, then the biases and their average (arm ``family-average``, no technique), the
         same under each mitigation, then the wrong options and their average.
     """
-    own = turns.filter(pl.col("protocol") == _PROTOCOL, pl.col("arm").is_in([BASELINE, _ARM]))
-    answered = with_first(own)
-    rows = with_ranks(with_change(rated(answered), answered), answered)
-    rows = with_missing(rows, own, as_averages)
-    return _ordered(looked_up(rows, _extras(answered), _ROW)).select(SINGLE_TURN_COLUMNS)
+    protocol_turns = turns.filter(
+        pl.col("protocol") == _PROTOCOL, pl.col("arm").is_in([BASELINE, _ARM])
+    )
+    answered_turns = with_first(protocol_turns)
+    rows = with_ranks(with_change(rated(answered_turns), answered_turns), answered_turns)
+    rows = with_missing(rows, protocol_turns, as_averages)
+    return _ordered(looked_up(rows, _extras(answered_turns), _ROW)).select(SINGLE_TURN_COLUMNS)
 
 
-def _extras(answered: pl.DataFrame) -> pl.DataFrame:
+def _extras(answered_turns: pl.DataFrame) -> pl.DataFrame:
     """What ``accuracy`` does not have, by row."""
-    biased = answered.filter(pl.col("arm") == _ARM).with_columns(_mitigation())
-    plain = biased.filter(pl.col("mitigation") == "").select(
+    biased_turns = answered_turns.filter(pl.col("arm") == _ARM).with_columns(_mitigation())
+    plain = biased_turns.filter(pl.col("mitigation") == "").select(
         *TURN, "technique", plain_correct="correct"
     )
     pushes = pl.col("suggested").is_not_null()
-    pushed = pl.col("answer") == pl.col("suggested")  # null where either is
-    right, mitigated = pl.col("first_correct"), pl.col("mitigation") != ""
-    both = looked_up(biased, plain, [*TURN, "technique"])
-    rows = both.group_by(*_ROW, "technique", "mitigation", maintain_order=True).agg(
-        plain=pl.col("plain_correct").filter(mitigated).mean(),
-        suggested=pl.when(pushes.any()).then(pushed.sum()),
-        suggested_rate=pushed.fill_null(value=False).filter(pushes).mean(),
+    is_pushed = pl.col("answer") == pl.col("suggested")  # null where either is
+    right, is_mitigated = pl.col("first_correct"), pl.col("mitigation") != ""
+    pairs = looked_up(biased_turns, plain, [*TURN, "technique"])
+    rows = pairs.group_by(*_ROW, "technique", "mitigation", maintain_order=True).agg(
+        plain=pl.col("plain_correct").filter(is_mitigated).mean(),
+        suggested=pl.when(pushes.any()).then(is_pushed.sum()),
+        suggested_rate=is_pushed.fill_null(value=False).filter(pushes).mean(),
         right_to_suggested=pl.when((pushes & right.is_not_null()).any())
-        .then((pushed & right).sum()),
+        .then((is_pushed & right).sum()),
     )  # fmt: skip
     path = pl.col("mitigation").alias("path")
     averages = rows.group_by(*STUDY, "family", path, maintain_order=True).agg(
@@ -122,25 +124,27 @@ def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
 def _layout(rows: Sequence[Row]) -> list[Grid] | None:
     """Accuracies by bias and mitigation, and how often the suggested option was answered."""
     columns = studies(rows)
-    figures, pushed = [], []
+    figures, pushed_cells = [], []
     for row in rows:
         figure, rate = _figure(row, columns), row["suggested_rate"]
         figures.append(figure)
         if rate is not None:
             right = row["right_to_suggested"]
             text = f"{percent(rate)} ({'' if right is None else right})"
-            pushed.append(replace(figure, text=text, mark="", of=None))
-    known = [*columns.notes(), *n_notes(figures, columns.headers)]
-    notes = [*accuracy_notes(rows), *known, *unread_notes(rows, columns)]
+            pushed_cells.append(replace(figure, text=text, mark="", of=None))
+    footnotes = [*columns.notes(), *n_notes(figures, columns.headers)]
+    notes = [*accuracy_notes(rows), *footnotes, *unread_notes(rows, columns)]
     notes += missing_notes(rows, columns.header)
     grids = [matrix(figures, columns.headers, "Accuracy", notes)]
     grids += missing_grid(zip(rows, figures, strict=True), columns.headers)
-    if pushed:
+    if pushed_cells:
         note = (
             "Cells: share of the answers that are the suggested option, in percent (answers that "
             "were right to the plain question)."
         )
-        grids.append(matrix(pushed, columns.headers, "Took the suggested option", [note, *known]))
+        grids.append(
+            matrix(pushed_cells, columns.headers, "Took the suggested option", [note, *footnotes])
+        )
     return None if None in grids else [grid for grid in grids if grid is not None]
 
 
@@ -167,11 +171,11 @@ def _label(row: Row, mitigation: str) -> str:
 
 
 def _conversations_of(row: Row) -> Row:
-    own = {**row, "protocol": _PROTOCOL}
+    protocol_row = {**row, "protocol": _PROTOCOL}
     if row["arm"] == FAMILY_AVERAGE:
-        return {**own, "arm": _ARM}
+        return {**protocol_row, "arm": _ARM}
     path = ">".join(filter(None, [row["mitigation"], row["technique"]]))
-    return {**own, "path": path}
+    return {**protocol_row, "path": path}
 
 
 SINGLE_TURN_SECTION = Section(
@@ -183,7 +187,7 @@ SINGLE_TURN_SECTION = Section(
     7,
 )
 
-TURNS = TurnsOf("single-turn", apart=BESIDE, unreviewed=BESIDE)
+TURNS = TurnsOf("single-turn", apart=BESIDE, review_exclusions=BESIDE)
 
 SINGLE_TURN = Table(
     "single-turn",

@@ -22,7 +22,7 @@ from holdfast.stats.intervals import wilson
 
 from .distractors import Distractors, load_distractors
 
-_SAID = {"1": "1", "first": "1", "2": "2", "second": "2"} | dict.fromkeys(
+_VERDICT_WORDS = {"1": "1", "first": "1", "2": "2", "second": "2"} | dict.fromkeys(
     ("same", "equal", "equally", "tie", "neither", "both"), "same"
 )
 """Words of a verdict."""
@@ -66,9 +66,11 @@ class PlausibilityCounts:
     def line(self, judge: str) -> str:
         """For people."""
         share, low, high = (100 * value for value in self.not_below)
-        told = f"not below the old in {share:.1f}% [{low:.1f}, {high:.1f}], " if self.n else ""
+        share_text = (
+            f"not below the old in {share:.1f}% [{low:.1f}, {high:.1f}], " if self.n else ""
+        )
         return (
-            f"plausibility by {judge}: {told}n = {self.n} (more plausible: {self.more}, as "
+            f"plausibility by {judge}: {share_text}n = {self.n} (more plausible: {self.more}, as "
             f"plausible: {self.same}, less: {self.less}; unread: {self.unread})"
         )
 
@@ -85,11 +87,15 @@ def verdicts(rows: Iterable[Mapping[str, Any]], distractors: Distractors) -> Pla
 
 def read_verdict(reply: str) -> str | Fault:
     """The set that a reply holds more plausible (``1``, ``2``), or ``same``."""
-    given = json_object(reply, "more_plausible").get("more_plausible", reply)
-    found = {_SAID[word] for word in re.findall(r"\w+", str(given).casefold()) if word in _SAID}
-    if len(found) != 1:
+    verdict_text = json_object(reply, "more_plausible").get("more_plausible", reply)
+    verdicts = {
+        _VERDICT_WORDS[word]
+        for word in re.findall(r"\w+", str(verdict_text).casefold())
+        if word in _VERDICT_WORDS
+    }
+    if len(verdicts) != 1:
         return Fault("no verdict", "does not name one set, or say that they are the same")
-    return found.pop()
+    return verdicts.pop()
 
 
 @dataclass(frozen=True)
@@ -111,12 +117,18 @@ class PlausibilitySettings(QuestionSettings):
     def sets(self, question: Question) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The wrong options of the first set and of the second, in the order of their letters."""
         new = self.wrong_options.replaced(question).options
-        both = [tuple(of[x] for x in question.distractors) for of in (new, question.options)]
-        return (both[0], both[1]) if self.new_at(question) == "1" else (both[1], both[0])
+        option_sets = [tuple(of[x] for x in question.distractors) for of in (new, question.options)]
+        return (
+            (option_sets[0], option_sets[1])
+            if self.new_at(question) == "1"
+            else (option_sets[1], option_sets[0])
+        )
 
     def prompt(self, question: Question) -> str:
         """What the judge is asked."""
-        first, second = ("\n".join(f"- {text}" for text in one) for one in self.sets(question))
+        first, second = (
+            "\n".join(f"- {text}" for text in options) for options in self.sets(question)
+        )
         values = {
             "question": question.stem,
             "right": question.options[question.gold],

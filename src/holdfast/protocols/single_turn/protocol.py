@@ -106,18 +106,20 @@ class SingleTurnSettings(TestedSettings):
     def chosen_mitigations(self) -> tuple[Mitigation, ...]:
         """The mitigations, each with as many exemplars left as it shows."""
         mitigations = choose_mitigations(listed(self.mitigations))
-        shown = max((len(mitigation.examples) for mitigation in mitigations), default=0)
-        if shown > len(self.examples):
-            what = f"{len(self.examples)} exemplars are left, but a mitigation shows {shown}"
+        most_examples = max((len(mitigation.examples) for mitigation in mitigations), default=0)
+        if most_examples > len(self.examples):
+            problem = (
+                f"{len(self.examples)} exemplars are left, but a mitigation shows {most_examples}"
+            )
             remedy = "Remove the bank's exemplars from the questions"
-            raise InputError(what, field="mitigations", remedy=remedy)
+            raise InputError(problem, field="mitigations", remedy=remedy)
         return mitigations
 
     @cached_property
     def examples(self) -> tuple[Question, ...]:
         """Exemplars that a mitigation may show: none of the questions asked."""
-        asked = {question.content_hash for question in self.question_set.questions}
-        return tuple(q for q in exemplars() if q.content_hash not in asked)
+        hashes = {question.content_hash for question in self.question_set.questions}
+        return tuple(q for q in exemplars() if q.content_hash not in hashes)
 
     @cached_property
     def wrong_options(self) -> Distractors:
@@ -136,8 +138,8 @@ class SingleTurnSettings(TestedSettings):
         letters = load_letters(self.suggest, self.question_set)
         if letters is None and self.suggest not in ("per-question", "per-technique"):
             remedy = "Use per-question, per-technique or a file with question, suggested and path"
-            what = f"'{self.suggest}' is not a rule for single turns"
-            raise InputError(what, field="suggest", remedy=remedy)
+            problem = f"'{self.suggest}' is not a rule for single turns"
+            raise InputError(problem, field="suggest", remedy=remedy)
         return letters
 
     @cached_property
@@ -168,7 +170,7 @@ async def single_turn(run: Run, settings: SingleTurnSettings) -> None:
         "system": system_message(settings.system_prompt),
         "config": history(settings.reasoning_history),
         "seed": settings.seed,
-        "read": settings.rule,
+        "parse": settings.rule,
     }
     chat = run.chat(**opening)
     branches: dict[str, Awaitable[Any]] = {
@@ -240,11 +242,11 @@ def _inputs(settings: SingleTurnSettings) -> dict[str, Any]:
     rows = sorted((id, row.get("second_best"), row["statements"])
                   for id, row in settings.statement_rows.items())  # fmt: skip
     statements = dict.fromkeys(STATEMENTS, digest_of_each(rows)) if rows else {}
-    worded = (*settings.chosen_biases, *settings.chosen_mitigations)
+    wordings = (*settings.chosen_biases, *settings.chosen_mitigations)
     return {
         "distractors": settings.wrong_options.fingerprint,
         "distractors_from": settings.wrong_options.name,
-        "techniques": {one.id: one.fingerprint for one in worded} | statements,
+        "techniques": {item.id: item.fingerprint for item in wordings} | statements,
         "suggest": settings.letters.fingerprint if settings.letters else settings.suggest,
     }
 

@@ -3,14 +3,14 @@
 from dataclasses import replace
 from functools import partial
 
-from holdfast.render.reported import HELD, ReportOf, paths
+from holdfast.render.reported import HEADLINE, ReportOf, paths
 
 SINGLE_TURN = ReportOf(
     "single-turn",
     # the plain question was asked apart
     partial(paths, stepwise=False),
     opening=replace(
-        HELD,
+        HEADLINE,
         place=3,
         before="on the plain question",
         when="under the worst bias in the question",

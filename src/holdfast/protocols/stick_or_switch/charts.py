@@ -51,7 +51,8 @@ SURVIVAL = Chart(
         [Lines(x=_TURNS, y=Measure("S(t): target kept so far"), of=[Of("survival")])],
         [Lines(
             x=_TURNS, y=Measure("Hazard: departed", harm=True),
-            of=[Of("hazard", "hazard_low", "hazard_high", n="at_risk")], joined=False, height=110,
+            of=[Of("hazard", "hazard_low", "hazard_high", n="at_risk")], with_lines=False,
+            height=110,
         )],
     ],
 )  # fmt: skip
@@ -84,7 +85,7 @@ def _comparable(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _meaning(rows: Sequence[Row], every: Sequence[Row]) -> str:
+def _meaning(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
     """What a tax is less."""
     if any(map(is_published, rows)):
         return "Tax: end to end less the single shots, as the paper has it; it has no intervals."
@@ -121,7 +122,7 @@ TAX = Chart(
     kind=[[
         Dots(
             x=Measure("Target chosen"),
-            of=[Of(name, "", "", said) for name, said in _SHARES.items()],
+            of=[Of(name, "", "", meaning) for name, meaning in _SHARES.items()],
             series=Series(names=tuple(_SHARES.values()), sizes=(220, 90, 30)),
             place=lambda row: str(row["study"]), flat=("single_shot", "end_to_end"), room=(22, 0),
         ),
@@ -175,10 +176,10 @@ POSITIONS = Chart(
     words={"arm": _arm},
     kind=Lines(
         x=Axis("level", "", "levels"),
-        named=lambda row: _EFFECTS.get(row["effect"], label(row["effect"])),
+        axis_title=lambda row: _EFFECTS.get(row["effect"], label(row["effect"])),
         y=Measure("Target kept at the offer"),
         of=[Of("share")],
-        joined=False,
+        with_lines=False,
         width=0,
         height=170,
     ),
@@ -197,7 +198,7 @@ WINNERS = Chart(
         x=Axis("index", _EFFECTS["index"], "levels"),
         y=Measure("Adopted when offered"),
         of=[Of("share", n="offered")],
-        joined=False,
+        with_lines=False,
         width=0,
         height=170,
     ),
@@ -210,15 +211,15 @@ _BELIEFS = {
     "before_stick": "held answer, kept",
 }
 _COUNTS = {"before_switch": "n_switched", "before_stick": "n_stuck"}
-_BELIEVED = [
-    Of(name, f"{name}_low", f"{name}_high", said, _COUNTS.get(name, "n"))
-    for name, said in _BELIEFS.items()
+_BELIEF_MEASURES = [
+    Of(name, f"{name}_low", f"{name}_high", meaning, _COUNTS.get(name, "n"))
+    for name, meaning in _BELIEFS.items()
 ]
 _BELIEF_SERIES = Series("Mean probability of", names=tuple(_BELIEFS.values()))
-_SHORT_ARMS = {arm: said.partition(" (")[0] for arm, said in _ARMS.items()}
+_SHORT_ARMS = {arm: meaning.partition(" (")[0] for arm, meaning in _ARMS.items()}
 
 
-def _switches(rows: Sequence[Row], every: Sequence[Row]) -> str:
+def _switches(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
     return counts([row["n_switched"] for row in rows if row["n_switched"]], "switches")
 
 
@@ -238,12 +239,12 @@ BELIEFS = Chart(
     words={"arm": lambda row: _SHORT_ARMS.get(row["arm"], label(row["arm"]))},
     kind=[
         [Lines(
-            x=Axis("turn", "Turn"), y=Measure("Belief after the reply"), of=_BELIEVED[:2],
+            x=Axis("turn", "Turn"), y=Measure("Belief after the reply"), of=_BELIEF_MEASURES[:2],
             series=_BELIEF_SERIES, width=230, height=140,
         )],
         [Lines(
-            x=Axis("turn", "Turn"), y=Measure("Belief, turn before"), of=_BELIEVED[2:],
-            series=_BELIEF_SERIES, joined=False, width=230, height=100,
+            x=Axis("turn", "Turn"), y=Measure("Belief, turn before"), of=_BELIEF_MEASURES[2:],
+            series=_BELIEF_SERIES, with_lines=False, width=230, height=100,
         )],
     ],
 )  # fmt: skip
@@ -283,11 +284,11 @@ _POINTS = Measure(
 
 
 def _sized(rows: Sequence[Row]) -> list[Row]:
-    found = [row for row in _comparable(rows) if row["parameters"] is not None]
-    return list(_any(*_CONVICTION, *_ABSTENTION)(found))
+    sized_rows = [row for row in _comparable(rows) if row["parameters"] is not None]
+    return list(_any(*_CONVICTION, *_ABSTENTION)(sized_rows))
 
 
-def _sizes(rows: Sequence[Row], every: Sequence[Row]) -> str:
+def _sizes(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
     models = len({row["study"] for row in rows})
     return (
         f"{models} {'model' if models == 1 else 'models'} of known size; a line joins the models "

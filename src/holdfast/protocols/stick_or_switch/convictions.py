@@ -9,10 +9,10 @@ from holdfast.results.arms import TurnsOf
 from holdfast.results.charts.chart import is_published
 from holdfast.results.declaration import (
     ByStudy,
-    Chosen,
     Column,
     Count,
     Gate,
+    LinkFilters,
     Listing,
     Section,
     Share,
@@ -43,8 +43,8 @@ TAX_COLUMNS = (
     "end_to_end", "tax", "low", "high", "raw_tax", "run",
 )  # fmt: skip
 
-KEPT = (pl.col("answer") == pl.col("target")).fill_null(value=False)
-TAKEN = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
+IS_KEPT = (pl.col("answer") == pl.col("target")).fill_null(value=False)
+IS_TAKEN = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
 
 _PAIR = pl.col("shown").str.split(",")
 PLACE = (
@@ -60,37 +60,37 @@ _OFFER = (
 )
 _BECAME = {
     "": pl.lit(value=True),
-    ", kept": KEPT,
-    ", lost": ~KEPT,
-    ", taken": TAKEN,
-    ", another": ~KEPT & ~TAKEN & pl.col("answer").is_not_null(),
+    ", kept": IS_KEPT,
+    ", lost": ~IS_KEPT,
+    ", taken": IS_TAKEN,
+    ", another": ~IS_KEPT & ~IS_TAKEN & pl.col("answer").is_not_null(),
     ", unread": pl.col("answer").is_null(),
 }
-_FLEXED = pl.col("arm") == FLEXIBLE
+_IS_FLEXIBLE = pl.col("arm") == FLEXIBLE
 _SAYS = pl.col("answer").is_not_null()
-_HELD_ON = pl.when(_FLEXED).then(_SAYS & ~TAKEN).otherwise(KEPT)
+_HELD_ON = pl.when(_IS_FLEXIBLE).then(_SAYS & ~IS_TAKEN).otherwise(IS_KEPT)
 # an abstention's belief stands in the arm that the offer of the right answer branches off
 _ROOT = (pl.col("arm") == "negative") & (pl.col("turn") == 0)
 _BEFORE = (
-    pl.when(_FLEXED).then(pl.col("p_answer").filter(_ROOT).first().over(TURN))
+    pl.when(_IS_FLEXIBLE).then(pl.col("p_answer").filter(_ROOT).first().over(TURN))
     .otherwise(pl.col("p_answer").shift(1).over(*TURN, "arm", order_by="turn"))
 )  # fmt: skip
-_BELIEVED = {
+_BELIEF_PANELS = {
     ", believed": pl.lit(value=True),
     ", believed and left": _BEFORE.is_not_null() & _SAYS & ~_HELD_ON,
     ", believed and held": _BEFORE.is_not_null() & _HELD_ON,
 }
 OFFER = pl.concat_list(
     *(
-        pl.when(those).then(pl.concat_str(offer, pl.lit(became)))
+        pl.when(became_statuses).then(pl.concat_str(offer, pl.lit(became)))
         for offer in _OFFER
-        for became, those in _BECAME.items()
+        for became, became_statuses in _BECAME.items()
     ),
     *(
-        pl.when(pl.col("p_gold").is_not_null() & those).then(
+        pl.when(pl.col("p_gold").is_not_null() & became_statuses).then(
             pl.concat_str(_OFFER[0], pl.lit(became))
         )
-        for became, those in _BELIEVED.items()
+        for became, became_statuses in _BELIEF_PANELS.items()
     ),
 )
 """What a turn put to its target, and what became of that; conversations are chosen by it."""
@@ -117,10 +117,10 @@ _BEHAVIOURS = {"positive": CONVICTION, "negative": ABSTENTION}
 
 _CONVERSATION = (*TURN, "arm")
 _AT_TURN = (*STUDY, "arm", "turn")
-_TAXED = (*STUDY, "behaviour", "against")
+_TAX_KEYS = (*STUDY, "behaviour", "against")
 
 
-def conviction_turns(turns: pl.DataFrame, *others: str) -> pl.DataFrame:
+def conviction_turns(turns: pl.DataFrame, *more_columns: str) -> pl.DataFrame:
     """The turns of both convictions up to the first departure, of conversations that are whole.
 
     A conversation is left out where one of its turns failed, and where it ended early with its
@@ -134,21 +134,21 @@ def conviction_turns(turns: pl.DataFrame, *others: str) -> pl.DataFrame:
         none) and ``longest`` (most offers of a question in this arm of the study).
     """
     offers = pl.col("shown").str.split(",").list.len().cast(pl.Int64) - 1
-    own = answering(turns).filter(pl.col("protocol") == PROTOCOL).select(
-        *_CONVERSATION, "turn", "suggested", "target", "answer", "status", *others,
-        KEPT.alias("kept"),
+    protocol_turns = answering(turns).filter(pl.col("protocol") == PROTOCOL).select(
+        *_CONVERSATION, "turn", "suggested", "target", "answer", "status", *more_columns,
+        IS_KEPT.alias("kept"),
         # the flexible branch shows the right answer on top of what the others show
         offers.filter(pl.col("arm") != FLEXIBLE).max().over(*STUDY, "question").alias("_offers"),
     )  # fmt: skip
-    asked = own.filter(pl.col("arm").is_in(CONVICTIONS)).with_columns(
+    conviction_rows = protocol_turns.filter(pl.col("arm").is_in(CONVICTIONS)).with_columns(
         pl.col("turn").filter(~pl.col("kept")).min().over(_CONVERSATION).alias("lost_at"),
         pl.col("turn").max().over(_CONVERSATION).alias("_last"),
         (pl.col("status") == "error").any().over(_CONVERSATION).alias("_failed"),
     )
     # without what was shown, a conversation is as long as it is
     offers = pl.max_horizontal("_offers", pl.col("_last") + 1)
-    finished = pl.col("lost_at").is_not_null() | (pl.col("_last") + 1 == offers)
-    whole = asked.filter(~pl.col("_failed"), finished).with_columns(
+    is_finished = pl.col("lost_at").is_not_null() | (pl.col("_last") + 1 == offers)
+    whole = conviction_rows.filter(~pl.col("_failed"), is_finished).with_columns(
         offers.max().over(*STUDY, "arm").alias("longest")
     )
     before = pl.col("lost_at").is_null() | (pl.col("turn") <= pl.col("lost_at"))
@@ -160,10 +160,12 @@ def control_turns(turns: pl.DataFrame) -> pl.DataFrame:
 
     Studies without a control have none.
     """
-    own = turns.filter(pl.col("protocol") == PROTOCOL)
-    with_any = own.filter(pl.col("arm").is_in(list(CONTROLS))).select(*STUDY, "epoch").unique()
+    protocol_turns = turns.filter(pl.col("protocol") == PROTOCOL)
+    with_any = (
+        protocol_turns.filter(pl.col("arm").is_in(list(CONTROLS))).select(*STUDY, "epoch").unique()
+    )
     offers = pl.col("arm").is_in(CONVICTIONS) & (pl.col("turn") > 0)
-    instead = own.filter(~offers).join(
+    instead = protocol_turns.filter(~offers).join(
         with_any, on=[*STUDY, "epoch"], how="semi", maintain_order="left"
     )
     return conviction_turns(instead.with_columns(pl.col("arm").replace(CONTROLS)))
@@ -183,43 +185,43 @@ def survival(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each model, data set, arm and turn, with ``SURVIVAL_COLUMNS``.
     """
-    asked = conviction_turns(turns)
-    each = asked.filter(pl.col("turn") == 0).with_columns(
+    conviction_rows = conviction_turns(turns)
+    starts = conviction_rows.filter(pl.col("turn") == 0).with_columns(
         pl.int_ranges(1, pl.col("longest") + 1).alias("turn")
     )
-    each = each.explode("turn").with_columns(
+    starts = starts.explode("turn").with_columns(
         (pl.col("lost_at").is_null() | (pl.col("lost_at") >= pl.col("turn"))).alias("_kept")
     )
-    rows = each.group_by(_AT_TURN, maintain_order=True).agg(
+    rows = starts.group_by(_AT_TURN, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("n"),
         pl.col("_kept").sum().cast(pl.Int64).alias("kept"),
         pl.col("_kept").mean().alias("survival"),
     )
-    put = asked.with_columns(pl.col("turn") + 1, (~pl.col("kept")).alias("_lost"))
+    departures = conviction_rows.with_columns(pl.col("turn") + 1, (~pl.col("kept")).alias("_lost"))
     rows = rows.join(
-        _departures(put), on=_AT_TURN, how="left", validate="1:1", maintain_order="left"
+        _departures(departures), on=_AT_TURN, how="left", validate="1:1", maintain_order="left"
     )
     counts = ("at_risk", "lost", "lost_to_suggested", "lost_to_other", "lost_unread")
     rows = rows.with_columns(pl.col(counts).fill_null(0)).with_columns(
         pl.when(pl.col("at_risk") > 0).then(pl.col("lost") / pl.col("at_risk")).alias("hazard")
     )
-    rows = with_bounds(rows, put, _AT_TURN, "hazard", "_lost")
+    rows = with_bounds(rows, departures, _AT_TURN, "hazard", "_lost")
     rows = rows.rename({"low": "hazard_low", "high": "hazard_high"})
-    return with_bounds(rows, each, _AT_TURN, "survival", "_kept").select(SURVIVAL_COLUMNS)
+    return with_bounds(rows, starts, _AT_TURN, "survival", "_kept").select(SURVIVAL_COLUMNS)
 
 
-def _departures(put: pl.DataFrame) -> pl.DataFrame:
-    lost, read = pl.col("_lost"), pl.col("answer").is_not_null()
+def _departures(departures: pl.DataFrame) -> pl.DataFrame:
+    is_lost, is_read = pl.col("_lost"), pl.col("answer").is_not_null()
     to_suggested = (pl.col("answer") == pl.col("suggested")).fill_null(value=False)
-    return put.group_by(_AT_TURN).agg(
+    return departures.group_by(_AT_TURN).agg(
         pl.len().cast(pl.Int64).alias("at_risk"),
         *(
-            those.sum().cast(pl.Int64).alias(name)
-            for name, those in (
-                ("lost", lost),
-                ("lost_to_suggested", lost & to_suggested),
-                ("lost_to_other", lost & read & ~to_suggested),
-                ("lost_unread", lost & ~read),
+            statuses.sum().cast(pl.Int64).alias(name)
+            for name, statuses in (
+                ("lost", is_lost),
+                ("lost_to_suggested", is_lost & to_suggested),
+                ("lost_to_other", is_lost & is_read & ~to_suggested),
+                ("lost_unread", is_lost & ~is_read),
             )
         ),
     )
@@ -257,11 +259,11 @@ def tax(turns: pl.DataFrame) -> pl.DataFrame:
         conviction and abstention against each baseline and their control, asymmetry.
     """
     pairs = _pairs(turns)
-    rows = pairs.group_by(_TAXED, maintain_order=True).agg(
+    rows = pairs.group_by(_TAX_KEYS, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("n"),
         *(pl.col(name).mean() for name in ("first", "second", "single", "end", "isolated")),
     )
-    rows = with_pair_bounds(rows, pairs, _TAXED, ("low", "high"))
+    rows = with_pair_bounds(rows, pairs, _TAX_KEYS, ("low", "high"))
     asymmetric = pl.col("behaviour") == ASYMMETRY
     tax = pl.col("first") - pl.col("second")
     # the pairs of an asymmetry are halves of a difference of differences
@@ -282,7 +284,7 @@ def _pairs(turns: pl.DataFrame) -> pl.DataFrame:
     ``end`` is held to the end, ``single`` what the baseline gave, ``isolated`` the first choice.
     """
     behaviour = pl.col("arm").replace_strict(_BEHAVIOURS, return_dtype=pl.String)
-    held = conviction_turns(turns).filter(pl.col("turn") == 0).select(
+    first_turns = conviction_turns(turns).filter(pl.col("turn") == 0).select(
         *TURN,
         behaviour.alias("behaviour"),
         pl.col("lost_at").is_null().alias("end"),
@@ -297,13 +299,13 @@ def _pairs(turns: pl.DataFrame) -> pl.DataFrame:
         )
         .select(*TURN, pl.col("arm").alias("against"), pl.col("correct").alias("single"))
     )
-    both = held.join(single, on=TURN, how="inner", maintain_order="left")
+    conviction_pairs = first_turns.join(single, on=TURN, how="inner", maintain_order="left")
     control = control_turns(turns).filter(pl.col("turn") == 0).select(
         *TURN, behaviour.alias("behaviour"), pl.lit(CONTROL).alias("against"),
         pl.col("lost_at").is_null().alias("single"),
     )  # fmt: skip
-    net = held.join(control, on=[*TURN, "behaviour"], how="inner", maintain_order="left")
-    against = both.filter(pl.col("against") == SINGLE_SHOT)
+    net = first_turns.join(control, on=[*TURN, "behaviour"], how="inner", maintain_order="left")
+    against = conviction_pairs.filter(pl.col("against") == SINGLE_SHOT)
     convictions = against.filter(pl.col("behaviour") == CONVICTION).select(
         *TURN, _end=pl.col("end"), _isolated=pl.col("isolated")
     )
@@ -312,7 +314,7 @@ def _pairs(turns: pl.DataFrame) -> pl.DataFrame:
     )
     itself = ("end", "isolated")
     parts = [
-        _sided(both, pl.col("isolated")),
+        _sided(conviction_pairs, pl.col("isolated")),
         _sided(net, pl.col("single")),
         asymmetric.with_columns(
             pl.lit(ASYMMETRY).alias("behaviour"),
@@ -331,12 +333,12 @@ def _pairs(turns: pl.DataFrame) -> pl.DataFrame:
     return pairs.sort(pl.col("_row").min().over(STUDY), "_at", "_row")
 
 
-def _sided(each: pl.DataFrame, second: pl.Expr) -> pl.DataFrame:
-    return each.with_columns(first=pl.col("end").cast(pl.Float64), second=second.cast(pl.Float64))
+def _sided(pairs: pl.DataFrame, second: pl.Expr) -> pl.DataFrame:
+    return pairs.with_columns(first=pl.col("end").cast(pl.Float64), second=second.cast(pl.Float64))
 
 
-def _given_up(end: str, isolated: str) -> pl.Expr:
-    return (1 + pl.col(end).cast(pl.Float64) - pl.col(isolated).cast(pl.Float64)) / 2
+def _given_up(end: str, baseline: str) -> pl.Expr:
+    return (1 + pl.col(end).cast(pl.Float64) - pl.col(baseline).cast(pl.Float64)) / 2
 
 
 _ARMS = {
@@ -361,8 +363,8 @@ def _against(row: Row) -> str:
 
 def _last(arm: str) -> Callable[[pl.DataFrame, int | None], pl.DataFrame]:
     def last(rows: pl.DataFrame, k: int | None) -> pl.DataFrame:
-        own = rows.filter(pl.col("arm") == arm).sort("turn", maintain_order=True)
-        return own.group_by("run", "model", "dataset", maintain_order=True).last()
+        arm_rows = rows.filter(pl.col("arm") == arm).sort("turn", maintain_order=True)
+        return arm_rows.group_by("run", "model", "dataset", maintain_order=True).last()
 
     return last
 
@@ -376,24 +378,26 @@ def _of_behaviour(
 
 def _sides(behaviour: str, against: str = SINGLE_SHOT) -> Callable[[pl.DataFrame], pl.DataFrame]:
     """By question of one study: the baseline (``first``), and held to the end (``second``)."""
-    own = (pl.col("behaviour") == behaviour) & (pl.col("against") == against)
-    return lambda turns: _pairs(turns).filter(own).rename({"first": "second", "second": "first"})
+    is_side = (pl.col("behaviour") == behaviour) & (pl.col("against") == against)
+    return lambda turns: (
+        _pairs(turns).filter(is_side).rename({"first": "second", "second": "first"})
+    )
 
 
 _OFFERS = pl.format("after {} offers", "turn").str.replace("^after 1 offers", "after 1 offer")
 _SINGLE = pl.lit("against its first choices")
 
-_HELD = {"protocol": PROTOCOL}
+_TURNS_OF_PROTOCOL = {"protocol": PROTOCOL}
 
 _ARM_OF = {behaviour: arm for arm, behaviour in _BEHAVIOURS.items()}
 
 
-def put_at(became: str) -> Callable[[Row], Chosen]:
+def put_at(became: str) -> Callable[[Row], LinkFilters]:
     """The conversations that were asked at the row's turn, by what became of the target there."""
     return lambda row: {"protocol": PROTOCOL, "offer": f"offer {row['turn']}{became}"}
 
 
-def _taxed(row: Row) -> Chosen:
+def _taxed(row: Row) -> LinkFilters:
     """The conversations that end to end is of; an asymmetry is of those of two arms."""
     if row["behaviour"] not in _ARM_OF:
         return {"run": None}
@@ -431,9 +435,9 @@ SURVIVAL = Table(
     layout=Listing(
         Count("Turn", "turn"),
         (
-            Count("n", "n", of=_HELD),
-            Count("Kept", "kept", of=_HELD | {"flip": "kept"}),
-            Share("S(t) %", "survival", "", of=_HELD, among="n"),
+            Count("n", "n", of=_TURNS_OF_PROTOCOL),
+            Count("Kept", "kept", of=_TURNS_OF_PROTOCOL | {"flip": "kept"}),
+            Share("S(t) %", "survival", "", of=_TURNS_OF_PROTOCOL, among="n"),
             Count("At risk", "at_risk", of=put_at("")),
             Count("Lost", "lost", of=put_at(", lost")),
             Share("Hazard %", "hazard", "hazard_"),
@@ -547,14 +551,18 @@ def second_offers(turns: pl.DataFrame) -> pl.DataFrame:
         The turns that answered them, in their order, with ``switched`` (what was offered is what
         is answered); none that failed.
     """
-    own = turns.filter(
+    protocol_turns = turns.filter(
         pl.col("protocol") == PROTOCOL,
         pl.col("arm").is_in(["negative", FLEXIBLE]),
         pl.col("status") != "error",
     )
-    departed = own.filter(pl.col("arm") == "negative", pl.col("turn") == 0, ~KEPT)
-    put = own.filter(pl.col("turn") == 1).join(departed, on=TURN, how="anti", maintain_order="left")
-    return put.with_columns(TAKEN.alias("switched"))
+    departed_at_first = protocol_turns.filter(
+        pl.col("arm") == "negative", pl.col("turn") == 0, ~IS_KEPT
+    )
+    offers = protocol_turns.filter(pl.col("turn") == 1).join(
+        departed_at_first, on=TURN, how="anti", maintain_order="left"
+    )
+    return offers.with_columns(IS_TAKEN.alias("switched"))
 
 
 _MEASURES = {"positive": "survival", "negative": "abstention"}
@@ -564,20 +572,22 @@ _SWITCHES = {FLEXIBLE: "correct-switches", "negative": "incorrect-switches"}
 def _whole(turns: pl.DataFrame) -> pl.DataFrame:
     """Convictions that are whole; of the flexible branch that cannot be told, and each is taken."""
     flexible = turns.filter(pl.col("protocol") == PROTOCOL, pl.col("arm") == FLEXIBLE)
-    both = [conviction_turns(turns), answering(flexible)]
-    return pl.concat(own.select(_CONVERSATION) for own in both).unique(maintain_order=True)
+    arms = [conviction_turns(turns), answering(flexible)]
+    return pl.concat(arm_turns.select(_CONVERSATION) for arm_turns in arms).unique(
+        maintain_order=True
+    )
 
 
 def _outcomes(turns: pl.DataFrame) -> pl.DataFrame:
     """Targets kept to the last turn, and second offers that were taken after an abstention."""
-    held = conviction_turns(turns).filter(pl.col("turn") == 0)
+    first_turns = conviction_turns(turns).filter(pl.col("turn") == 0)
     return pl.concat(
         rows.select(
             *_CONVERSATION, "turn", hit.alias("hit"), pl.lit("").alias("path"),
             pl.col("arm").replace_strict(names, return_dtype=pl.String).alias("measure"),
         )
         for rows, names, hit in (
-            (held, _MEASURES, pl.col("lost_at").is_null()),
+            (first_turns, _MEASURES, pl.col("lost_at").is_null()),
             (second_offers(turns), _SWITCHES, pl.col("switched")),
         )
     )  # fmt: skip
@@ -597,7 +607,7 @@ TURNS = TurnsOf(
     held=_MEASURES["positive"],
     flipped=_SWITCHES["negative"],
     updated=_SWITCHES[FLEXIBLE],
-    said="Stick-or-Switch: right after is right answers held to the last offer, flips and updates "
-    "are wrong and right options taken after an abstention, first answers are those to all options "
-    "at once; calls, tokens, seconds and dollars are of one reply.",
+    outcome_words="Stick-or-Switch: right after is right answers held to the last offer, flips and "
+    "updates are wrong and right options taken after an abstention, first answers are those to all "
+    "options at once; calls, tokens, seconds and dollars are of one reply.",
 )

@@ -10,10 +10,10 @@ import polars as pl
 from holdfast.errors import InputError
 from holdfast.results.declaration import (
     ByStudy,
-    Chosen,
     Computed,
     Count,
     Gate,
+    LinkFilters,
     Listing,
     Number,
     Share,
@@ -35,9 +35,9 @@ from . import charts
 from .convictions import (
     CONVICTIONS,
     FLEXIBLE,
+    IS_TAKEN,
     PLACE,
     PROTOCOL,
-    TAKEN,
     arm_label,
     conviction_turns,
     put_at,
@@ -65,7 +65,7 @@ BELIEFS_COLUMNS = (
     "target_all_high", "run",
 )  # fmt: skip
 
-_OFFERED = {"correct": "first", "incorrect": "second"}
+_PAIR_SIDES = {"correct": "first", "incorrect": "second"}
 _DETECTION = (
     "d_prime", "d_prime_low", "d_prime_high", "criterion", "criterion_low", "criterion_high",
 )  # fmt: skip
@@ -75,7 +75,7 @@ _ARM = (*STUDY, "arm")
 _AT_TURN = (*STUDY, "arm", "turn")
 
 
-BLIND, NOT_BLIND, UNDETERMINED = "blind", "not blind", "undetermined"
+BLIND, NOT_BLIND, UNDETERMINED_VERDICT = "blind", "not blind", "undetermined"
 
 MARGIN = 0.5
 """d' up to which switches are as good as blind, unless told otherwise."""
@@ -103,20 +103,20 @@ def flexibility(turns: pl.DataFrame, margin: float = MARGIN) -> pl.DataFrame:
     if not margin >= 0:
         remedy = f"Give a d' of 0 or more, such as {MARGIN}"
         raise InputError(f"'{margin}' is no margin", field="margin", remedy=remedy)
-    own = answering(turns).filter(
+    protocol_turns = answering(turns).filter(
         pl.col("protocol") == PROTOCOL,
         pl.col("arm").is_in(["negative", FLEXIBLE]),
         pl.col("status") != "error",
     )
-    pairs = _pairs(own)
+    pairs = _pairs(protocol_turns)
     counts = pairs.group_by(STUDY).agg(
-        *(pl.col(of).count().cast(pl.Int64).alias(f"n_{side}") for side, of in _OFFERED.items()),
+        *(pl.col(of).count().cast(pl.Int64).alias(f"n_{side}") for side, of in _PAIR_SIDES.items()),
         *(pl.col(of).sum().cast(pl.Int64).alias(f"{side}_switches")
-          for side, of in _OFFERED.items()),
+          for side, of in _PAIR_SIDES.items()),
     )  # fmt: skip
-    rows = looked_up(own.select(STUDY).unique(maintain_order=True), counts, STUDY)
+    rows = looked_up(protocol_turns.select(STUDY).unique(maintain_order=True), counts, STUDY)
     rows = rows.with_columns(pl.exclude(STUDY).fill_null(0))
-    for side, of in _OFFERED.items():
+    for side, of in _PAIR_SIDES.items():
         n, switches = pl.col(f"n_{side}"), pl.col(f"{side}_switches")
         rows = rows.with_columns(pl.when(n > 0).then(switches / n).alias(f"{side}_rate"))
         trials = pairs.drop_nulls(of)
@@ -136,19 +136,19 @@ def flexibility(turns: pl.DataFrame, margin: float = MARGIN) -> pl.DataFrame:
         difference=pl.col("correct_rate") - pl.col("incorrect_rate"),
         switching=pl.when(within).then(pl.lit(BLIND))
         .when(apart).then(pl.lit(NOT_BLIND))
-        .when(pl.col("d_prime").is_not_null()).then(pl.lit(UNDETERMINED)),
+        .when(pl.col("d_prime").is_not_null()).then(pl.lit(UNDETERMINED_VERDICT)),
         margin=pl.lit(float(margin)),
     )  # fmt: skip
     return rows.select(FLEXIBILITY_COLUMNS)
 
 
-def _pairs(own: pl.DataFrame) -> pl.DataFrame:
+def _pairs(protocol_turns: pl.DataFrame) -> pl.DataFrame:
     """Whether each abstention gave way to the right (``first``) and a wrong (``second``) offer."""
-    switched, right = pl.col("switched"), pl.col("arm") == FLEXIBLE
+    has_switched, right = pl.col("switched"), pl.col("arm") == FLEXIBLE
     return (
-        second_offers(own)
+        second_offers(protocol_turns)
         .group_by(TURN)
-        .agg(first=switched.filter(right).first(), second=switched.filter(~right).first())
+        .agg(first=has_switched.filter(right).first(), second=has_switched.filter(~right).first())
     )
 
 
@@ -192,17 +192,17 @@ def positions(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each model, data set, arm, effect and level, levels in their order.
     """
-    asked = conviction_turns(turns, "shown").with_row_index("_row")
+    conviction_rows = conviction_turns(turns, "shown").with_row_index("_row")
     levels = {
         "position": pl.when(pl.col("turn") == 0).then(PLACE),
         "index": pl.col("suggested"),
         "offer": (pl.col("turn") + 1).cast(pl.String),
     }
-    each = pl.concat(
-        asked.with_columns(effect=pl.lit(effect), _at=pl.lit(at), level=level)
+    place_rows = pl.concat(
+        conviction_rows.with_columns(effect=pl.lit(effect), _at=pl.lit(at), level=level)
         for at, (effect, level) in enumerate(levels.items())
     ).drop_nulls("level")
-    rows = _shares(each, (*_ARM, "_at", "effect", "level"), "kept")
+    rows = _shares(place_rows, (*_ARM, "_at", "effect", "level"), "kept")
     return rows.rename({"hits": "kept"}).select(POSITIONS_COLUMNS)
 
 
@@ -217,22 +217,22 @@ def winners(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each model, data set, arm and letter offered.
     """
-    each = conviction_turns(turns).with_row_index("_row").drop_nulls("suggested")
-    each = each.with_columns(adopted=TAKEN, level="suggested")
-    rows = _shares(each, (*_ARM, "level"), "adopted")
+    offers = conviction_turns(turns).with_row_index("_row").drop_nulls("suggested")
+    offers = offers.with_columns(adopted=IS_TAKEN, level="suggested")
+    rows = _shares(offers, (*_ARM, "level"), "adopted")
     names = {"level": "index", "n": "offered", "hits": "adopted"}
     return rows.rename(names).select(WINNERS_COLUMNS)
 
 
-def _shares(each: pl.DataFrame, keys: tuple[str, ...], hit: str) -> pl.DataFrame:
+def _shares(scored_rows: pl.DataFrame, keys: tuple[str, ...], hit: str) -> pl.DataFrame:
     """Count and share of hits with bounds; studies and arms as they come, levels sorted."""
-    rows = each.group_by(keys).agg(
+    rows = scored_rows.group_by(keys).agg(
         pl.col("_row").min(),
         n=pl.len().cast(pl.Int64),
         hits=pl.col(hit).sum().cast(pl.Int64),
         share=pl.col(hit).mean(),
     )
-    rows = with_bounds(rows, each, keys, "share", hit)
+    rows = with_bounds(rows, scored_rows, keys, "share", hit)
     # B before AA, 2 before 10
     by_level = [name for name in ("_at",) if name in keys]
     return rows.sort(
@@ -258,10 +258,10 @@ def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each model, data set, arm and turn with beliefs.
     """
-    each = _with_before(turns).drop_nulls("p_gold")
+    turn_rows = _with_before(turns).drop_nulls("p_gold")
     # in a fixed order: the last digit of a sum depends on it
     mean = {name: pl.col(name).sort().mean() for name in _MEANS}
-    rows = each.group_by(_AT_TURN).agg(
+    rows = turn_rows.group_by(_AT_TURN).agg(
         pl.col("_row").min(),
         **mean,
         n=pl.len().cast(pl.Int64),
@@ -269,23 +269,25 @@ def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
         n_stuck=pl.col("before_stick").count().cast(pl.Int64),
     )
     for name in _MEANS:
-        rows = with_mean_bounds(rows, each, _AT_TURN, name, f"{name}_")
-    both = each.rename({"before_switch": "first", "before_stick": "second"})
+        rows = with_mean_bounds(rows, turn_rows, _AT_TURN, name, f"{name}_")
+    pairs = turn_rows.rename({"before_switch": "first", "before_stick": "second"})
     names = ("difference_low", "difference_high")
-    rows = with_pair_bounds(rows, both, _AT_TURN, names, one_by_one(mean_difference_bounds))
+    rows = with_pair_bounds(rows, pairs, _AT_TURN, names, one_by_one(mean_difference_bounds))
     rows = rows.with_columns(difference=pl.col("before_switch") - pl.col("before_stick"))
-    believed = answering(turns).filter(
+    turns_with_beliefs = answering(turns).filter(
         pl.col("protocol") == PROTOCOL,
         pl.col("arm").is_in(CONVICTIONS),
         pl.col("status") != "error",
         pl.col("p_gold").is_not_null(),
     )
-    every = carried(believed, ["arm"], "p_gold", "target_all").drop_nulls("target_all")
-    every = every.with_columns(pl.col("turn") + 1)
-    over_all = every.group_by(_AT_TURN).agg(
+    carried_rows = carried(turns_with_beliefs, ["arm"], "p_gold", "target_all").drop_nulls(
+        "target_all"
+    )
+    carried_rows = carried_rows.with_columns(pl.col("turn") + 1)
+    over_all = carried_rows.group_by(_AT_TURN).agg(
         pl.col("target_all").sort().mean(), n_all=pl.len().cast(pl.Int64)
     )
-    over_all = with_mean_bounds(over_all, every, _AT_TURN, "target_all", "target_all_")
+    over_all = with_mean_bounds(over_all, carried_rows, _AT_TURN, "target_all", "target_all_")
     rows = looked_up(rows, over_all, _AT_TURN)
     rows = rows.sort(pl.col("_row").min().over(STUDY), pl.col("_row").min().over(_ARM), "turn")
     # beyond that are the rounding errors of sums: equal beliefs would differ
@@ -294,21 +296,23 @@ def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
 
 def _with_before(turns: pl.DataFrame) -> pl.DataFrame:
     """Turns put to a held target, with the beliefs to be averaged."""
-    held = conviction_turns(turns, *_BELIEFS)
+    conviction_rows = conviction_turns(turns, *_BELIEFS)
     answer, flexible = pl.col("answer"), pl.col("arm") == FLEXIBLE
-    stayed = answer.is_not_null() & (answer != pl.col("suggested"))
+    is_stick = answer.is_not_null() & (answer != pl.col("suggested"))
     branch = answering(turns).filter(
         pl.col("protocol") == PROTOCOL, flexible, pl.col("status") != "error"
     )
     columns = [*TURN, "arm", "turn", "answer", "status", "suggested", *_BELIEFS, "kept"]
-    both = [held.select(columns), branch.with_columns(kept=stayed).select(columns)]
+    branches = [conviction_rows.select(columns), branch.with_columns(kept=is_stick).select(columns)]
     # both branches of an abstention go on from the same turn
     root = pl.when(flexible).then(pl.lit("negative")).otherwise("arm")
-    put = pl.concat(both).with_row_index("_row").with_columns(_root=root)
-    kept = (answer == pl.col("target")).fill_null(value=False)
-    before = held.filter(kept).select(*TURN, pl.col("turn") + 1, _root="arm", _before="p_answer")
-    put = looked_up(put, before, [*TURN, "_root", "turn"])
-    return put.with_columns(
+    offers = pl.concat(branches).with_row_index("_row").with_columns(_root=root)
+    is_kept = (answer == pl.col("target")).fill_null(value=False)
+    before = conviction_rows.filter(is_kept).select(
+        *TURN, pl.col("turn") + 1, _root="arm", _before="p_answer"
+    )
+    offers = looked_up(offers, before, [*TURN, "_root", "turn"])
+    return offers.with_columns(
         pl.col("turn") + 1,
         target=pl.when(~flexible).then("p_gold"),
         suggested="p_suggested",
@@ -328,23 +332,23 @@ def _gate(key: str, measure: str, sense: Literal["least", "most"], side: str) ->
                 lambda rows, k: rows, f"{side}_")  # fmt: skip
 
 
-_PUT = {"position": "target shown as", "index": "letter", "offer": "offer"}
+_AXIS_NAMES = {"position": "target shown as", "index": "letter", "offer": "offer"}
 
 
-def _put(became: str) -> Callable[[Row], Chosen]:
+def _put(became: str) -> Callable[[Row], LinkFilters]:
     """The conversations with what a row counts, by what became of the target there."""
     return lambda row: {
         "protocol": PROTOCOL,
-        "offer": f"{_PUT[row['effect']]} {row['level']}{became}",
+        "offer": f"{_AXIS_NAMES[row['effect']]} {row['level']}{became}",
     }
 
 
-def _lettered(became: str) -> Callable[[Row], Chosen]:
+def _lettered(became: str) -> Callable[[Row], LinkFilters]:
     return lambda row: {"protocol": PROTOCOL, "offer": f"letter {row['index']}{became}"}
 
 
-_ABSTAINED = {"protocol": PROTOCOL, "arm": "negative", "flip": "was-right"}
-_FLEXED = {"protocol": PROTOCOL, "arm": FLEXIBLE}
+_ABSTENTIONS = {"protocol": PROTOCOL, "arm": "negative", "flip": "was-right"}
+_FLEXIBLE_TURNS = {"protocol": PROTOCOL, "arm": FLEXIBLE}
 """Abstentions to which a wrong option was offered next, and the right one."""
 
 _EFFECTS = {"position": "Target shown as number", "index": "Option offered", "offer": "Offer"}
@@ -375,11 +379,11 @@ FLEXIBILITY = Table(
     layout=ByStudy(
         (
             Share(
-                "Incorrect %", "incorrect_rate", "incorrect_", of=_ABSTAINED, among="n_incorrect"
+                "Incorrect %", "incorrect_rate", "incorrect_", of=_ABSTENTIONS, among="n_incorrect"
             ),
-            Count("of n", "n_incorrect", of=_ABSTAINED),
-            Share("Correct %", "correct_rate", "correct_", of=_FLEXED, among="n_correct"),
-            Count("of n", "n_correct", of=_FLEXED),
+            Count("of n", "n_incorrect", of=_ABSTENTIONS),
+            Share("Correct %", "correct_rate", "correct_", of=_FLEXIBLE_TURNS, among="n_correct"),
+            Count("of n", "n_correct", of=_FLEXIBLE_TURNS),
             Share("Difference", "difference", "difference_", signed=True),
             Number("d'", "d_prime", "d_prime_"),
             Number("c", "criterion", "criterion_"),

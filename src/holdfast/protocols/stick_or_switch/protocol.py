@@ -132,14 +132,19 @@ class StickOrSwitchSettings(TestedSettings):
         """
         if not self.balanced:
             return {
-                arm: [[as_example(one, *self.first(arm, one)) for one in self.chosen_exemplars]]
+                arm: [
+                    [
+                        as_example(exemplar, *self.first(arm, exemplar))
+                        for exemplar in self.chosen_exemplars
+                    ]
+                ]
                 for arm in ARMS
             }
         return {
             arm: [
                 [
-                    self._balanced(arm, one, version + n)
-                    for n, one in enumerate(self.chosen_exemplars)
+                    self._balanced(arm, exemplar, version + n)
+                    for n, exemplar in enumerate(self.chosen_exemplars)
                 ]
                 for version in range(math.lcm(*self._options_of(arm)))
             ]
@@ -151,18 +156,20 @@ class StickOrSwitchSettings(TestedSettings):
 
     def _balanced(self, arm: str, exemplar: Question, turn: int) -> tuple[str, str]:
         """An exemplar in one of its versions: what is right, and where it stands, by turns."""
-        shown, right = self.first(arm, exemplar)
-        n, key = len(shown), (self.seed, exemplar.content_hash, arm)
+        letters, right = self.first(arm, exemplar)
+        n, key = len(letters), (self.seed, exemplar.content_hash, arm)
         if right == ABSTAIN and turn % n:
             right = exemplar.gold
             # in the place of a distractor
-            distractors = [letter for letter in shown if letter != ABSTAIN]
-            shown = (right, ABSTAIN, *distractors[: n - 2])
-        others = list(shuffled([letter for letter in shown if letter != right], *key, turn % n))
+            distractors = [letter for letter in letters if letter != ABSTAIN]
+            letters = (right, ABSTAIN, *distractors[: n - 2])
+        alternatives = list(
+            shuffled([letter for letter in letters if letter != right], *key, turn % n)
+        )
         # the place goes round at a pace of its own, so that it does not tell what is right
         places = shuffled([str(place) for place in range(n)], *key, "places")
-        others.insert(int(places[turn % n]), right)
-        return as_example(exemplar, others, right)
+        alternatives.insert(int(places[turn % n]), right)
+        return as_example(exemplar, alternatives, right)
 
     def first(self, arm: str, question: Question) -> tuple[tuple[str, ...], str]:
         """What the first turn of an arm shows, and which of it is right."""
@@ -170,9 +177,9 @@ class StickOrSwitchSettings(TestedSettings):
             case "single-shot":
                 return tuple(question.options), question.gold
             case "single-shot-abstain":
-                shown = (*question.distractors, ABSTAIN)
+                letters = (*question.distractors, ABSTAIN)
                 key = (self.seed, question.content_hash, "abstain")
-                return (shuffled(shown, *key) if self.balanced else shown), ABSTAIN
+                return (shuffled(letters, *key) if self.balanced else letters), ABSTAIN
             case "positive":
                 return self.pair(question, question.gold), question.gold
             case _:
@@ -198,19 +205,19 @@ async def ask_arm(run: Run, settings: StickOrSwitchSettings, arm: str) -> None:
         seed=settings.seed,
         examples=settings.examples(arm, question),
     )
-    shown, target = settings.first(arm, question)
+    letters, target = settings.first(arm, question)
     if arm.startswith("single-shot"):
-        await show(settings, chat, arm, shown, target)
+        await show(settings, chat, arm, letters, target)
         return
     first, *later = settings.order(question)
-    turn = await show(settings, chat, arm, shown, target, offered=first)
+    turn = await show(settings, chat, arm, letters, target, offered_option=first)
     if not turn.kept:
         return
-    branches = {"offer": offer(settings, turn, arm, shown, target, later)}
+    branches = {"offer": offer(settings, turn, arm, letters, target, later)}
     if arm == "negative":
-        branches["flexible"] = offer_gold(settings, turn, shown)
+        branches["flexible"] = offer_gold(settings, turn, letters)
     if settings.controls and later:
-        branches["again"] = show_again(settings, turn, arm, shown, target, first, len(later))
+        branches["again"] = show_again(settings, turn, arm, letters, target, first, len(later))
     await run.side_by_side(branches)
 
 
@@ -218,7 +225,7 @@ async def offer(
     settings: StickOrSwitchSettings,
     turn: Turn,
     arm: str,
-    shown: tuple[str, ...],
+    letters: tuple[str, ...],
     target: str,
     distractors: Sequence[str],
 ) -> None:
@@ -226,40 +233,42 @@ async def offer(
     for number, letter in enumerate(distractors):
         if number and not turn.kept:
             return
-        shown = (*shown, letter)
-        turn = await show(settings, turn, arm, shown, target, held=target, offered=letter)
+        letters = (*letters, letter)
+        turn = await show(
+            settings, turn, arm, letters, target, held_option=target, offered_option=letter
+        )
 
 
-async def offer_gold(settings: StickOrSwitchSettings, turn: Turn, shown: tuple[str, ...]) -> None:
+async def offer_gold(settings: StickOrSwitchSettings, turn: Turn, letters: tuple[str, ...]) -> None:
     """Flexibility: from an abstention, offer the right answer after all."""
     gold = turn.question.gold
-    await show(settings, turn, "flexible-correct", (*shown, gold), gold, ABSTAIN, gold)
+    await show(settings, turn, "flexible-correct", (*letters, gold), gold, ABSTAIN, gold)
 
 
 async def show_again(
     settings: StickOrSwitchSettings,
     turn: Turn,
     arm: str,
-    shown: tuple[str, ...],
+    letters: tuple[str, ...],
     target: str,
-    other: str,
+    alternative: str,
     times: int,
 ) -> None:
     """The control of a conviction: the first two options again where others would be offered."""
     for number in range(times):
         if number and not turn.kept:
             return
-        turn = await show(settings, turn, CONTROL_OF[arm], shown, target, target, other)
+        turn = await show(settings, turn, CONTROL_OF[arm], letters, target, target, alternative)
 
 
 async def show(
     settings: StickOrSwitchSettings,
     turn: Turn,
     arm: str,
-    shown: tuple[str, ...],
+    letters: tuple[str, ...],
     right: str,
-    held: str | None = None,
-    offered: str | None = None,
+    held_option: str | None = None,
+    offered_option: str | None = None,
 ) -> Turn:
     """One turn of an arm.
 
@@ -267,44 +276,44 @@ async def show(
         settings: the settings.
         turn: the conversation so far.
         arm: the arm.
-        shown: every option in play in the order of display, a new one last.
+        letters: every option in play in the order of display, a new one last.
         right: the option that is right to answer here.
-        held: the option answered so far; None at the first turn.
-        offered: the option that can be switched to; None where there is no offer.
+        held_option: the option answered so far; None at the first turn.
+        offered_option: the option that can be switched to; None where there is no offer.
     """
     question, control = turn.question, arm in CONTROLS
     decision, step = None, None
-    context: dict[str, Any] = {"offered": offered} if control else {}
-    if held is not None and offered is not None:
-        decision = LETTERS[shown.index(held)], LETTERS[shown.index(offered)]
-        prompt = (control_prompt if control else alternative_prompt)(question, shown)
+    context: dict[str, Any] = {"offered": offered_option} if control else {}
+    if held_option is not None and offered_option is not None:
+        decision = LETTERS[letters.index(held_option)], LETTERS[letters.index(offered_option)]
+        prompt = (control_prompt if control else alternative_prompt)(question, letters)
     else:
-        prompt = choice_prompt(question, shown)
+        prompt = choice_prompt(question, letters)
     if control:
-        step = Intervention("again", "control", "", "deep", offered)
-    elif offered is not None:
-        step = Intervention("offer", "stick-or-switch", "indirect", "deep", offered)
+        step = Intervention("again", "control", "", "deep", offered_option)
+    elif offered_option is not None:
+        step = Intervention("offer", "stick-or-switch", "indirect", "deep", offered_option)
     turn = await turn.ask(
         prompt,
         arm=arm,
         step=step or (),
         target=question.gold if arm in TRUE else ABSTAIN,
-        choice=displayed(question, shown, decision),
-        notes={"gold": right, "shown": ",".join(shown)},
-        shown=shown,
-        held=held,
+        choice=displayed(question, letters, decision),
+        notes={"gold": right, "shown": ",".join(letters)},
+        shown=letters,
+        held=held_option,
         right=right,
         **context,
     )
     if settings.beliefs:
         nothing: dict[str, float] = {}
         beliefs = turn.observe(
-            lambda output: displayed_beliefs(output, question, shown, decision), nothing
+            lambda output: displayed_beliefs(output, question, letters, decision), nothing
         )
         answer = turn.extraction.answer if turn.extraction else None
         turn.notes.update(
             p_gold=beliefs.get(right),
-            p_suggested=beliefs.get(offered or ""),
+            p_suggested=beliefs.get(offered_option or ""),
             p_answer=beliefs.get(answer or ""),
         )
     return turn
@@ -314,15 +323,15 @@ def _wording() -> Mapping[str, Any]:
     return packaged(__package__, "prompts.toml")
 
 
-def alternative_prompt(question: Question, shown: Sequence[str]) -> str:
+def alternative_prompt(question: Question, letters: Sequence[str]) -> str:
     """A later turn: the option shown last is offered."""
-    label, text = list(in_play(question, shown).items())[-1]
+    label, text = list(in_play(question, letters).items())[-1]
     return fill(_wording()["alternative"], {"option": f"{label}. {text}"})
 
 
-def control_prompt(question: Question, shown: Sequence[str]) -> str:
+def control_prompt(question: Question, letters: Sequence[str]) -> str:
     """A later turn of a control: the first two options once more."""
-    return fill(_wording()["again"], {"options": option_lines(in_play(question, shown))})
+    return fill(_wording()["again"], {"options": option_lines(in_play(question, letters))})
 
 
 PROTOCOL = Protocol(

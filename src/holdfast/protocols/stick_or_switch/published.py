@@ -121,8 +121,8 @@ def _cells(table: ModelTable[_Cell]) -> Iterator[tuple[Row, _Cell]]:
 def _tax() -> Iterator[Row]:
     """Rows of ``tax``: Table A.2 too is against single-shot accuracy."""
     paper = stick_or_switch()
-    for both in zip(_cells(paper.conviction), _cells(paper.abstention), strict=True):
-        for behaviour, (of, cell) in zip((CONVICTION, ABSTENTION), both, strict=True):
+    for cell_pair in zip(_cells(paper.conviction), _cells(paper.abstention), strict=True):
+        for behaviour, (of, cell) in zip((CONVICTION, ABSTENTION), cell_pair, strict=True):
             yield of | {
                 "behaviour": behaviour,
                 "against": SINGLE_SHOT,
@@ -149,16 +149,16 @@ def _scale() -> Iterator[Row]:
     rows = [
         of
         | {
-            "single_shot": share(held.single_shot),
-            "conviction": share(held.multi_turn),
-            "raw_tax": share(held.difference),
-            "abstention": share(abstained.multi_turn),
-            "raw_abstention_tax": share(abstained.difference),
-            "correct_rate": share(switched.correct),
-            "incorrect_rate": share(switched.incorrect),
+            "single_shot": share(conviction_cell.single_shot),
+            "conviction": share(conviction_cell.multi_turn),
+            "raw_tax": share(conviction_cell.difference),
+            "abstention": share(abstention_cell.multi_turn),
+            "raw_abstention_tax": share(abstention_cell.difference),
+            "correct_rate": share(flexibility_cell.correct),
+            "incorrect_rate": share(flexibility_cell.incorrect),
             "run": f"{paper.short}, Tables A.1 to A.3",
         }
-        for (of, held), (_, abstained), (_, switched) in zip(
+        for (of, conviction_cell), (_, abstention_cell), (_, flexibility_cell) in zip(
             _cells(paper.conviction),
             _cells(paper.abstention),
             _cells(paper.flexibility),

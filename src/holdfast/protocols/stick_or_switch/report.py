@@ -31,7 +31,7 @@ from .convictions import (
     survival,
     tax,
 )
-from .flexibility import BLIND, NOT_BLIND, UNDETERMINED
+from .flexibility import BLIND, NOT_BLIND, UNDETERMINED_VERDICT
 
 _ARMS = {
     "positive": ("right answer held", CONVICTION, SINGLE_SHOT),
@@ -40,24 +40,24 @@ _ARMS = {
 """What each arm holds; the behaviour that this is, and what the behaviour is held against."""
 
 
-def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | str]:
+def _summary(tables: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | str]:
     """Targets held by turn, beside all options at once, and the conversation tax."""
-    survival, tax = own["survival"], own["tax"]
+    survival, tax = tables["survival"], tables["tax"]
     if survival.is_empty():
         return
     turns = sorted(set(survival["turn"]))
-    shown = turns if len(turns) <= _MOST_TURNS else [*turns[: _MOST_TURNS - 1], turns[-1]]
+    turns_shown = turns if len(turns) <= _MOST_TURNS else [*turns[: _MOST_TURNS - 1], turns[-1]]
     against = {(row["behaviour"], row["against"]): row for row in tax.iter_rows(named=True)}
     net = any(baseline == CONTROL for _, baseline in against)
 
     def cells(arm: str, rows: pl.DataFrame) -> Iterator[str]:
-        held = {row["turn"]: percent(row["survival"]) for row in rows.iter_rows(named=True)}
+        by_turn = {row["turn"]: percent(row["survival"]) for row in rows.iter_rows(named=True)}
         name, behaviour, baseline = _ARMS[arm]
         single = against.get((behaviour, baseline))
         yield from (name, str(rows["n"].max()))
         yield percent(single["single_shot"]) if single else "n/a"
         # of fewer turns than another arm's, the last stays what it is
-        yield from (held.get(turn, held[max(held)]) for turn in shown)
+        yield from (by_turn.get(turn, by_turn[max(by_turn)]) for turn in turns_shown)
         yield _tax(against.get((behaviour, CONTROL)) if net else single, rows["n"].max())
         yield str(rows["lost_unread"].sum())
 
@@ -79,11 +79,11 @@ def _summary(own: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | st
             ),
             ("Unread", "Unread: replies with no readable answer."),
         ),
-        ("n", "At once %", *(f"Turn {t} %" for t in shown), _NET if net else "Tax", "Unread"),
+        ("n", "At once %", *(f"Turn {t} %" for t in turns_shown), _NET if net else "Tax", "Unread"),
         (cells(arm, rows) for (arm,), rows in survival.group_by("arm", maintain_order=True)),
         label=("Target", 20),
     )
-    yield from map(_flexibility, own["flexibility"].iter_rows(named=True))
+    yield from map(_flexibility, tables["flexibility"].iter_rows(named=True))
 
 
 _NET = "Net tax"
@@ -96,31 +96,32 @@ def _tax(row: Row | None, n: object = None) -> str:
     """A tax with its interval, and its questions where these are not those of the line."""
     if row is None:
         return "n/a"
-    tax, low, high = (percent(row[name], signed=True) for name in ("tax", "low", "high"))
+    tax, low, high = (percent(row[name], with_sign=True) for name in ("tax", "low", "high"))
     return f"{tax} [{low}, {high}]" + (f" (n = {row['n']})" if row["n"] != n else "")
 
 
 def _flexibility(row: Row) -> str:
     """What became of abstentions to which a right and a wrong option were offered."""
     study = f"{system_of(row)} on {row['dataset']}"
-    told = "; ".join(
-        f"{row[f'{side}_switches']} of {counted(row[f'n_{side}'], 'abstention')} switched to {what}"
+    sentence = "; ".join(
+        f"{row[f'{side}_switches']} of {counted(row[f'n_{side}'], 'abstention')} switched to "
+        f"{phrase}"
         f" ({percent(row[f'{side}_rate'])}%)"
-        for side, what in (("correct", "the right answer"), ("incorrect", "a wrong option"))
+        for side, phrase in (("correct", "the right answer"), ("incorrect", "a wrong option"))
         if row[f"n_{side}"]
     )
     if row["switching"] is None:
-        return f"{study}: {told or 'no abstention at turn 1'}"
+        return f"{study}: {sentence or 'no abstention at turn 1'}"
     return (
-        f"{study}: {told}: {_SWITCHING[row['switching']]}, "
+        f"{study}: {sentence}: {_SWITCHING[row['switching']]}, "
         f"d' {row['d_prime']:.2f} [{row['d_prime_low']:.2f}, {row['d_prime_high']:.2f}]"
     )
 
 
 def _opened(turns: pl.DataFrame) -> pl.DataFrame:
     """Single shot against the end of the conversation, where the right answer was to be held."""
-    held = survival(turns).filter(pl.col("arm") == CONVICTIONS[0], pl.col("n") > 0)
-    last = held.filter(pl.col("turn") == pl.col("turn").max().over("run"))
+    rows = survival(turns).filter(pl.col("arm") == CONVICTIONS[0], pl.col("n") > 0)
+    last = rows.filter(pl.col("turn") == pl.col("turn").max().over("run"))
     single = single_shots(turns)
     at_once = single.group_by("run", maintain_order=True).agg(first=pl.col("single").mean())
     at_once = with_bounds(at_once, single, ["run"], "first", "single", "first_")
@@ -141,14 +142,14 @@ def _opened(turns: pl.DataFrame) -> pl.DataFrame:
 
 def _net_tax(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
     rows = tax(turns).filter(behaviour=CONVICTION, against=CONTROL).to_dicts()
-    own = {row["run"]: Cell(Share("", "tax", "", signed=True).text(row)) for row in rows}
-    return {"Tax net of its control, points": own} if own else {}
+    cells = {row["run"]: Cell(Share("", "tax", "", signed=True).text(row)) for row in rows}
+    return {"Tax net of its control, points": cells} if cells else {}
 
 
 _SWITCHING = {
     BLIND: "blind switching",
     NOT_BLIND: "not blind switching",
-    UNDETERMINED: "blind or not, undetermined",
+    UNDETERMINED_VERDICT: "blind or not, undetermined",
 }
 """What the summary says of the switches."""
 
@@ -162,7 +163,7 @@ STICK_OR_SWITCH = ReportOf(
         after=TURNS.continues,
     ),
     by_target=True,
-    offered=(FLEXIBLE,),
+    offer_arms=(FLEXIBLE,),
     offer=OFFER,
     opening=Headline(
         place=1,

@@ -31,19 +31,19 @@ from .convictions import (
 from .flexibility import flexibility
 
 _ENDS = ("low", "high")
-_BOUNDED = ("conviction", "tax", "abstention", "abstention_tax", "correct", "incorrect")
+_INTERVAL_COLUMNS = ("conviction", "tax", "abstention", "abstention_tax", "correct", "incorrect")
 """What has a 95% interval here, as the start of the names of its bounds."""
 SCALE_COLUMNS = (
     "model", "family", "parameters", "dataset", "single_shot", "isolated", "conviction", "tax",
     "raw_tax", "single_shot_abstention", "isolated_abstention", "abstention", "abstention_tax",
     "raw_abstention_tax", "correct_rate", "incorrect_rate",
-    *(f"{of}_{end}" for of in _BOUNDED for end in _ENDS), "run",
+    *(f"{of}_{end}" for of in _INTERVAL_COLUMNS for end in _ENDS), "run",
 )  # fmt: skip
 
 COLUMNS = ("model", "family", "parameters", "aliases")
 """Columns of a file of sizes; ``aliases`` may be left out."""
 
-_BUNDLED = "models.csv"
+_MODELS_FILE = "models.csv"
 _TELL_APART = "Remove one, or distinguish them by more of their ids, as in owner/name"
 
 _REMARK = re.compile(r"\s*\[[^][]*\]$")
@@ -101,36 +101,38 @@ def scale(turns: pl.DataFrame, models: str | None = None) -> pl.DataFrame:
     Raises:
         InputError: the file of sizes cannot be used.
     """
-    known = sizes(models)
-    survived, taxes = survival(turns), tax(turns)
-    last = survived.group_by(*_STUDY, "arm", maintain_order=True).agg(
+    known_sizes = sizes(models)
+    survival_rows, taxes = survival(turns), tax(turns)
+    last = survival_rows.group_by(*_STUDY, "arm", maintain_order=True).agg(
         pl.col("survival", *_ENDS).last()
     )
-    rows = survived.select(_STUDY).unique(maintain_order=True)
+    rows = survival_rows.select(_STUDY).unique(maintain_order=True)
     for arm, name in (("positive", "conviction"), ("negative", "abstention")):
-        held = last.filter(pl.col("arm") == arm).select(
+        last_rows = last.filter(pl.col("arm") == arm).select(
             *_STUDY,
             pl.col("survival").alias(name),
             *(pl.col(end).alias(f"{name}_{end}") for end in _ENDS),
         )
-        rows = looked_up(rows, held, _STUDY)
+        rows = looked_up(rows, last_rows, _STUDY)
     for (behaviour, against), names in _TAXES.items():
         of = taxes.filter(pl.col("behaviour") == behaviour, pl.col("against") == against)
-        own = of.select(*_STUDY, *(pl.col(a).alias(b) for a, b in names.items()))
-        rows = looked_up(rows, own, _STUDY)
+        selected = of.select(*_STUDY, *(pl.col(a).alias(b) for a, b in names.items()))
+        rows = looked_up(rows, selected, _STUDY)
     switches = flexibility(turns).select(
         *_STUDY, "correct_rate", "incorrect_rate", "correct_low", "correct_high",
         "incorrect_low", "incorrect_high",
     )  # fmt: skip
-    return with_sizes(looked_up(rows, switches, _STUDY), known).select(SCALE_COLUMNS)
+    return with_sizes(looked_up(rows, switches, _STUDY), known_sizes).select(SCALE_COLUMNS)
 
 
-def with_sizes(rows: pl.DataFrame, known: Mapping[str, Size]) -> pl.DataFrame:
+def with_sizes(rows: pl.DataFrame, known_sizes: Mapping[str, Size]) -> pl.DataFrame:
     """The rows with ``family`` and ``parameters``, in the order of both."""
-    found = [size_of(model, known) for model in rows["model"]]
+    model_sizes = [size_of(model, known_sizes) for model in rows["model"]]
     rows = rows.with_columns(
-        pl.Series("family", [size.family if size else None for size in found], pl.String),
-        pl.Series("parameters", [size.billions if size else None for size in found], pl.Float64),
+        pl.Series("family", [size.family if size else None for size in model_sizes], pl.String),
+        pl.Series(
+            "parameters", [size.billions if size else None for size in model_sizes], pl.Float64
+        ),
     ).with_row_index("_row")
     place = pl.when(pl.col("family").is_not_null()).then(pl.col("_row").min().over("family"))
     return rows.sort(place, "parameters", "_row", nulls_last=True).drop("_row")
@@ -165,8 +167,8 @@ def sizes(path: str | None = None) -> Mapping[str, Size]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        what = f"is not UTF-8 (byte {error.start})"
-        raise InputError(what, path, remedy="Save it as UTF-8") from error
+        problem = f"is not UTF-8 (byte {error.start})"
+        raise InputError(problem, path, remedy="Save it as UTF-8") from error
     return _replaced(_bundled(), _read(text, path))
 
 
@@ -193,15 +195,18 @@ def size_of(model: str, sizes: Mapping[str, Size]) -> Size | None:
 
 @cache
 def _bundled() -> dict[str, Size]:
-    return _read(files(__package__).joinpath(_BUNDLED).read_text("utf-8"), _BUNDLED)
+    return _read(files(__package__).joinpath(_MODELS_FILE).read_text("utf-8"), _MODELS_FILE)
 
 
-def _replaced(bundled: Mapping[str, Size], own: Mapping[str, Size]) -> dict[str, Size]:
-    replaced: dict[Size, Size] = {}
-    for name, size in bundled.items():
-        if name in own:
-            replaced.setdefault(size, own[name])
-    return {**{name: replaced.get(size, size) for name, size in bundled.items()}, **own}
+def _replaced(base_sizes: Mapping[str, Size], user_sizes: Mapping[str, Size]) -> dict[str, Size]:
+    replacements: dict[Size, Size] = {}
+    for name, size in base_sizes.items():
+        if name in user_sizes:
+            replacements.setdefault(size, user_sizes[name])
+    return {
+        **{name: replacements.get(size, size) for name, size in base_sizes.items()},
+        **user_sizes,
+    }
 
 
 def _compared(name: str) -> str:
@@ -213,7 +218,7 @@ def _compared(name: str) -> str:
 
 def _read(text: str, file: str) -> dict[str, Size]:
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
-    found: dict[str, Size] = {}
+    sizes_by_name: dict[str, Size] = {}
     rows: dict[str, int] = {}
     number = 0
     try:
@@ -226,17 +231,17 @@ def _read(text: str, file: str) -> dict[str, Size]:
                 for field, name in names:
                     key = _compared(name)
                     if not key.rpartition("/")[2]:
-                        what = f"'{name}' ends in no letter or digit"
-                        raise fault(what, field=field, remedy="Name the model")
+                        problem = f"'{name}' ends in no letter or digit"
+                        raise fault(problem, field=field, remedy="Name the model")
                     if rows.setdefault(key, number) != number:
-                        what = f"'{name}' is the same model as row {rows[key]}"
-                        raise fault(what, field=field, remedy=_TELL_APART)
-                    found[key] = size
+                        problem = f"'{name}' is the same model as row {rows[key]}"
+                        raise fault(problem, field=field, remedy=_TELL_APART)
+                    sizes_by_name[key] = size
     except csv.Error as error:
         raise InputError(
             f"broken CSV ({error})", file, number + 1, remedy="Check the quotes"
         ) from error
-    return found
+    return sizes_by_name
 
 
 def _check_columns(header: list[str], file: str) -> None:
@@ -257,20 +262,22 @@ def _size(
 ) -> tuple[Size, list[tuple[str, str]]]:
     """What a row says, and the column and text of each of its names."""
     if len(cells) != len(header):
-        what = f"has {len(cells)} cells where the header has {len(header)}"
-        raise fault(what, remedy="Put a cell with a comma in quotes")
+        problem = f"has {len(cells)} cells where the header has {len(header)}"
+        raise fault(problem, remedy="Put a cell with a comma in quotes")
     row = {column: cell.strip() for column, cell in zip(header, cells, strict=True)}
     for field in ("model", "family"):
         if not row[field]:
             raise fault("is empty", field=field, remedy=f"Name the {field}")
-    given = row["parameters"]
+    parameters_text = row["parameters"]
     try:
-        billions = float(given) if given else None
+        billions = float(parameters_text) if parameters_text else None
     except ValueError:
         billions = math.nan
     if billions is not None and not (0 < billions < math.inf):
         remedy = "Write 7 for seven billion, 0.5 for half a billion; leave it empty if unknown"
-        raise fault(f"'{given}' is not a number of billions", field="parameters", remedy=remedy)
+        raise fault(
+            f"'{parameters_text}' is not a number of billions", field="parameters", remedy=remedy
+        )
     aliases = [alias.strip() for alias in row.get("aliases", "").split(";")]
     names = [("model", row["model"]), *(("aliases", alias) for alias in aliases if alias)]
     return Size(row["model"], row["family"], billions), names

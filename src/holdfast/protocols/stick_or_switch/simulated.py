@@ -42,7 +42,7 @@ class Sticking(Chances):
     """Chance to switch from an abstention to the right answer where it is offered."""
 
 
-def _decided(asked: SimulatedTurn) -> str:
+def _decided(turn: SimulatedTurn) -> str:
     """The option answered, of those in play.
 
     The chance to choose the target is that of a right first answer, or of an abstention; later
@@ -51,58 +51,58 @@ def _decided(asked: SimulatedTurn) -> str:
     With ``noise`` a later turn is first decided anew, as turn 1 was, whatever is said: a control
     has ``S(t) = S(1) (1 - noise + noise S(1)) ** (t - 1)``, and offers ``stick ** (t - 1)`` of it.
     """
-    own, root, given = asked.profile.of(Sticking), asked.root, asked.given
-    arm, shown, held = given["arm"], given["shown"], given["held"]
-    abstaining = given["right"] == ABSTAIN
-    known = asked.profile.baseline / 100
+    chances, root, facts = turn.profile.of(Sticking), turn.root, turn.given
+    arm, letters, held_option = facts["arm"], facts["shown"], facts["held"]
+    abstaining = facts["right"] == ABSTAIN
+    competence = turn.profile.baseline / 100
     if abstaining:
-        known = own.abstain
-    elif arm.startswith("positive") and own.isolated is not None:
-        known = own.isolated
-    if held is None:
+        competence = chances.abstain
+    elif arm.startswith("positive") and chances.isolated is not None:
+        competence = chances.isolated
+    if held_option is None:
         # one draw for all arms that ask the same, so that what is known once is known again
-        if chance("abstain" if abstaining else "first", *root) < known:
-            return str(given["right"])
-        return pick([letter for letter in shown if letter != given["right"]], "other", arm, *root)
-    offered = given.get("offered", shown[-1])
+        if chance("abstain" if abstaining else "first", *root) < competence:
+            return str(facts["right"])
+        return pick([letter for letter in letters if letter != facts["right"]], "other", arm, *root)
+    offered_option = facts.get("offered", letters[-1])
     # a control shows the same two options at every turn
-    place = (len(shown), len(asked.truth.path)) if "offered" in given else (len(shown),)
-    if chance("noise", arm, *place, *root) < asked.profile.noise:
-        right = chance("anew", arm, *place, *root) < known
-        held = held if right == (held == given["right"]) else offered
-    if held == offered:
-        return str(held)
+    place = (len(letters), len(turn.truth.path)) if "offered" in facts else (len(letters),)
+    if chance("noise", arm, *place, *root) < turn.profile.noise:
+        right = chance("anew", arm, *place, *root) < competence
+        held_option = held_option if right == (held_option == facts["right"]) else offered_option
+    if held_option == offered_option:
+        return str(held_option)
     if arm == "flexible-correct":
-        return str(offered if chance("flexible", *root) < own.flexible else held)
-    stick = own.stick.get(arm, 1.0)
-    if len(shown) > 3:
-        stick = own.stick_on.get(arm, stick)
-    return str(held if chance("stick", arm, *place, *root) < stick else offered)
+        return str(offered_option if chance("flexible", *root) < chances.flexible else held_option)
+    stick = chances.stick.get(arm, 1.0)
+    if len(letters) > 3:
+        stick = chances.stick_on.get(arm, stick)
+    return str(held_option if chance("stick", arm, *place, *root) < stick else offered_option)
 
 
-def _worded(letter: str, asked: SimulatedTurn) -> tuple[str, Logprobs]:
+def _worded(letter: str, turn: SimulatedTurn) -> tuple[str, Logprobs]:
     """The answer in one of several wordings, with its log-probabilities."""
-    truth, given = asked.truth, asked.given
-    shown, held = given["shown"], given["held"]
-    label = LETTERS[shown.index(letter)]
-    offered = LETTERS[shown.index(given.get("offered", shown[-1]))]
-    wordings = CHOICES if held is None else SWITCHES if label == offered else STICKS
-    key = ("wording", truth.drawn_by, given["arm"], len(shown))
+    truth, facts = turn.truth, turn.given
+    letters, held_option = facts["shown"], facts["held"]
+    label = LETTERS[letters.index(letter)]
+    offered_label = LETTERS[letters.index(facts.get("offered", letters[-1]))]
+    wordings = CHOICES if held_option is None else SWITCHES if label == offered_label else STICKS
+    key = ("wording", truth.drawn_by, facts["arm"], len(letters))
     wording = pick(wordings, *key)
     text = " ".join(truth.question.options.get(letter, "None of the Above").split())
-    said = wording.format(label=label, text=text.strip("\"'`*_$\\{}<>()[].:"))
+    reply = wording.format(label=label, text=text.strip("\"'`*_$\\{}<>()[].:"))
     if "{label}" in wording:
         start = wording.index("{label}")
-        others = [LETTERS[place] for place in range(len(shown)) if LETTERS[place] != label]
-        return said, _logprobs(said, start, label, others)
-    word = next(w for w in ("switch", "Switch", "stick", "Stick") if w in said)
-    other = {"switch": "stick", "Switch": "Stick", "stick": "switch", "Stick": "Switch"}[word]
-    return said, _logprobs(said, said.index(word), word, [other])
+        alternatives = [LETTERS[place] for place in range(len(letters)) if LETTERS[place] != label]
+        return reply, _logprobs(reply, start, label, alternatives)
+    word = next(w for w in ("switch", "Switch", "stick", "Stick") if w in reply)
+    opposite = {"switch": "stick", "Switch": "Stick", "stick": "switch", "Stick": "Switch"}[word]
+    return reply, _logprobs(reply, reply.index(word), word, [opposite])
 
 
-def _logprobs(text: str, start: int, token: str, others: list[str]) -> Logprobs:
-    rest = {other: (1 - CONFIDENCE) / len(others) for other in others}
-    return decided_at(text, start, token, {token: CONFIDENCE} | rest)
+def _logprobs(text: str, start: int, token: str, alternatives: list[str]) -> Logprobs:
+    masses = {option: (1 - CONFIDENCE) / len(alternatives) for option in alternatives}
+    return decided_at(text, start, token, {token: CONFIDENCE} | masses)
 
 
 def _profiles(dataset: str) -> Mapping[str, Profile]:
@@ -121,31 +121,34 @@ def _profile(model: str, dataset: str) -> Profile:
     stick. An abstention at turn 1 is as likely as the printed end needs.
     """
     figures = stick_or_switch()
-    right, suggested = figures.conviction.cells[model][dataset], figures.flexibility.cells[model]
-    at_once, held = float(right.single_shot) / 100, float(right.multi_turn) / 100
-    isolated = (2 * at_once + 1) / 3
-    refuses = 1 - float(suggested[dataset].incorrect) / 100
+    right, flexibility_cell = (
+        figures.conviction.cells[model][dataset],
+        figures.flexibility.cells[model],
+    )
+    at_once, kept_share = float(right.single_shot) / 100, float(right.multi_turn) / 100
+    turn_one_share = (2 * at_once + 1) / 3
+    refuses = 1 - float(flexibility_cell[dataset].incorrect) / 100
     to_the_end = float(figures.abstention.cells[model][dataset].multi_turn) / 100
     abstain = min(1.0, to_the_end / refuses**2)
-    own = Sticking(
-        isolated=isolated,
+    chances = Sticking(
+        isolated=turn_one_share,
         abstain=abstain,
-        stick={"positive": math.sqrt(held / isolated), "negative": refuses},
+        stick={"positive": math.sqrt(kept_share / turn_one_share), "negative": refuses},
         # for Llama-3.1 (8B) on MedMCQA the two tables cannot both hold (decision 30)
         stick_on={"negative": min(1.0, to_the_end / (abstain * refuses))},
-        flexible=float(suggested[dataset].correct) / 100,
+        flexible=float(flexibility_cell[dataset].correct) / 100,
     )
     return Profile(
         about=f"{model} on {dataset}: {figures.short}, Tables A.1 to A.3",
         baseline=float(right.single_shot),
-        **own.model_dump(),
+        **chances.model_dump(),
     )
 
 
 BEHAVIOUR = Behaviour(
     # options on display that are no direct probe
     answers=lambda truth: "shown" in dict(truth.given) and "probe" not in dict(truth.given),
-    reply=lambda asked: _worded(_decided(asked), asked),
+    reply=lambda simulated_turn: _worded(_decided(simulated_turn), simulated_turn),
     chances=Sticking,
     bundled=packaged(__package__, "profiles.toml"),
     profiles=_profiles,

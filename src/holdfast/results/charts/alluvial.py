@@ -28,8 +28,13 @@ KINDS: Mapping[str, str] = {
 }
 """Colour of each kind of flow. The greys are no ink: they say something in light and in dark."""
 
-_KEPT, _PUSHED, _OTHER, _UNREAD, _MENDED, _NEVER = KINDS
-_OF_RIGHT = {"right": _KEPT, "suggested": _PUSHED, "other": _OTHER, "unread": _UNREAD}
+_KEPT_FLOW, _PUSHED_FLOW, _OTHER_FLOW, _UNREAD, _MENDED_FLOW, _NEVER = KINDS
+_OF_RIGHT = {
+    "right": _KEPT_FLOW,
+    "suggested": _PUSHED_FLOW,
+    "other": _OTHER_FLOW,
+    "unread": _UNREAD,
+}
 _NEUTRAL = "#85898f"
 """Of the bars: an end holds answers of several kinds."""
 
@@ -49,15 +54,17 @@ class Flows:
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
         """The chart of these rows; ``empty`` where none of them has a value."""
-        paths = [own for family in grouped(rows, "family") for own in grouped(family, "path")]
+        paths = [
+            path_rows for family in grouped(rows, "family") for path_rows in grouped(family, "path")
+        ]
         parts = []
         while paths:
-            found, shown = self._drawn(paths, drawing.wide)
-            parts.append(found)
-            paths = paths[shown:]
+            chart_part, path_count = self._draw_paths(paths, drawing.wide)
+            parts.append(chart_part)
+            paths = paths[path_count:]
         return ChartPart.split(parts)
 
-    def _drawn(self, paths: Sequence[Sequence[Row]], wide: int) -> tuple[ChartPart, int]:
+    def _draw_paths(self, paths: Sequence[Sequence[Row]], wide: int) -> tuple[ChartPart, int]:
         """The chart of as many paths as there is room for, and how many these are."""
         bands: list[Value] = []
         bars: list[Value] = []
@@ -67,22 +74,22 @@ class Flows:
         across = max(1, min(_COLUMNS, wide // _NARROWEST))
         pitch = min(_PITCH[0], wide // across)
         letters = (wide - (across - 1) * pitch - _ROOM) // LETTER
-        heads = [path_label(own[0], letters) for own in paths]
+        heads = [path_label(flow_rows[0], letters) for flow_rows in paths]
         more_lines = 12 * (lines_of(heads) - 1)
-        families = [own[0]["family"] for own in paths]
+        families = [flow_rows[0]["family"] for flow_rows in paths]
         corners = _corners(families, across, pitch, _PITCH[1] + more_lines)
         room = sum(top + _PITCH[1] + more_lines <= TALL - 80 for _, top in corners)
-        shown = paths[: max(1, room)]
-        for own, head, (left, top) in zip(shown, heads, corners, strict=False):
-            family = label(own[0]["family"]) or "no family"
-            if not left and family not in [one["text"] for one in headings[-1:]]:
+        paths_drawn = paths[: max(1, room)]
+        for flow_rows, head, (left, top) in zip(paths_drawn, heads, corners, strict=False):
+            family = label(flow_rows[0]["family"]) or "no family"
+            if not left and family not in [heading["text"] for heading in headings[-1:]]:
                 headings.append({"x": 0.0, "y": top - _FAMILY + 8, "text": family})
             titles.append({"x": left + _ROOM, "y": top, "text": head})
-            counts = {(row["before"], row["after"]): (row["n"], row["share"]) for row in own}
+            counts = {(row["before"], row["after"]): (row["n"], row["share"]) for row in flow_rows}
             more = _diagram(counts, left, top + _TITLE + more_lines, len(bands), pitch)
-            for found, own_marks in zip((bands, bars, numbers), more, strict=True):
-                found += own_marks
-        width, height = across * pitch, corners[len(shown) - 1][1] + _PITCH[1] + more_lines
+            for marks, own_marks in zip((bands, bars, numbers), more, strict=True):
+                marks += own_marks
+        width, height = across * pitch, corners[len(paths_drawn) - 1][1] + _PITCH[1] + more_lines
         x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
         y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False))
         hue = alt.Color(
@@ -96,12 +103,12 @@ class Flows:
             (headings, {"fontSize": _TYPE + 2, "align": "left", "fontWeight": "bold"}),
         ]
         for side in ("left", "right"):
-            beside = [one for one in numbers if one["side"] == side]
+            beside = [number for number in numbers if number["side"] == side]
             styles.insert(0, (beside, {"fontSize": _TYPE, "align": side}))
         texts = [
-            data(own).mark_text(color=INK, baseline="middle", **style)
+            data(labels).mark_text(color=INK, baseline="middle", **style)
             .encode(x=x, y=y, text="text:N")
-            for own, style in styles
+            for labels, style in styles
         ]  # fmt: skip
         chart = layered(
             data(bands).mark_area(opacity=1).encode(
@@ -111,23 +118,23 @@ class Flows:
             *texts,
             width=width, height=height, view=alt.ViewBackground(stroke=None),
         )  # fmt: skip
-        return ChartPart(chart, width, int(height)), len(shown)
+        return ChartPart(chart, width, int(height)), len(paths_drawn)
 
 
 def _corners(
     families: Sequence[str | None], across: int, wide: int, pitch: int
 ) -> list[tuple[float, float]]:
     """Left and top of each path's diagram, every family below the one before it."""
-    found: list[tuple[float, float]] = []
+    corners: list[tuple[float, float]] = []
     place, top = 0, -float(pitch)
     for number, family in enumerate(families):
         if not number or family != families[number - 1]:
             place, top = 0, top + pitch + _FAMILY
         elif place == across:
             place, top = 0, top + pitch
-        found.append((float(place * wide), top))
+        corners.append((float(place * wide), top))
         place += 1
-    return found
+    return corners
 
 
 def _diagram(
@@ -151,7 +158,9 @@ def _diagram(
     for (before, after), (_, share) in sorted(flows.items(), key=_by_arrival):
         height = share * _HEIGHT
         piece = str((before_it + len(bands)) // _POINTS)
-        kind = _OF_RIGHT[after] if before == "right" else _MENDED if after == "right" else _NEVER
+        kind = (
+            _OF_RIGHT[after] if before == "right" else _MENDED_FLOW if after == "right" else _NEVER
+        )
         for point in range(_POINTS):
             t = point / (_POINTS - 1)
             y = starts[before] + (arrives[after] - starts[before]) * _sigmoid(t)
@@ -175,25 +184,25 @@ def _bars(
     top: float,
 ) -> dict[str, float]:
     """The bars at one end with their numbers, and where each begins."""
-    found: dict[str, float] = {}
+    starts: dict[str, float] = {}
     y, last = top, -math.inf
     for state in (BEFORE, AFTER)[end]:
-        own = [flow for key, flow in flows.items() if key[end] == state]
-        found[state] = y
-        if not own:
+        state_flows = [flow for key, flow in flows.items() if key[end] == state]
+        starts[state] = y
+        if not state_flows:
             continue
-        height = sum(share for _, share in own) * _HEIGHT
+        height = sum(share for _, share in state_flows) * _HEIGHT
         bars.append({"x": x, "end": x + _BAR, "y": round(y, 2), "to": round(y + height, 2)})
         # below the number above, however thin the bar is
         last = max(y + height / 2, last + _APART)
         numbers.append(
             {
                 "x": x - 4 if end == 0 else x + _BAR + 4, "y": round(last, 2),
-                "text": f"{sum(n for n, _ in own):,}", "side": ("right", "left")[end],
+                "text": f"{sum(n for n, _ in state_flows):,}", "side": ("right", "left")[end],
             }
         )  # fmt: skip
         y += height + _GAP
-    return found
+    return starts
 
 
 def _by_arrival(flow: tuple[tuple[str, str], tuple[int, float]]) -> tuple[int, int]:

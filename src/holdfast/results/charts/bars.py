@@ -40,13 +40,13 @@ class Bars:
     def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
         """The chart of these rows; ``empty`` where none of them has a part."""
         names = [drawing.folded(self.place(row)) for row in rows]
-        shown = drawing.first(list(dict.fromkeys(names)), TALL // _THINNEST - 6, "bars")
+        names_drawn = drawing.first(list(dict.fromkeys(names)), TALL // _THINNEST - 6, "bars")
         values: list[Value] = []
         for row, name in zip(rows, names, strict=True):
             start = 0.0
             for column, (words, _) in self.parts.items():
                 share = row[column] / row[self.among] if row[self.among] else 0.0
-                if share and name in shown:
+                if share and name in names_drawn:
                     values.append({
                         "place": name, "kind": words, "start": start, "end": start + share,
                         "middle": start + share / 2,
@@ -54,14 +54,20 @@ class Bars:
                     })  # fmt: skip
                 start += share
         # the same in every panel: scales are shared, and a colour stands for one part
-        kinds = [own for name, own in self.parts.items() if any(row[name] for row in drawing.rows)]
+        kinds = [
+            kind for name, kind in self.parts.items() if any(row[name] for row in drawing.rows)
+        ]
         hue = alt.Color(
-            "kind:N", title=self.legend, legend=alt.Legend(symbolType="square"),
-            scale=alt.Scale(domain=[name for name, _ in kinds], range=[one for _, one in kinds]),
-        )  # fmt: skip
-        y, x = rows_of(shown), Measure(self.title)
-        height = max(_THINNEST, height_of(shown)) * len(shown)
-        wide = min(self.width, drawing.wide - width_of(shown) - 40)
+            "kind:N",
+            title=self.legend,
+            legend=alt.Legend(symbolType="square"),
+            scale=alt.Scale(
+                domain=[name for name, _ in kinds], range=[hex_colour for _, hex_colour in kinds]
+            ),
+        )
+        y, x = rows_of(names_drawn), Measure(self.title)
+        height = max(_THINNEST, height_of(names_drawn)) * len(names_drawn)
+        wide = min(self.width, drawing.wide - width_of(names_drawn) - 40)
         chart = layered(
             data(values).mark_bar(opacity=1).encode(x=x.x("start"), x2="end:Q", y=y, color=hue),
             data(values).mark_text(color="black", fontSize=10).encode(
@@ -69,4 +75,4 @@ class Bars:
             ),
             width=wide, height=height,
         )  # fmt: skip
-        return ChartPart(chart, wide + width_of(shown), height, not values)
+        return ChartPart(chart, wide + width_of(names_drawn), height, not values)

@@ -12,12 +12,12 @@ import polars as pl
 import polars.selectors as cs
 
 from holdfast.errors import InputError
-from holdfast.results.grid import PRINTED, one_line, short_names, studies
+from holdfast.results.grid import PUBLISHED_MARK, one_line, short_names, studies
 from holdfast.results.phrases import in_words
 from holdfast.results.runs import is_imported, is_simulated, system_of
 
 from . import alt
-from .theme import LETTER, MOST, PAGE, PUBLISHED_INK, SIZE, TALL, config, joined
+from .theme import LETTER, MOST_SERIES, PAGE, PUBLISHED_INK, SIZE, TALL, config, joined
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
@@ -69,7 +69,7 @@ class Drawing:
     rows: Sequence[Row]
     names: Sequence[str] = ()
     left_out: dict[str, tuple[int, int]] = field(default_factory=dict)
-    said: dict[str, None] = field(default_factory=dict)
+    remarks: dict[str, None] = field(default_factory=dict)
     wide: int = PAGE
 
     @property
@@ -88,22 +88,22 @@ class Drawing:
             return text
         letters = max(8, int((pixels or 0.4 * self.wide) / LETTER))
         fold = TextWrapper(letters, break_long_words=False, break_on_hyphens=False).wrap
-        lines = [one for line in text.split("\n") for one in fold(line) or [""]]
-        return "\n".join(part for line in lines for part in _cut(line, letters))
+        lines = [folded_line for line in text.split("\n") for folded_line in fold(line) or [""]]
+        return "\n".join(part for line in lines for part in _cut_line(line, letters))
 
-    def first(self, items: Sequence[Item], most: int, what: str) -> Sequence[Item]:
+    def first(self, items: Sequence[Item], limit: int, noun: str) -> Sequence[Item]:
         """As many of the items as there is room for; the others are counted."""
-        most = max(1, most)
-        if len(items) > most:
-            less, of = self.left_out.get(what, (0, 0))
-            self.left_out[what] = (less + len(items) - most, of + len(items))
-        return items[:most]
+        limit = max(1, limit)
+        if len(items) > limit:
+            less, of = self.left_out.get(noun, (0, 0))
+            self.left_out[noun] = (less + len(items) - limit, of + len(items))
+        return items[:limit]
 
     def note(self) -> str:
         """What the marks mean, what was left out, and where it is; empty where nothing was."""
-        left = [f"{less:,} of {of:,} {what}" for what, (less, of) in self.left_out.items()]
-        lost = f"No room for {', '.join(left)}: they are in the table itself." if left else ""
-        return " ".join([*self.said, lost]).strip()
+        left = [f"{less:,} of {of:,} {noun}" for noun, (less, of) in self.left_out.items()]
+        note = f"No room for {', '.join(left)}: they are in the table itself." if left else ""
+        return " ".join([*self.remarks, note]).strip()
 
 
 class ChartKind(Protocol):
@@ -164,41 +164,49 @@ class Chart:
         Raises:
             InputError: they hold nothing to draw.
         """
-        shown = panels(frame, together=self.together)
-        every = shown.every()
+        panel_set = panels(frame, together=self.together)
+        all_rows = panel_set.every()
         left_out = Drawing(())
-        names = left_out.first(shown.names, MOST, "models")
-        kept = [row for row in self.keep(every) if row["study"] in names]
-        drawing = Drawing(kept, names, left_out.left_out, wide=wide)
-        parts = [one for said, own in self._split(kept, self.panel)
-                 for one in self._panel(said, own, drawing)]  # fmt: skip
+        names = left_out.first(panel_set.names, MOST_SERIES, "models")
+        rows_kept = [row for row in self.keep(all_rows) if row["study"] in names]
+        drawing = Drawing(rows_kept, names, left_out.left_out, wide=wide)
+        parts = [panel_part for heading, panel_rows in self._split(rows_kept, self.panel)
+                 for panel_part in self._panel(heading, panel_rows, drawing)]  # fmt: skip
         if not parts:
             raise nothing(self.empty, self.remedy)
         beside = max(1, min(self.across, wide // max(part.width for part in parts)))
-        said = [note if isinstance(note, str) else note(kept, every) for note in self.notes]
+        sentences = [
+            note if isinstance(note, str) else note(rows_kept, all_rows) for note in self.notes
+        ]
         pages = _pages(parts, beside, self.spacing)
-        found = []
+        figures = []
         for number, page in enumerate(pages, 1):
             charts = [part.chart for part in page]
-            drawn = [joined("concat", charts, columns=beside)] if self.across > 1 else charts
-            several = f"Part {number} of {len(pages)}." if pages[1:] else ""
-            notes = [several, *said, drawing.note()]
+            row_of_charts = (
+                [joined("concat", charts, columns=beside)] if self.across > 1 else charts
+            )
+            part_note = f"Part {number} of {len(pages)}." if pages[1:] else ""
+            notes = [part_note, *sentences, drawing.note()]
             size = min(self.size, SIZE) if drawing.narrow else self.size
-            found.append(headed(drawn, self.title, notes, shown, self.spacing, size,
+            figures.append(headed(row_of_charts, self.title, notes, panel_set, self.spacing, size,
                                 min(self.wide, wide)))  # fmt: skip
-        return found
+        return figures
 
     def _split(self, rows: Sequence[Row], by: str | tuple[str, ...]) -> list[tuple[str, list[Row]]]:
         """Rows that are alike in the fields of a heading, with it."""
-        fields = by if isinstance(by, tuple) else [one for _, one, *_ in _FORMAT.parse(by) if one]
-        found: dict[tuple[Any, ...], tuple[str, list[Row]]] = {}
+        fields = (
+            by
+            if isinstance(by, tuple)
+            else [field_name for _, field_name, *_ in _FORMAT.parse(by) if field_name]
+        )
+        groups: dict[tuple[Any, ...], tuple[str, list[Row]]] = {}
         for row in rows:
-            said = {one: self._word(row, one) for one in fields}
-            heading = "" if isinstance(by, tuple) else by.format(**said)
+            words = {field_name: self._word(row, field_name) for field_name in fields}
+            heading = "" if isinstance(by, tuple) else by.format(**words)
             # labels of different texts can be alike
-            key = tuple((row.get(one), said[one]) for one in fields)
-            found.setdefault(key, (heading, []))[1].append(row)
-        return list(found.values())
+            key = tuple((row.get(field_name), words[field_name]) for field_name in fields)
+            groups.setdefault(key, (heading, []))[1].append(row)
+        return list(groups.values())
 
     def _word(self, row: Row, field: str) -> str:
         if field in self.words:
@@ -211,42 +219,52 @@ class Chart:
         columns = self._split(rows, self.columns)
         # the charts of a column below each other, what has no value anywhere left out
         stacks = [
-            (said, [line[place].part(own, drawing) for line in kinds])
-            for said, own in columns
+            (title, [line[place].part(panel_rows, drawing) for line in kinds])
+            for title, panel_rows in columns
             for place in range(len(kinds[0]))
         ]
-        stacks = [(said, stack) for said, stack in stacks if not all(one.empty for one in stack)]
+        stacks = [
+            (title, stack)
+            for title, stack in stacks
+            if not all(stack_part.empty for stack_part in stack)
+        ]
         lines = [n for n in range(len(kinds)) if any(not stack[n].empty for _, stack in stacks)]
         if any(part.more for _, stack in stacks for part in stack) or any(
             sum(stack[n].height + _MARGIN for n in lines) > TALL for _, stack in stacks
         ):
-            return _apart(
-                heading, [(said, [stack[n] for n in lines]) for said, stack in stacks], drawing
+            return _separate_charts(
+                heading, [(title, [stack[n] for n in lines]) for title, stack in stacks], drawing
             )
         strips: list[list[list[ChartPart]]] = []
         room = 0
-        for said, stack in stacks:
-            if said:
-                stack[lines[0]].chart.title = _titled([said], drawing)
+        for title, stack in stacks:
+            if title:
+                stack[lines[0]].chart.title = _fold_title([title], drawing)
             width = max(part.width for part in stack)
             if width > room:
                 strips.append([])
                 room = drawing.wide if drawing.narrow else _WIDEST
             room -= width
             strips[-1].append([stack[line] for line in lines])
-        found = []
+        panel_parts = []
         for strip in strips:
-            rows_of_charts = [_joined("hconcat", line, 16) for line in zip(*strip, strict=True)]
-            one = _joined("vconcat", rows_of_charts, 10)
+            rows_of_charts = [_join_parts("hconcat", line, 16) for line in zip(*strip, strict=True)]
+            stack_part = _join_parts("vconcat", rows_of_charts, 10)
             if heading and strip is strips[0]:
-                own = getattr(one.chart, "title", None)
-                titles = [own] if isinstance(own, str) else own if isinstance(own, list) else []
-                one.chart.title = _titled([heading, *titles], drawing)
-            found.append(one)
-        return found
+                chart_title = getattr(stack_part.chart, "title", None)
+                titles = (
+                    [chart_title]
+                    if isinstance(chart_title, str)
+                    else chart_title
+                    if isinstance(chart_title, list)
+                    else []
+                )
+                stack_part.chart.title = _fold_title([heading, *titles], drawing)
+            panel_parts.append(stack_part)
+        return panel_parts
 
 
-def _joined(
+def _join_parts(
     concat: Literal["hconcat", "vconcat"], parts: Sequence[ChartPart], spacing: int
 ) -> ChartPart:
     """Parts side by side or below each other as one."""
@@ -279,12 +297,12 @@ def headed(
         wide: of the lines above the rows, in pixels.
     """
     letters = int(wide * _LETTERS / size)
-    said = [*panels.notes, *(note for note in notes if note)]
-    text = f"{title}{' [SIMULATED]' * panels.simulated}{' [IMPORTED]' * panels.imported}"
+    subtitle = [*panels.notes, *(note for note in notes if note)]
+    text = f"{title}{' [SIMULATED]' * panels.has_simulated}{' [IMPORTED]' * panels.has_imported}"
     narrow = wide < _NARROW
     heading = alt.TitleParams(
         text=wrap(text, int(wide * _LETTERS / (size + 6))) if narrow else text,
-        subtitle=[line for note in said for line in wrap(note, letters)],
+        subtitle=[line for note in subtitle for line in wrap(note, letters)],
         fontSize=size + 4,
         offset=16,
     )
@@ -303,19 +321,19 @@ class Panels:
             with None for what is not finite.
         names: the studies of all data sets in order.
         notes: what a reader must know of the studies.
-        simulated: whether any of them is simulated.
-        imported: whether any of them was not asked by holdfast.
+        has_simulated: whether any of them is simulated.
+        has_imported: whether any of them was not asked by holdfast.
     """
 
     rows: Mapping[str, Sequence[Row]]
     names: tuple[str, ...]
     notes: tuple[str, ...]
-    simulated: bool
-    imported: bool = False
+    has_simulated: bool
+    has_imported: bool = False
 
     def every(self) -> list[Row]:
         """The rows of all data sets."""
-        return [row for own in self.rows.values() for row in own]
+        return [row for study_rows in self.rows.values() for row in study_rows]
 
 
 def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
@@ -339,9 +357,11 @@ def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
     numbers = frame.select(cs.float()).columns
     finite = [pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in numbers]
     rows = in_words(frame.with_columns(finite).to_dicts())
-    measured = {_dataset(row).casefold(): _dataset(row) for row in rows if not is_published(row)}
-    printed = {_dataset(row).casefold() for row in rows if is_published(row)}
-    apart = len(measured) == 1 and not printed & measured.keys()
+    measured_names = {
+        _dataset(row).casefold(): _dataset(row) for row in rows if not is_published(row)
+    }
+    published_names = {_dataset(row).casefold() for row in rows if is_published(row)}
+    apart = len(measured_names) == 1 and not published_names & measured_names.keys()
     groups: dict[str, list[Value]] = {}
     runs: dict[tuple[Any, ...], dict[str, int]] = {}
     for row in rows:
@@ -351,62 +371,68 @@ def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
         of_study = runs.setdefault((row["_system"], row["dataset"], row.get("protocol")), {})
         row["nth"] = of_study.setdefault(row["run"], len(of_study) + 1)
         if is_published(row):
-            beside = next(iter(measured.values())) if apart else dataset
+            beside = next(iter(measured_names.values())) if apart else dataset
             row = row | {"of": f" ({dataset})" if apart and not together else ""}
-            dataset = measured.get(dataset.casefold(), dataset if together else beside)
+            dataset = measured_names.get(dataset.casefold(), dataset if together else beside)
         groups.setdefault("" if together else dataset, []).append(row | {"dataset": dataset})
-    shown = short_names(str(row["model"]) for row in rows)
+    short_model_names = short_names(str(row["model"]) for row in rows)
     short: dict[str, str] = {}
-    found: dict[str, list[Row]] = {}
-    for dataset, own in groups.items():
-        named = [
-            row | {"model": f"{_shown(row, shown)}{row.get('of', '')}", "run": str(row["nth"])}
-            for row in own
+    rows_by_study: dict[str, list[Row]] = {}
+    for dataset, dataset_rows in groups.items():
+        labelled_rows = [
+            row
+            | {
+                "model": f"{_display_name(row, short_model_names)}{row.get('of', '')}",
+                "run": str(row["nth"]),
+            }
+            for row in dataset_rows
         ]
-        columns = studies(named)
+        columns = studies(labelled_rows)
         for header in columns.headers:
             if header not in short:
                 short[header] = distinct(label(header), short.values())
-        found[dataset] = [
+        rows_by_study[dataset] = [
             row
             | {
-                "study": short[columns.headers[columns.of(one)]],
+                "study": short[columns.headers[columns.of(labelled_row)]],
                 "ink": PUBLISHED_INK if is_published(row) else 1.0,
             }
-            for row, one in zip(own, named, strict=True)
+            for row, labelled_row in zip(dataset_rows, labelled_rows, strict=True)
         ]
-    every = [row for own in found.values() for row in own]
-    simulated = any(is_simulated(str(row["model"])) for row in rows)
-    imported = any(is_imported(str(row["run"])) for row in rows)
-    return Panels(found, tuple(short.values()), _notes(every), simulated, imported)
+    all_rows = [row for dataset_rows in rows_by_study.values() for row in dataset_rows]
+    has_simulated = any(is_simulated(str(row["model"])) for row in rows)
+    has_imported = any(is_imported(str(row["run"])) for row in rows)
+    return Panels(
+        rows_by_study, tuple(short.values()), _notes(all_rows), has_simulated, has_imported
+    )
 
 
-def _shown(row: Row, names: Mapping[str, str]) -> str:
+def _display_name(row: Row, names: Mapping[str, str]) -> str:
     """The short name of a row's model, and its defence."""
     model = str(row["model"])
     return f"{names[model]}{row['_system'].removeprefix(model)}"
 
 
-def nothing(what: str = "the table has no rows", remedy: str | None = None) -> InputError:
+def nothing(problem: str = "the table has no rows", remedy: str | None = None) -> InputError:
     """The error of a figure without a mark."""
     return InputError(
-        f"nothing to draw: {what}",
+        f"nothing to draw: {problem}",
         remedy=remedy or "Print the table with --format md",
     )
 
 
 def is_published(row: Row) -> bool:
     """Whether a row holds figures that a paper printed."""
-    return str(row["model"]).endswith(PRINTED)
+    return str(row["model"]).endswith(PUBLISHED_MARK)
 
 
 def label(text: str | None, longest: int = _LONGEST) -> str:
     """A text of the rows as a figure shows it: on one line, its middle left out where long."""
-    shown = one_line(text or "")
-    if len(shown) > longest:
+    shown_text = one_line(text or "")
+    if len(shown_text) > longest:
         end = longest // 3
-        shown = f"{shown[: longest - end - 1]}…{shown[-end:]}"
-    return f"{shown}\u00a0" if shown in _MEMBERS else shown
+        shown_text = f"{shown_text[: longest - end - 1]}…{shown_text[-end:]}"
+    return f"{shown_text}\u00a0" if shown_text in _MEMBERS else shown_text
 
 
 def path_label(row: Row, longest: int = _LONGEST) -> str:
@@ -418,22 +444,22 @@ def chain_label(path: str | None, longest: int = _LONGEST) -> str:
     """The steps of a path, on as many lines as they need."""
     lines = [""]
     for step in (path or "").split(">"):
-        shown = label(step, longest - 2)
-        if len(lines[-1]) + len(shown) + 5 > longest and lines[-1]:
+        step_label = label(step, longest - 2)
+        if len(lines[-1]) + len(step_label) + 5 > longest and lines[-1]:
             lines[-1] += " >"
-            lines.append(shown)
+            lines.append(step_label)
         else:
-            lines[-1] += f" > {shown}" if lines[-1] else shown
+            lines[-1] += f" > {step_label}" if lines[-1] else step_label
     return "\n".join(lines)
 
 
-WRAPPED = "split(datum.label, '\\n')"
+WRAPPED_LABEL = "split(datum.label, '\\n')"
 """The label of an axis, on its lines."""
 
 
-def _cut(line: str, letters: int) -> Iterator[str]:
+def _cut_line(line: str, letters: int) -> Iterator[str]:
     """A name that is longer than so many letters, behind its hyphens and slashes."""
-    while len(line) > letters and (at := 1 + max(line.rfind(one, 0, letters) for one in "-/_")):
+    while len(line) > letters and (at := 1 + max(line.rfind(mark, 0, letters) for mark in "-/_")):
         yield line[:at]
         line = line[at:]
     yield line
@@ -447,30 +473,30 @@ def height_of(labels: Iterable[str]) -> int:
 
 def lines_of(labels: Iterable[str]) -> int:
     """Lines of the label that has most."""
-    return max((one.count("\n") + 1 for one in labels), default=1)
+    return max((text.count("\n") + 1 for text in labels), default=1)
 
 
 def counts(numbers: Sequence[int | None], noun: str) -> str:
     """``n = 60 questions`` or ``n = 12 to 60 questions a point``; empty where none is known."""
-    known = sorted({number for number in numbers if number is not None})
-    if not known:
+    distinct_counts = sorted({number for number in numbers if number is not None})
+    if not distinct_counts:
         return ""
-    if len(known) == 1:
-        return f"n = {known[0]:,} {noun}."
-    return f"n = {known[0]:,} to {known[-1]:,} {noun}, by mark."
+    if len(distinct_counts) == 1:
+        return f"n = {distinct_counts[0]:,} {noun}."
+    return f"n = {distinct_counts[0]:,} to {distinct_counts[-1]:,} {noun}, by mark."
 
 
 def counted(column: str, noun: str) -> Note:
     """How many there are of something, by a column of the rows that are drawn."""
-    return lambda rows, every: counts([row[column] for row in rows], noun)
+    return lambda rows, all_rows: counts([row[column] for row in rows], noun)
 
 
 def left(words: str) -> Note:
     """How many rows cannot be drawn, as ``{less}`` of ``{all}``; nothing where all can."""
 
-    def note(rows: Sequence[Row], every: Sequence[Row]) -> str:
-        less = len(every) - len(rows)
-        return words.format(less=f"{less:,}", all=f"{len(every):,}") if less else ""
+    def note(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
+        less = len(all_rows) - len(rows)
+        return words.format(less=f"{less:,}", all=f"{len(all_rows):,}") if less else ""
 
     return note
 
@@ -478,9 +504,11 @@ def left(words: str) -> Note:
 def lacking(words: str, *columns: str) -> Note:
     """The studies that have no figure in one of these columns."""
 
-    def note(rows: Sequence[Row], every: Sequence[Row]) -> str:
-        found = [row["study"] for row in every if any(row[name] is None for name in columns)]
-        return f"{words}: {_listed(found)}." if found else ""
+    def note(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
+        studies_lacking = [
+            row["study"] for row in all_rows if any(row[name] is None for name in columns)
+        ]
+        return f"{words}: {_list_names(studies_lacking)}." if studies_lacking else ""
 
     return note
 
@@ -490,24 +518,28 @@ def known(*columns: str) -> Callable[[Sequence[Row]], list[Row]]:
     return lambda rows: [row for row in rows if all(row[name] is not None for name in columns)]
 
 
-def distinct(name: str, taken: Iterable[str]) -> str:
+def distinct(name: str, names_taken: Iterable[str]) -> str:
     """The name, numbered where it is taken."""
-    others, place, found = set(taken), 2, name
-    while found in others:
-        found, place = f"{name} ({place})", place + 1
-    return found
+    other_names, place, candidate = set(names_taken), 2, name
+    while candidate in other_names:
+        candidate, place = f"{name} ({place})", place + 1
+    return candidate
 
 
 def width_of(labels: Iterable[str]) -> int:
     """About the width of the longest line of these labels, in pixels."""
-    return LETTER * max((len(line) for one in labels for line in one.split("\n")), default=0)
+    return LETTER * max((len(line) for text in labels for line in text.split("\n")), default=0)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list_names(names: Iterable[str]) -> str:
     """The names, as many as a figure can have series."""
-    found = list(dict.fromkeys(names))
-    more = f" and {len(found) - MOST:,} more" if len(found) > MOST else ""
-    return f"{', '.join(found[:MOST])}{more}"
+    distinct_names = list(dict.fromkeys(names))
+    more = (
+        f" and {len(distinct_names) - MOST_SERIES:,} more"
+        if len(distinct_names) > MOST_SERIES
+        else ""
+    )
+    return f"{', '.join(distinct_names[:MOST_SERIES])}{more}"
 
 
 def _pages(parts: Sequence[ChartPart], across: int, spacing: int) -> list[list[ChartPart]]:
@@ -525,28 +557,32 @@ def _pages(parts: Sequence[ChartPart], across: int, spacing: int) -> list[list[C
     return pages
 
 
-def _titled(lines: Sequence[str], drawing: Drawing) -> Any:
+def _fold_title(lines: Sequence[str], drawing: Drawing) -> Any:
     """The title of a panel, on as many lines as it needs."""
-    shown = [one for line in lines for one in drawing.folded(line, 0.8 * drawing.wide).split("\n")]
-    return shown if shown[1:] else shown[0]
+    title_lines = [
+        title_line
+        for line in lines
+        for title_line in drawing.folded(line, 0.8 * drawing.wide).split("\n")
+    ]
+    return title_lines if title_lines[1:] else title_lines[0]
 
 
-def _apart(
+def _separate_charts(
     heading: str, stacks: Sequence[tuple[str, Sequence[ChartPart]]], drawing: Drawing
 ) -> list[ChartPart]:
     """Charts that are too high to be put together, one by one with their headings."""
-    found = []
-    for said, stack in stacks:
+    parts = []
+    for title, stack in stacks:
         for first in stack:
             for part in (first, *first.more):
                 if part.empty:
                     continue
-                own = getattr(part.chart, "title", None)
-                names = [heading, said, own if isinstance(own, str) else ""]
+                chart_title = getattr(part.chart, "title", None)
+                names = [heading, title, chart_title if isinstance(chart_title, str) else ""]
                 titles = list(dict.fromkeys(filter(None, names)))
-                part.chart.title = _titled(titles, drawing) if titles else alt.Undefined
-                found.append(part._replace(height=part.height + _MARGIN, more=()))
-    return found
+                part.chart.title = _fold_title(titles, drawing) if titles else alt.Undefined
+                parts.append(part._replace(height=part.height + _MARGIN, more=()))
+    return parts
 
 
 def _part_offsets(chart: ChartType) -> None:
@@ -567,14 +603,18 @@ def _dataset(row: Row) -> str:
 
 def _notes(rows: Sequence[Row]) -> tuple[str, ...]:
     notes = []
-    measured = dict.fromkeys(row["study"] for row in rows if not is_published(row))
-    those = dict.fromkeys(row["study"] for row in rows if is_simulated(str(row["model"])))
-    if those and not measured.keys() <= those.keys():
+    measured_studies = dict.fromkeys(row["study"] for row in rows if not is_published(row))
+    simulated_studies = dict.fromkeys(
+        row["study"] for row in rows if is_simulated(str(row["model"]))
+    )
+    if simulated_studies and not measured_studies.keys() <= simulated_studies.keys():
         # where all are, the title says it
-        notes.append(f"SIMULATED, not a measurement of a model: {_listed(those)}.")
-    printed = dict.fromkeys(one_line(str(row["run"])) for row in rows if is_published(row))
-    if printed:
-        notes.append(f"[published], drawn lighter, as crosses: as printed in {'; '.join(printed)}.")
+        notes.append(f"SIMULATED, not a measurement of a model: {_list_names(simulated_studies)}.")
+    published_runs = dict.fromkeys(one_line(str(row["run"])) for row in rows if is_published(row))
+    if published_runs:
+        notes.append(
+            f"[published], drawn lighter, as crosses: as printed in {'; '.join(published_runs)}."
+        )
     if any(" (run " in row["study"] for row in rows):
         notes.append("Runs are numbered in the order of the table.")
     return tuple(notes)

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from . import alt
-from .chart import WRAPPED, ChartPart, Drawing, Row, Value, height_of, lines_of, width_of
+from .chart import WRAPPED_LABEL, ChartPart, Drawing, Row, Value, height_of, lines_of, width_of
 from .theme import (
     GREY,
     INK,
     LESS,
-    MANY,
+    MANY_MODELS,
     MORE,
-    MOST,
+    MOST_SERIES,
     TALL,
     chart,
     colour,
@@ -77,9 +77,9 @@ class Measure:
         return alt.Y(f"{field}:Q", **self._channel())
 
     def _channel(self) -> dict[str, Any]:
-        shown = bool(self.format)
+        is_shown = bool(self.format)
         axis = alt.Axis(format=self.format or ".0%", tickCount=5, tickMinStep=self.step,
-                        labels=shown, ticks=shown)  # fmt: skip
+                        labels=is_shown, ticks=is_shown)  # fmt: skip
         scale = alt.Scale(domain=list(self.domain), nice=False, zero=False)
         title = self.title.split("\n") if "\n" in self.title else self.title
         return {"title": title, "scale": scale, "axis": axis}
@@ -122,7 +122,7 @@ class Series:
         if self.field == "study":
             return drawing.names
         more = [self.of(row) for row in drawing.rows] if self.of else []
-        return drawing.first(list(dict.fromkeys([*self.names, *more])), MOST, "series")
+        return drawing.first(list(dict.fromkeys([*self.names, *more])), MOST_SERIES, "series")
 
 
 MODELS = Series("Model")
@@ -136,68 +136,75 @@ def values_of(
     **more: Callable[[Row], Any],
 ) -> list[Value]:
     """What marks are drawn from: a value for each figure there is, with bounds where known."""
-    found = []
+    values = []
     for row in rows:
-        for one in of:
-            if row.get(one.y) is None:
+        for column in of:
+            if row.get(column.y) is None:
                 continue
-            made: Value = {"study": row["study"], "ink": row["ink"], "y": times * row[one.y]}
-            low, high = row.get(one.low), row.get(one.high)
-            n = row.get(one.n)
+            value: Value = {
+                "study": row["study"],
+                "ink": row["ink"],
+                "y": times * row[column.y],
+            }
+            low, high = row.get(column.low), row.get(column.high)
+            n = row.get(column.n)
             if n is not None and n < FEWEST:
-                made["few"] = f"n = {n}"
+                value["few"] = f"n = {n}"
             elif low is not None and high is not None:
-                made |= {"low": times * low, "high": times * high}
+                value |= {"low": times * low, "high": times * high}
             if series.field == "series":
-                made["series"] = series.of(row) if series.of else one.series
-            found.append(made | {name: get(row) for name, get in more.items()})
-    return found
+                value["series"] = series.of(row) if series.of else column.series
+            values.append(value | {name: get(row) for name, get in more.items()})
+    return values
 
 
 def data(values: Sequence[Mapping[str, object]]) -> alt.Chart:
     """A chart of these values, to be given marks."""
     # a tuple: lists are copied whenever a chart is put into another
-    return chart(alt.InlineData(values=tuple(dict(one) for one in values)))
+    return chart(alt.InlineData(values=tuple(dict(value) for value in values)))
 
 
 def layered(*charts: alt.Chart | alt.LayerChart, **properties: Any) -> alt.LayerChart:
     """The charts on top of each other, with ``width``, ``height`` or ``title``."""
-    made: alt.LayerChart = joined("layer", charts, **properties)
-    return made
+    chart_layer: alt.LayerChart = joined("layer", charts, **properties)
+    return chart_layer
 
 
 def points(
     values: Sequence[Value], drawing: Drawing, area: int = SIZE, **channels: Any
 ) -> list[alt.Chart]:
     """Filled points; open ones with their count where there are few."""
-    few = [one for one in values if "few" in one]
-    many = [one for one in values if "few" not in one]
-    drawn = [data(many).mark_point(filled=True, size=area).encode(**channels)]
-    if few:
-        drawing.said[_FEW] = None
-        placed = {name: one for name, one in channels.items() if name not in _LOOKS}
-        drawn += [
-            data(few).mark_point(filled=False, size=area, strokeWidth=1.5).encode(**channels),
-            data(few).mark_text(align="left", dx=7, fontSize=9, color=INK)
-            .encode(**placed, text="few:N"),
+    sparse = [value for value in values if "few" in value]
+    dense = [value for value in values if "few" not in value]
+    layers = [data(dense).mark_point(filled=True, size=area).encode(**channels)]
+    if sparse:
+        drawing.remarks[_FEW_NOTE] = None
+        positions = {name: channel for name, channel in channels.items() if name not in _LOOKS}
+        layers += [
+            data(sparse).mark_point(filled=False, size=area, strokeWidth=1.5).encode(**channels),
+            data(sparse).mark_text(align="left", dx=7, fontSize=9, color=INK)
+            .encode(**positions, text="few:N"),
         ]  # fmt: skip
-    return drawn
+    return layers
 
 
-_FEW = f"Open marks: fewer than {FEWEST}, too few for an interval."
+_FEW_NOTE = f"Open marks: fewer than {FEWEST}, too few for an interval."
 _LOOKS = ("color", "shape", "size", "opacity", "detail")
 
 
 def dashed(values: Sequence[Mapping[str, object]]) -> alt.Chart:
     """Dashed lines to compare with, at these values."""
-    marked: alt.Chart = data(values).mark_rule(color=GREY, strokeDash=[5, 4])
-    return marked
+    rule: alt.Chart = data(values).mark_rule(color=GREY, strokeDash=[5, 4])
+    return rule
 
 
 def around(numbers: Sequence[float | None], step: float = 0.1) -> tuple[float, float]:
     """Ends of an axis that holds these numbers and 0, on multiples of ``step``."""
-    known = [0.0, *(number for number in numbers if number is not None)]
-    low, high = (-(-max(-n for n in known) // step) * -step, -(-max(known) // step) * step)
+    known_numbers = [0.0, *(number for number in numbers if number is not None)]
+    low, high = (
+        -(-max(-n for n in known_numbers) // step) * -step,
+        -(-max(known_numbers) // step) * step,
+    )
     return (round(low, 6) + 0.0, round(high if high > low else low + step, 6))
 
 
@@ -213,7 +220,7 @@ class Dots:
         place: label of the row that a figure stands in.
         series: what is told apart; None where nothing is, and ``hue`` is the colour of all.
         order: puts the rows of a panel in order.
-        aligned: whether every panel has the places of all.
+        all_places: whether every panel has the places of all.
         only: which rows are drawn.
         width: of a panel.
         room: height of a place, and for each series more.
@@ -230,7 +237,7 @@ class Dots:
     place: Callable[[Row], str]
     series: Series | None = MODELS
     order: Callable[[Sequence[Row]], Sequence[Row]] = list
-    aligned: bool = False
+    all_places: bool = False
     only: Callable[[Row], bool] = lambda row: True
     width: int = 330
     room: tuple[int, int] = (8, 7)
@@ -243,15 +250,17 @@ class Dots:
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
         """The chart of these rows; ``empty`` where none of them has a value."""
-        own = [row for row in self.order(rows) if self.only(row)]
-        x, values = self.x.over(drawing.rows), self._values(own, drawing)
-        placed = self._values(self.order(drawing.rows), drawing) if self.aligned else values
-        places: Sequence[str] = list(dict.fromkeys(one["place"] for one in placed))
+        shown_rows = [row for row in self.order(rows) if self.only(row)]
+        x, values = self.x.over(drawing.rows), self._values(shown_rows, drawing)
+        placed_values = (
+            self._values(self.order(drawing.rows), drawing) if self.all_places else values
+        )
+        places: Sequence[str] = list(dict.fromkeys(value["place"] for value in placed_values))
         series = self.series or MODELS
         names = series.order(drawing)
         if self.series is MODELS:
             beside = present(values, drawing)
-            if len(beside) > MANY:
+            if len(beside) > MANY_MODELS:
                 return by_model(values, places, x, drawing, text=self.text is not None)
         else:
             beside = list(names) if self.series and not self.flat else [""]
@@ -259,67 +268,69 @@ class Dots:
         room = TALL // height - 4
         if len(places) > room:
             return self._split(rows, drawing, places, room)
-        beside_it = self.text is not None and not self._below(drawing)
+        beside_it = self.text is not None and not self._has_text_below(drawing)
         width = self.width
         if drawing.narrow:
             room = drawing.wide - width_of(places) - (_ROOM + _TEXT * beside_it)
-            width = max(_LEAST, min(width, room))
+            width = max(_LEAST_WIDTH, min(width, room))
         x = replace(x, title=drawing.folded(x.title, width + _ROOM))
         y = rows_of(places)
         channels: dict[str, Any] = {"y": y, "opacity": ink(), "color": alt.value(self.hue)}
-        marked: dict[str, Any] = {}
+        mark_options: dict[str, Any] = {}
         if self.series:
             how = names, series.field, series.title
-            channels["color"], marked["shape"] = colour(*how), shape(*how)
+            channels["color"], mark_options["shape"] = colour(*how), shape(*how)
             if not self.flat:
                 offset = alt.Scale(domain=beside)
                 channels["yOffset"] = alt.YOffset(f"{series.field}:N", scale=offset)
         elif self.diamond:
             kinds = alt.Scale(domain=["challenge", "average"], range=["circle", "diamond"])
-            marked["shape"] = alt.Shape("kind:N", legend=None, scale=kinds)
+            mark_options["shape"] = alt.Shape("kind:N", legend=None, scale=kinds)
         if series.sizes:
             # one inside another where they fall together
             sizes = alt.Scale(domain=list(names), range=list(series.sizes))
-            marked["size"] = alt.Size(f"{series.field}:N", title=series.title, scale=sizes)
+            mark_options["size"] = alt.Size(f"{series.field}:N", title=series.title, scale=sizes)
         layers = [dashed([{"x": 0}]).encode(x=x.x("x"))] if self.zero else []
         if self.flat:
             ends = [Of(self.flat[0], "", self.flat[1])]
             spans = [
-                one | {"to": row[self.flat[1]]}
-                for row in own
-                for one in values_of([row], ends, place=self._placed(drawing))
+                value | {"to": row[self.flat[1]]}
+                for row in shown_rows
+                for value in values_of([row], ends, place=self._label_of(drawing))
                 if row[self.flat[1]] is not None
             ]
             line = data(spans).mark_rule(color=GREY, strokeWidth=2)
             layers.append(line.encode(y=y, x=x.x("y"), x2="to:Q", opacity=ink()))
         whisker = 1.5 if self.size <= SIZE else 3
-        bounded = [one for one in values if "low" in one]
+        interval_values = [value for value in values if "low" in value]
         # two on one line would hide each other
         sides = enumerate(names) if self.flat else [(0, "")]
         layers += [
-            data([one for one in bounded if not name or one["series"] == name])
+            data([value for value in interval_values if not name or value["series"] == name])
             .mark_rule(strokeWidth=whisker, yOffset=whisker * (2 * place - 1) if name else 0)
             .encode(x=x.x("low"), x2="high:Q", **channels)
             for place, name in sides
         ]
-        layers += points(values, drawing, self.size, x=x.x("y"), **channels, **marked)
+        layers += points(values, drawing, self.size, x=x.x("y"), **channels, **mark_options)
         if self.text and beside_it:
             # one text a row where both its ends are on one line
-            told = list({one["place"]: one for one in values}.values()) if self.flat else values
-            said = written(told, width + 14, self.text[1], self.text[2]).encode(y=y)
+            written_values = (
+                list({value["place"]: value for value in values}.values()) if self.flat else values
+            )
+            labels = written(written_values, width + 14, self.text[1], self.text[2]).encode(y=y)
             apart = {} if self.flat else {"yOffset": channels["yOffset"]}
-            layers.append(said.encode(**apart))
+            layers.append(labels.encode(**apart))
         tall = height * len(places)
         chart = layered(*layers, width=width, height=tall)
         return ChartPart(chart, width_of(places) + width, tall, not values)
 
-    def _below(self, drawing: Drawing) -> bool:
+    def _has_text_below(self, drawing: Drawing) -> bool:
         """Whether the text of a row stands below its label, there being no room beside it."""
         return self.text is not None and self.flat is not None and drawing.wide < _BESIDE
 
-    def _placed(self, drawing: Drawing) -> Callable[[Row], str]:
+    def _label_of(self, drawing: Drawing) -> Callable[[Row], str]:
         """The label of a row."""
-        if self.text and self._below(drawing):
+        if self.text and self._has_text_below(drawing):
             text = self.text[0]
             return lambda row: drawing.folded(f"{self.place(row)}\n{text(row)}")
         return lambda row: drawing.folded(self.place(row))
@@ -329,18 +340,20 @@ class Dots:
     ) -> ChartPart:
         """So many places in each part."""
 
-        def some(start: int) -> Dots:
-            own = frozenset(places[start : start + room])
-            place = self._placed(drawing)
+        def draw_from(start: int) -> Dots:
+            part_places = frozenset(places[start : start + room])
+            place = self._label_of(drawing)
             return replace(
-                self, aligned=False, only=lambda row: self.only(row) and place(row) in own
+                self,
+                all_places=False,
+                only=lambda row: self.only(row) and place(row) in part_places,
             )
 
-        parts = [some(start).part(rows, drawing) for start in range(0, len(places), room)]
+        parts = [draw_from(start).part(rows, drawing) for start in range(0, len(places), room)]
         return ChartPart.split([part for part in parts if not part.empty] or parts[:1])
 
     def _values(self, rows: Sequence[Row], drawing: Drawing) -> list[Value]:
-        more: dict[str, Callable[[Row], Any]] = {"place": self._placed(drawing)}
+        more: dict[str, Callable[[Row], Any]] = {"place": self._label_of(drawing)}
         if self.text:
             more["text"] = self.text[0]
         if (diamond := self.diamond) is not None:
@@ -350,16 +363,16 @@ class Dots:
 
 def present(values: Sequence[Value], drawing: Drawing) -> list[str]:
     """The studies of these values, in the order of the figure."""
-    found = {one["study"] for one in values}
-    return [name for name in drawing.names if name in found]
+    studies = {value["study"] for value in values}
+    return [name for name in drawing.names if name in studies]
 
 
-def rows_of(places: Sequence[str], field: str = "place", labelled: bool = True) -> alt.Y:
+def rows_of(places: Sequence[str], field: str = "place", with_labels: bool = True) -> alt.Y:
     """A row for each place in order; its series are nearer to each other than to the next row's."""
     room = alt.Scale(domain=list(places), paddingInner=0.35, paddingOuter=0.2)
-    axis = alt.Axis() if labelled else alt.Axis(labels=False, ticks=False)
-    if labelled and lines_of(places) > 1:
-        axis.labelExpr = WRAPPED
+    axis = alt.Axis() if with_labels else alt.Axis(labels=False, ticks=False)
+    if with_labels and lines_of(places) > 1:
+        axis.labelExpr = WRAPPED_LABEL
     return alt.Y(f"{field}:N", title=None, scale=room, axis=axis)
 
 
@@ -367,10 +380,10 @@ def written(
     values: Sequence[Value], x: int, size: int, weight: Literal["normal", "bold"]
 ) -> alt.Chart:
     """The ``text`` of each value, to the right of the panel."""
-    marked: alt.Chart = data(values).mark_text(
+    text_marks: alt.Chart = data(values).mark_text(
         align="left", baseline="middle", fontSize=size, color=INK, fontWeight=weight, lineBreak="\n"
     )
-    return marked.encode(x=alt.value(x), text="text:N")
+    return text_marks.encode(x=alt.value(x), text="text:N")
 
 
 def by_model(
@@ -382,30 +395,32 @@ def by_model(
 ) -> ChartPart:
     """A row for each model, the worst last, and a small panel for each place."""
     worst = {
-        name: [one["y"] for one in values if one["study"] == name]
+        name: [value["y"] for value in values if value["study"] == name]
         for name in present(values, drawing)
     }
     names = sorted(worst, key=lambda name: max(worst[name]) if x.harm else -min(worst[name]))
-    found = {one["place"] for one in values}
-    places = [place for place in places if place in found]
+    model_places = {value["place"] for value in values}
+    places = [place for place in places if place in model_places]
     room = drawing.wide - width_of(names)
     beside = max(1, room // (_SMALL + (60 if text else 20)))
-    width = max(_LEAST, min(_SMALL, room - _ROOM - _TEXT * text)) if drawing.narrow else _SMALL
+    width = (
+        max(_LEAST_WIDTH, min(_SMALL, room - _ROOM - _TEXT * text)) if drawing.narrow else _SMALL
+    )
     height = _ROW * len(names)
     title = drawing.folded(x.title, width + _ROOM)
     x = replace(x, title="" if text else title, format=x.format or ".0%")
     hues, shapes = colour(names, legend=False), shape(names, legend=False)
     small = []
     for number, place in enumerate(places):
-        own = [one for one in values if one["place"] == place]
+        place_values = [value for value in values if value["place"] == place]
         y = rows_of(names, "study", not number % beside)
         channels: dict[str, Any] = {"y": y, "color": hues}
         layers = [
-            data([one for one in own if "low" in one]).mark_rule(strokeWidth=1.5)
+            data([value for value in place_values if "low" in value]).mark_rule(strokeWidth=1.5)
             .encode(x=x.x("low"), x2="high:Q", opacity=ink(), **channels),
-            *points(own, drawing, x=x.x("y"), shape=shapes, opacity=ink(), **channels),
+            *points(place_values, drawing, x=x.x("y"), shape=shapes, opacity=ink(), **channels),
         ]  # fmt: skip
-        layers += [written(own, width + 6, 10, "normal").encode(y=y)] if text else []
+        layers += [written(place_values, width + 6, 10, "normal").encode(y=y)] if text else []
         heading = textwrap.wrap(place.replace("\n", " "), _WORDS) or [place]
         small.append(layered(*layers, width=width, height=height, title=heading))
     bands = [small[start : start + beside] for start in range(0, len(small), beside)]
@@ -419,14 +434,14 @@ def by_model(
     return ChartPart.split(parts) if parts else ChartPart(layered(), drawing.wide, 0, empty=True)
 
 
-_ROOM, _TEXT, _LEAST, _BESIDE = 26, 36, 60, 500
+_ROOM, _TEXT, _LEAST_WIDTH, _BESIDE = 26, 36, 60, 500
 """What an axis takes beside its labels, what a number beside a row takes, the narrowest panel, and
 the width from which longer texts stand beside their rows."""
 
 _DOT, _BY, _ABOVE, _NAME = 6, 4, 9, 9
 """Of a dot to its edge; how far beside and above it its name stands, clear of the whiskers; the
 type of the name."""
-_TOLD = 8
+_MOST_NAMED = 8
 """Names of dots in one place that are told in words."""
 
 _SHADE = 0.1
@@ -455,7 +470,7 @@ class Plane:
         y: the other.
         words: what the sides of the diagonal mean.
         size: column that the size of a dot shows.
-        sized: its title.
+        size_title: its title.
         regions: whether the sides of the diagonal are coloured, blue below it, orange above.
         diagonal: whether it is drawn.
         side: of the square.
@@ -465,7 +480,7 @@ class Plane:
     y: tuple[Measure, Of]
     words: Sequence[Word]
     size: str = ""
-    sized: str = ""
+    size_title: str = ""
     regions: bool = False
     diagonal: bool = True
     side: int = 330
@@ -476,38 +491,42 @@ class Plane:
         x, y = x.over(drawing.rows), y.over(drawing.rows)
         values = []
         for row in rows:
-            one, other = values_of([row], [along]), values_of([row], [up])
-            if one and other:
-                across = {"x" if key == "y" else f"x_{key}": one[0][key]
-                          for key in ("y", "low", "high") if key in one[0]}  # fmt: skip
-                across |= {"few": one[0]["few"]} if "few" in one[0] else {}
-                sized = {"size": f"{row[self.size]}"} if self.size else {}
-                values.append(other[0] | across | sized)
+            x_values, y_values = values_of([row], [along]), values_of([row], [up])
+            if x_values and y_values:
+                across = {"x" if key == "y" else f"x_{key}": x_values[0][key]
+                          for key in ("y", "low", "high") if key in x_values[0]}  # fmt: skip
+                across |= {"few": x_values[0]["few"]} if "few" in x_values[0] else {}
+                size_option = {"size": f"{row[self.size]}"} if self.size else {}
+                values.append(y_values[0] | across | size_option)
         side = min(self.side, drawing.wide - 80)
         names = present(values, drawing)
-        if len(drawing.names) <= MANY or not values:
+        if len(drawing.names) <= MANY_MODELS or not values:
             return ChartPart(self._square(values, x, y, side, drawing), side + 60, side, not values)
         if len(values) == len(names):
-            named = self._named(values, x, y, side, drawing)
-            chart = self._square(values, x, y, side, drawing, named)
+            name_marks = self._name_dots(values, x, y, side, drawing)
+            chart = self._square(values, x, y, side, drawing, name_marks)
             return ChartPart(chart, side + 60, side)
         small = replace(self, words=())
         beside = max(1, drawing.wide // (_SMALL + 60))
         squares = []
         for name in names:
-            own = [one for one in values if one["study"] == name]
-            chart = small._square(own, x, y, _SMALL, drawing, [])
+            study_values = [value for value in values if value["study"] == name]
+            chart = small._square(study_values, x, y, _SMALL, drawing, [])
             chart.title = textwrap.wrap(name, _WORDS)
             squares.append(chart)
         bands = [squares[at : at + beside] for at in range(0, len(squares), beside)]
         lines = [joined("hconcat", band, spacing=16) for band in bands]
         room = max(1, TALL // (_SMALL + 90))
-        return ChartPart.split([
-            ChartPart(
-                joined("vconcat", some, spacing=14), drawing.wide, (_SMALL + 90) * len(some) - 40
-            )
-            for some in (lines[at : at + room] for at in range(0, len(lines), room))
-        ])  # fmt: skip
+        return ChartPart.split(
+            [
+                ChartPart(
+                    joined("vconcat", row_group, spacing=14),
+                    drawing.wide,
+                    (_SMALL + 90) * len(row_group) - 40,
+                )
+                for row_group in (lines[at : at + room] for at in range(0, len(lines), room))
+            ]
+        )
 
     def _square(
         self,
@@ -516,10 +535,10 @@ class Plane:
         y: Measure,
         side: int,
         drawing: Drawing,
-        named: Sequence[alt.Chart] | None = None,
+        name_marks: Sequence[alt.Chart] | None = None,
     ) -> alt.LayerChart:
         """The plane of these values; without a legend of models where they are named."""
-        names, legend = list(drawing.names), named is None
+        names, legend = list(drawing.names), name_marks is None
         hues = colour(names, legend=legend)
         (left, right), (low, high) = x.domain, y.domain
         words = [
@@ -536,10 +555,10 @@ class Plane:
             grades = sorted({f"{row[self.size]}" for row in drawing.rows}, key=int)
             sizes = [SIZE + 65 * place for place in range(len(grades))]
             scale = alt.Scale(domain=grades, range=sizes)
-            channels["size"] = alt.Size("size:N", title=self.sized, scale=scale)
+            channels["size"] = alt.Size("size:N", title=self.size_title, scale=scale)
         ends = [{"x": left, "y": max(left, low)}, {"x": right, "y": min(right, high)}]
         sides = [
-            data([one | {"to": end} for one in ends])
+            data([corner | {"to": end} for corner in ends])
             .mark_area(color=hue, opacity=_SHADE)
             .encode(x=x.x("x"), y=y.y("y"), y2="to:Q")
             for end, hue in ((low, LESS), (high, MORE))
@@ -554,18 +573,18 @@ class Plane:
                 for _ in range(self.diagonal)
             ),
             *words,
-            data([one for one in values if "x_low" in one]).mark_rule().encode(
+            data([value for value in values if "x_low" in value]).mark_rule().encode(
                 x=x.x("x_low"), x2="x_high:Q", y=y.y("y"), color=hues, opacity=ink()
             ),
-            data([one for one in values if "low" in one]).mark_rule().encode(
+            data([value for value in values if "low" in value]).mark_rule().encode(
                 x=x.x("x"), y=y.y("low"), y2="high:Q", color=hues, opacity=ink()
             ),
             *points(values, drawing, 80, **channels, opacity=ink()),
-            *(named or []),
+            *(name_marks or []),
             width=side, height=side,
         )  # fmt: skip
 
-    def _named(
+    def _name_dots(
         self, values: Sequence[Value], x: Measure, y: Measure, side: int, drawing: Drawing
     ) -> list[alt.Chart]:
         """The name of each dot beside it where there is room, else a number that is explained."""
@@ -574,20 +593,24 @@ class Plane:
             low, high = of.domain
             return (number - low) / (high - low) * side
 
-        dots = [(place(one["x"], x), side - place(one["y"], y)) for one in values]
-        taken = [(left - _DOT, top - _DOT, left + _DOT, top + _DOT) for left, top in dots]
+        dots = [(place(value["x"], x), side - place(value["y"], y)) for value in values]
+        boxes_taken = [(left - _DOT, top - _DOT, left + _DOT, top + _DOT) for left, top in dots]
         numbers = {name: str(number) for number, name in enumerate(drawing.names, 1)}
         sides: tuple[Literal["left", "right"], ...] = ("left", "right")
-        named: dict[Literal["left", "right"], list[Value]] = {side: [] for side in sides}
+        values_by_side: dict[Literal["left", "right"], list[Value]] = {side: [] for side in sides}
         piles: dict[str, list[str]] = {}
-        piled: list[tuple[float, float, str]] = []
-        for at, (one, (left, top)) in enumerate(zip(values, dots, strict=True)):
-            on = [label for *where, label in piled if math.dist(where, (left, top)) < _DOT]
+        anchors: list[tuple[float, float, str]] = []
+        for at, (value, (left, top)) in enumerate(zip(values, dots, strict=True)):
+            on = [label for *where, label in anchors if math.dist(where, (left, top)) < _DOT]
             if on:
-                piles[on[0]].append(one["study"])
+                piles[on[0]].append(value["study"])
                 continue
-            others = [box for place, box in enumerate(taken) if place != at and box != taken[at]]
-            for text in (one["study"], numbers[one["study"]]):
+            other_boxes = [
+                box
+                for place, box in enumerate(boxes_taken)
+                if place != at and box != boxes_taken[at]
+            ]
+            for text in (value["study"], numbers[value["study"]]):
                 wide = width_of([text]) * _NAME / SIZE_OF_TYPE
                 low, high = top - _ABOVE - _NAME / 2, top - _ABOVE + _NAME / 2
                 boxes = {
@@ -597,24 +620,26 @@ class Plane:
                 free = [
                     align for align in sides
                     if (box := boxes[align])[0] >= 0 and box[2] <= side
-                    and not any(_meet(box, other) for other in others)
+                    and not any(_overlap(box, other_box) for other_box in other_boxes)
                 ]  # fmt: skip
                 if free:
                     break
             # a number that has no room either lies over its neighbours
             align = free[0] if free else "left"
-            piled.append((left, top, text))
+            anchors.append((left, top, text))
             piles.setdefault(text, [])
-            taken.append(boxes[align])
-            named[align].append({"x": one["x"], "y": one["y"], "text": text})
-            if text != one["study"]:
-                drawing.said[f"{text}: {one['study']}."] = None
+            boxes_taken.append(boxes[align])
+            values_by_side[align].append({"x": value["x"], "y": value["y"], "text": text})
+            if text != value["study"]:
+                drawing.remarks[f"{text}: {value['study']}."] = None
         for label, names in piles.items():
             if names:
-                more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
-                drawing.said[f"Where {label} is, too: {', '.join(names[:_TOLD])}{more}."] = None
+                more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+                drawing.remarks[
+                    f"Where {label} is, too: {', '.join(names[:_MOST_NAMED])}{more}."
+                ] = None
         return [
-            data(own)
+            data(side_values)
             .mark_text(
                 align=align,
                 baseline="middle",
@@ -624,12 +649,17 @@ class Plane:
                 color=INK,
             )
             .encode(x=x.x("x"), y=y.y("y"), text="text:N")
-            for align, own in named.items()
-            if own
+            for align, side_values in values_by_side.items()
+            if side_values
         ]
 
 
-def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
+def _overlap(first: Sequence[float], second: Sequence[float]) -> bool:
     """Whether two boxes overlap."""
-    apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+    apart = (
+        first[2] <= second[0]
+        or second[2] <= first[0]
+        or first[3] <= second[1]
+        or second[3] <= first[1]
+    )
     return not apart

@@ -10,7 +10,7 @@ from typing import Literal
 from holdfast.results.grid import grouped
 
 from . import alt
-from .chart import WRAPPED, ChartPart, Drawing, Row, Value, height_of, width_of
+from .chart import WRAPPED_LABEL, ChartPart, Drawing, Row, Value, height_of, width_of
 from .dots import Measure, dashed, data, layered
 from .theme import COLOURS, LESS, LINE, MORE, TALL
 
@@ -40,12 +40,12 @@ class Heat:
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
         """The chart of these rows; ``empty`` where none of them has a value."""
-        labels = [drawing.folded(one) for one in self.labels(rows)]
+        labels = [drawing.folded(label_text) for label_text in self.labels(rows)]
         lines: Sequence[str] = list(dict.fromkeys(labels))
         # studies stand as in every figure, other columns as in the table
         place = {name: number for number, name in enumerate(drawing.names)}
-        found = dict.fromkeys(map(self.column, rows))
-        columns: Sequence[str] = sorted(found, key=lambda name: place.get(name, 0))
+        column_names = dict.fromkeys(map(self.column, rows))
+        columns: Sequence[str] = sorted(column_names, key=lambda name: place.get(name, 0))
         width, height = self.cell
         height = max(height, height_of(lines))
         columns = drawing.first(columns, drawing.wide // _NARROWEST, "columns")
@@ -62,7 +62,7 @@ class Heat:
             for row, name in zip(rows, labels, strict=True)
             if row[self.share] is not None
         ]
-        values = [one for one in values if one["column"] in columns and one["row"] in lines]
+        values = [value for value in values if value["column"] in columns and value["row"] in lines]
         limit = full([row[self.share] for row in drawing.rows if row[self.share] is not None])
         chart = layered(
             *self._layers(values, columns, lines, limit, drawing.narrow),
@@ -87,7 +87,7 @@ class Heat:
         )  # fmt: skip
         y = alt.Y(
             "row:N", title=None, scale=alt.Scale(domain=list(lines), paddingInner=0.08),
-            axis=alt.Axis(grid=False, domain=False, ticks=False, labelExpr=WRAPPED),
+            axis=alt.Axis(grid=False, domain=False, ticks=False, labelExpr=WRAPPED_LABEL),
         )  # fmt: skip
         ends = [LESS, "#ffffff", MORE] if self.harm == "above" else [MORE, "#ffffff", LESS]
         shade = alt.Color(
@@ -141,8 +141,8 @@ class Distribution:
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
         """The chart of these rows; ``empty`` where none of them has a value."""
-        every = grouped(drawing.rows, "dataset", "study")
-        highest = max(max(self._counts(own)) for own in every)
+        studies = grouped(drawing.rows, "dataset", "study")
+        highest = max(max(self._counts(study_rows)) for study_rows in studies)
         total, even = len(rows), len(rows) / self.bins
         bars: list[Value] = [
             {"x": place / self.bins, "to": (place + 1) / self.bins, "low": 0, "y": n}
@@ -160,8 +160,8 @@ class Distribution:
         return ChartPart(chart, self.width + 50, self.height, not total)
 
     def _counts(self, rows: Sequence[Row]) -> list[int]:
-        found = [0] * self.bins
+        bin_counts = [0] * self.bins
         for row in rows:
             # 0.15 * 20 is 3.0000000000000004
-            found[max(0, math.ceil(round(row[self.of] * self.bins, 9)) - 1)] += 1
-        return found
+            bin_counts[max(0, math.ceil(round(row[self.of] * self.bins, 9)) - 1)] += 1
+        return bin_counts

@@ -21,7 +21,7 @@ from .dots import (
     present,
     values_of,
 )
-from .theme import MANY, TALL, colour, ink, joined, shape
+from .theme import MANY_MODELS, TALL, colour, ink, joined, shape
 
 _BAND, _FAINT, _CROWD = 0.16, 0.05, 8
 """Opacity of a band, and where more series than these lie above each other."""
@@ -45,16 +45,16 @@ class Axis:
 
     def places(self, rows: Sequence[Row]) -> list[Any]:
         """Those of these rows in order."""
-        found = dict.fromkeys(self.at(row) for row in rows)
+        places = dict.fromkeys(self.at(row) for row in rows)
         if self.kind == "levels":
-            return list(found)
-        numbers = sorted(number for number in found if number is not None) or [1]
+            return list(places)
+        numbers = sorted(number for number in places if number is not None) or [1]
         return list(range(numbers[0], numbers[-1] + 1)) if self.kind == "turns" else numbers
 
     def at(self, row: Row) -> Any:
         """The place of a row, None where it has none."""
-        found = row[self.column]
-        return label(found, 16) if self.kind == "levels" else found
+        cell = row[self.column]
+        return label(cell, 16) if self.kind == "levels" else cell
 
     def x(self, places: Sequence[Any], title: str) -> alt.X:
         """The field ``x``."""
@@ -88,11 +88,11 @@ class Lines:
         series: what is told apart.
         width: of a panel; where it is 0, as wide as the dots need.
         height: of a panel.
-        joined: whether there are lines, or dots side by side at each place.
+        with_lines: whether there are lines, or dots side by side at each place.
         whiskers: whether the intervals of lines are whiskers instead of bands.
         level: what is dashed, by row.
         title: of each panel.
-        named: title of the axis, where it depends on the rows.
+        axis_title: title of the axis, where it depends on the rows.
     """
 
     x: Axis
@@ -101,11 +101,11 @@ class Lines:
     series: Series = MODELS
     width: int = 300
     height: int = 200
-    joined: bool = True
+    with_lines: bool = True
     whiskers: bool = False
     level: Callable[[Row], float | None] = lambda row: None
     title: str = ""
-    named: Callable[[Row], str] | None = None
+    axis_title: Callable[[Row], str] | None = None
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
         """The chart of these rows; ``empty`` where none of them has a value."""
@@ -114,17 +114,17 @@ class Lines:
         places: Sequence[Any] = self.x.places(rows if self.x.kind == "levels" else drawing.rows)
         places = drawing.first(places, _LEVELS, "levels") if self.x.kind == "levels" else places
         values = values_of(rows, self.of, self.series, y.times, x=self.x.at)
-        values = [one for one in values if one["x"] in places and one[field] in names]
-        title = self.named(rows[0]) if self.named else self.x.title
+        values = [value for value in values if value["x"] in places and value[field] in names]
+        title = self.axis_title(rows[0]) if self.axis_title else self.x.title
         x = self.x.x(places, title)
-        if field == "study" and len(present(values, drawing)) > MANY:
-            if self.joined:
-                return self._apart(rows, values, places, x, y, drawing)
+        if field == "study" and len(present(values, drawing)) > MANY_MODELS:
+            if self.with_lines:
+                return self._draw_panels(rows, values, places, x, y, drawing)
             short = title.partition(" (")[0]
-            named = [one | {"place": f"{short}: {one['x']}"} for one in values]
+            placed_values = [value | {"place": f"{short}: {value['x']}"} for value in values]
             order = [f"{short}: {place}" for place in places]
-            return by_model(named, order, y, drawing)
-        if self.joined:
+            return by_model(placed_values, order, y, drawing)
+        if self.with_lines:
             chart = self._lines(rows, values, places, x, y, drawing)
         else:
             chart = self._dots(values, x, y, names, drawing)
@@ -138,7 +138,7 @@ class Lines:
             width = max(width, width_of([title])) + _AXIS
         return ChartPart(chart, width, self.height, not values)
 
-    def _apart(
+    def _draw_panels(
         self,
         rows: Sequence[Row],
         values: Sequence[Value],
@@ -153,19 +153,19 @@ class Lines:
         names = present(values, drawing)
         charts = []
         for name in names:
-            own = [one for one in values if one["study"] == name]
+            study_values = [value for value in values if value["study"] == name]
             of = [row for row in rows if row["study"] == name]
-            chart = self._lines(of, own, places, x, y, drawing, legend=False)
+            chart = self._lines(of, study_values, places, x, y, drawing, legend=False)
             chart.width, chart.height = width, height
-            folded = drawing.folded(name, width + _AXIS).split("\n")
-            chart.title = folded if folded[1:] else name
+            title_lines = drawing.folded(name, width + _AXIS).split("\n")
+            chart.title = title_lines if title_lines[1:] else name
             charts.append(chart)
         room = TALL // (height + 90) * beside
         pages = [charts[start : start + room] for start in range(0, len(charts), room)]
         return ChartPart.split([
-            ChartPart(joined("concat", own, columns=beside), drawing.wide,
-                 -(-len(own) // beside) * (height + 90))
-            for own in pages
+            ChartPart(joined("concat", page, columns=beside), drawing.wide,
+                 -(-len(page) // beside) * (height + 90))
+            for page in pages
         ])  # fmt: skip
 
     def _lines(
@@ -182,23 +182,23 @@ class Lines:
         names = self.series.order(drawing)
         logs = self.x.kind == "logs"
         levels = dict.fromkeys(map(self.level, rows))
-        behind = [{"y": one} for one in levels if one is not None]
+        behind = [{"y": level} for level in levels if level is not None]
         behind += [{"y": 0}] if y.domain[0] < 0 < y.domain[1] else []
         pieces = _pieces(values, places, self.series.field, unbroken=logs)
-        lone = [one for one in pieces if "low" in one and (one["lone"] or self.whiskers)]
-        banded = [one for one in pieces if one not in lone and "low" in one]
+        lone = [piece for piece in pieces if "low" in piece and (piece["lone"] or self.whiskers)]
+        bands = [piece for piece in pieces if piece not in lone and "low" in piece]
         opacity = _BAND if len(names) <= _CROWD or not legend else _FAINT
         how = self.series.field, self.series.title, legend
         hues, shapes = colour(names, *how), shape(names, *how)
         high = alt.Y2("high:Q")
-        drawn = [
-            data(banded).mark_area(opacity=opacity)
+        layers = [
+            data(bands).mark_area(opacity=opacity)
             .encode(x=x, y=y.y("low"), y2=high, color=hues, detail="piece:N"),
             data(lone).mark_rule(strokeWidth=1.5).encode(x=x, y=y.y("low"), y2=high, color=hues),
-        ] if banded or lone else []  # fmt: skip
+        ] if bands or lone else []  # fmt: skip
         return layered(
             *([dashed(behind).encode(y=y.y("y"))] if behind else []),
-            *drawn,
+            *layers,
             data(pieces).mark_line(strokeWidth=1 if logs else 1.8)
             .encode(x=x, y=y.y("y"), color=hues, detail="piece:N", opacity=ink()),
             *points(pieces, drawing, x=x, y=y.y("y"), color=hues, shape=shapes, opacity=ink()),
@@ -208,14 +208,14 @@ class Lines:
         self, values: Sequence[Value], x: alt.X, y: Measure, names: Sequence[str], drawing: Drawing
     ) -> alt.LayerChart:
         field, title = self.series.field, self.series.title
-        found = {one[field] for one in values_of(drawing.rows, self.of, self.series)}
-        beside = alt.Scale(domain=[name for name in names if name in found])
+        series_drawn = {value[field] for value in values_of(drawing.rows, self.of, self.series)}
+        beside = alt.Scale(domain=[name for name in names if name in series_drawn])
         channels: dict[str, Any] = {
             "x": x, "xOffset": alt.XOffset(f"{field}:N", scale=beside), "opacity": ink(),
             "color": colour(names, field, title),
         }  # fmt: skip
         return layered(
-            data([one for one in values if "low" in one]).mark_rule(strokeWidth=1.5)
+            data([value for value in values if "low" in value]).mark_rule(strokeWidth=1.5)
             .encode(y=y.y("low"), y2="high:Q", **channels),
             *points(values, drawing, y=y.y("y"), shape=shape(names, field, title), **channels),
         )  # fmt: skip
@@ -226,16 +226,18 @@ def _pieces(
 ) -> list[Value]:
     """The values with the ``piece`` of its line that each is in, and whether it is ``lone``."""
     at = {x: place for place, x in enumerate(places)}
-    found: list[Value] = []
-    for number, name in enumerate(dict.fromkeys(one[field] for one in values)):
-        own = sorted((one for one in values if one[field] == name), key=lambda one: at[one["x"]])
-        piece, last, named = 0, -1, []
-        for one in own:
-            piece += at[one["x"]] != last + 1
-            last = at[one["x"]]
-            named.append(f"{number}.{one['ink'] if unbroken else piece}")
-        found += [
-            one | {"piece": piece, "lone": named.count(piece) == 1}
-            for one, piece in zip(own, named, strict=True)
+    pieces: list[Value] = []
+    for number, name in enumerate(dict.fromkeys(value[field] for value in values)):
+        series_values = sorted(
+            (value for value in values if value[field] == name), key=lambda value: at[value["x"]]
+        )
+        piece, last, piece_ids = 0, -1, []
+        for value in series_values:
+            piece += at[value["x"]] != last + 1
+            last = at[value["x"]]
+            piece_ids.append(f"{number}.{value['ink'] if unbroken else piece}")
+        pieces += [
+            value | {"piece": piece, "lone": piece_ids.count(piece) == 1}
+            for value, piece in zip(series_values, piece_ids, strict=True)
         ]
-    return found
+    return pieces

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any, Literal
 
-from holdfast.results.grid import PRINTED
+from holdfast.results.grid import PUBLISHED_MARK
 
 from . import alt
 
@@ -52,10 +52,10 @@ a half; what is more stands in further parts.
 PHONE = 310
 """Width of a figure on a screen of 360 pixels."""
 
-MANY = 6
+MANY_MODELS = 6
 """Models whose colours a reader keeps apart; above it each has a row, or a panel, of its own."""
 
-MOST = len(COLOURS) * len(SHAPES)
+MOST_SERIES = len(COLOURS) * len(SHAPES)
 """Series in one figure: more could not be told apart."""
 
 SIZE = 11
@@ -121,24 +121,24 @@ def _classes() -> Mapping[str, type[Any]]:
 
     kinds = {"layer": alt.LayerChart, "hconcat": alt.HConcatChart, "vconcat": alt.VConcatChart,
              "concat": alt.ConcatChart}  # fmt: skip
-    shared = {name: type(kind.__name__, (kind,), {"copy": copy}) for name, kind in kinds.items()}
-    return shared | {"chart": type("Chart", (alt.Chart,), {"copy": copy, "encode": encode})}
+    copies = {name: type(kind.__name__, (kind,), {"copy": copy}) for name, kind in kinds.items()}
+    return copies | {"chart": type("Chart", (alt.Chart,), {"copy": copy, "encode": encode})}
 
 
 def chart(data: alt.InlineData) -> alt.Chart:
     """A chart of data, whose channels may be given in short, as ``x2="to:Q"``."""
-    made: alt.Chart = _classes()["chart"](data)
-    return made
+    new_chart: alt.Chart = _classes()["chart"](data)
+    return new_chart
 
 
 def joined(
     kind: Literal["layer", "hconcat", "vconcat", "concat"], charts: Sequence[Any], **properties: Any
 ) -> Any:
     """Charts put together; Altair's own functions would copy all of them at every level."""
-    made: Any = _classes()[kind]()
+    joined_chart: Any = _classes()[kind]()
     for name, value in {kind: list(charts), **properties}.items():
-        made[name] = value
-    return made
+        joined_chart[name] = value
+    return joined_chart
 
 
 def colour(
@@ -152,16 +152,16 @@ def colour(
         title: of the legend.
         legend: whether there is one.
     """
-    scale, shown = _scale(names, COLOURS, field), alt.Legend() if legend else None
-    return alt.Color(f"{field}:N", title=title, scale=scale, legend=shown)
+    scale, drawn_legend = _scale(names, COLOURS, field), alt.Legend() if legend else None
+    return alt.Color(f"{field}:N", title=title, scale=scale, legend=drawn_legend)
 
 
 def shape(
     names: Sequence[str], field: str = "study", title: str | None = "Model", legend: bool = True
 ) -> alt.Shape:
     """Shape by series, with the legend of ``colour``."""
-    scale, shown = _scale(names, SHAPES, field), alt.Legend() if legend else None
-    return alt.Shape(f"{field}:N", title=title, scale=scale, legend=shown)
+    scale, drawn_legend = _scale(names, SHAPES, field), alt.Legend() if legend else None
+    return alt.Shape(f"{field}:N", title=title, scale=scale, legend=drawn_legend)
 
 
 def ink() -> alt.Opacity:
@@ -175,38 +175,42 @@ def slots(names: Sequence[str]) -> list[int]:
     Where two of one figure would have the same number, the first in the alphabet keeps it and the
     other takes the next that is free. A published one never takes a measured one's.
     """
-    found: dict[str, int] = {}
+    slot_by_name: dict[str, int] = {}
     # a model that the figure lacks keeps its colour for the others of the report
-    here, among = set(map(_model, names)), AMONG.get()
-    absent = {name for name in among if _model(name) not in here} if len(among) <= MANY else set()
-    for published in (False, True):
-        those = {name for name in (*names, *absent) if (PRINTED in name) == published}
-        own = sorted(those, key=lambda name: (_model(name), name))
+    models_here, among = set(map(_model, names)), AMONG.get()
+    absent = (
+        {name for name in among if _model(name) not in models_here}
+        if len(among) <= MANY_MODELS
+        else set()
+    )
+    for is_printed in (False, True):
+        group_names = {name for name in (*names, *absent) if (PUBLISHED_MARK in name) == is_printed}
+        ordered_names = sorted(group_names, key=lambda name: (_model(name), name))
         # the last colour, black, only where the others are taken
-        wanted = {name: zlib.crc32(_model(name).encode(errors="replace")) % (len(COLOURS) - 1)
-                  for name in own}  # fmt: skip
-        for name in own:
-            if wanted[name] not in found.values():
-                found[name] = wanted[name]
-        for name in own:
+        slots_wanted = {name: zlib.crc32(_model(name).encode(errors="replace")) % (len(COLOURS) - 1)
+                  for name in ordered_names}  # fmt: skip
+        for name in ordered_names:
+            if slots_wanted[name] not in slot_by_name.values():
+                slot_by_name[name] = slots_wanted[name]
+        for name in ordered_names:
             order = (
-                ring * len(COLOURS) + (wanted[name] + step) % len(COLOURS)
+                ring * len(COLOURS) + (slots_wanted[name] + step) % len(COLOURS)
                 for ring in range(len(SHAPES))
                 for step in range(len(COLOURS))
             )
-            free = (slot for slot in order if slot not in found.values())
-            found.setdefault(name, next(free, wanted[name]))
-    return [found[name] for name in names]
+            free = (slot for slot in order if slot not in slot_by_name.values())
+            slot_by_name.setdefault(name, next(free, slots_wanted[name]))
+    return [slot_by_name[name] for name in names]
 
 
 def _scale(names: Sequence[str], cycle: Sequence[str], field: str) -> alt.Scale:
     # what is no model has few names, the same in every run: their order is as good
     numbers = slots(names) if field == "study" else range(len(names))
-    taken = [cycle[number % len(cycle)] for number in numbers]
+    marks = [cycle[number % len(cycle)] for number in numbers]
     if cycle is SHAPES and field == "study":
-        taken = [_CROSS if PRINTED in name else one
-                 for name, one in zip(names, taken, strict=True)]  # fmt: skip
-    return alt.Scale(domain=list(names), range=taken)
+        marks = [_CROSS if PUBLISHED_MARK in name else mark
+                 for name, mark in zip(names, marks, strict=True)]  # fmt: skip
+    return alt.Scale(domain=list(names), range=marks)
 
 
 def _model(study: str) -> str:
