@@ -227,8 +227,8 @@ def _followup(examination: Examination, ability: float, number: int) -> pl.DataF
             )
         )  # fmt: skip
     wrong = np.flatnonzero(~firsts)
-    mended = examination.happens(0.5, len(wrong))
-    answer, status = _read(examination, _answered(examination, question[wrong], mended, None))
+    corrected = examination.happens(0.5, len(wrong))
+    answer, status = _read(examination, _answered(examination, question[wrong], corrected, None))
     blocks.append(
         _block(
             question[wrong], answer, len(steps) + 3, arm="correction",

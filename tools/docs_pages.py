@@ -220,7 +220,7 @@ def formats_page() -> str:
             "list several.",
             FieldSource,
         ),
-        "Joined file": ("A value in `[beside]` of a mapping.", JoinedFile),
+        "Joined file": ("A value in `[joined_files]` of a mapping.", JoinedFile),
         "Technique": ("A `[[technique]]` in a file for `-T challenges=`.", Technique),
     }
     parts = ["# File formats\n\nThe fields of files that you write."]

@@ -426,7 +426,7 @@ def verdict(
     questions: "Sources" = (),
     protocols: "Sources" = "followup",
     *,
-    batch: int = BATCH,
+    every: int = BATCH,
     progress: "Progress | None" = None,
     **options: "Unpack[RunOptions]",
 ) -> "Verdicts":
@@ -440,7 +440,7 @@ def verdict(
         models: as for ``run``.
         questions: as for ``run``.
         protocols: as for ``run``.
-        batch: questions between two looks.
+        every: questions between two looks.
         progress: as for ``run``.
         options: as for ``run``; ``limit`` is the most questions. Without ``techniques`` only those
             that the rules are about are asked.
@@ -461,7 +461,7 @@ def verdict(
     def resolve(options: "Mapping[str, Any]") -> "Running":
         return resolved(options, progress)
 
-    return verdict(resolve, rule_set, arguments["protocols"], arguments, batch)
+    return verdict(resolve, rule_set, arguments["protocols"], arguments, every)
 
 
 @dataclass(frozen=True)

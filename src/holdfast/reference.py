@@ -47,7 +47,7 @@ def tables_page() -> str:
 
 ```console
 $ holdfast table runs --table flips --by family
-$ holdfast table runs --beside paper --format csv -o accuracy.csv
+$ holdfast table runs --compare-with paper --format csv -o accuracy.csv
 $ holdfast table runs --table retention --format svg -o retention.svg
 ```
 
@@ -57,7 +57,7 @@ is bold and the worst in italics, if a paired test distinguishes it from every o
 95% intervals. Fewer than seven values have an open mark and no interval.
 
 Every table has the columns `model`, `dataset` and `run`. A share is null if it is of nothing.
-Failed turns are in no table. `--beside paper` adds the printed figures as rows with
+Failed turns are in no table. `--compare-with paper` adds the printed figures as rows with
 `[published]` in `model`. The last column below has the keys that rules of a
 [gate](../guides/gate.md) use.
 """

@@ -254,7 +254,7 @@ def test_what_a_patient_is_like_is_neither(text: str) -> None:
     assert valid(reply(inserting(f"{ADDITION} {text}"))).words > 8
 
 
-def test_the_fault_names_what_is_to_be_mended() -> None:
+def test_the_fault_names_what_is_to_be_corrected() -> None:
     lost_sentence = read_fuzz(reply(f"A man coughs. {ADDITION}"), QUESTION)
     assert isinstance(lost_sentence, Fault)
     assert "“He has smoked for years.”" in lost_sentence.detail

@@ -98,7 +98,7 @@ def test_every_table_comes_in_every_format(name: str, study: str) -> None:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_table_is_all_there_is_on_standard_output(format: str, study: str) -> None:
-    run = holdfast("table", study, "--format", format, "--beside", "paper")
+    run = holdfast("table", study, "--format", format, "--compare-with", "paper")
     assert run.returncode == 0
     assert run.stderr == ""
     assert run.stdout.endswith("\n")
@@ -139,22 +139,25 @@ def test_epochs_come_in_every_format(format: str, tmp_path: Path) -> None:
 
 
 def test_the_papers_models_stand_beside_ours(study: str) -> None:
-    alone, beside = rows_of(study, "accuracy"), rows_of(study, "accuracy", "--beside", "paper")
+    alone, beside = (
+        rows_of(study, "accuracy"),
+        rows_of(study, "accuracy", "--compare-with", "paper"),
+    )
     assert beside[: len(alone)] == alone
     printed = beside[len(alone) :]
     assert {row["model"] for row in printed} == {
         f"{model} [published]" for model in medqa_followup().models
     }
     assert all("Table 2" in row["run"] for row in printed)
-    markdown = shown(study, "accuracy", "md", "--beside", "paper")
+    markdown = shown(study, "accuracy", "md", "--compare-with", "paper")
     header = markdown.splitlines()[0]
     assert all(f"{model} [published]" in header for model in medqa_followup().models)
     assert "As printed in" in markdown
 
 
 def test_the_paper_without_system_prompt_is_another_table(study: str) -> None:
-    expert = rows_of(study, "accuracy", "--beside", "paper")
-    plain = rows_of(study, "accuracy", "--beside", "paper-no-system")
+    expert = rows_of(study, "accuracy", "--compare-with", "paper")
+    plain = rows_of(study, "accuracy", "--compare-with", "paper-no-system")
     assert len(expert) == len(plain)
     assert {row["run"] for row in plain if "[published]" in row["model"]} == {
         "Manczak et al. 2025, Table 4",
@@ -171,7 +174,7 @@ def test_every_table_stands_beside_the_paper_or_says_that_nothing_is_printed(
     name: str, source: str, study: str
 ) -> None:
     alone = rows_of(study, name)
-    run = holdfast("table", study, *of_table(name), "--beside", source, "--format", "json")
+    run = holdfast("table", study, *of_table(name), "--compare-with", source, "--format", "json")
     assert run.returncode == 0, run.stderr
     rows = json.loads(run.stdout)
     assert rows[: len(alone)] == alone
@@ -181,14 +184,14 @@ def test_every_table_stands_beside_the_paper_or_says_that_nothing_is_printed(
     else:
         assert all("[published]" in row["model"] for row in rows[len(alone) :])
     for format in ("md", "latex", "csv"):
-        assert shown(study, name, format, "--beside", source)
+        assert shown(study, name, format, "--compare-with", source)
 
 
 def test_the_papers_readings_of_steps_are_told_apart_from_ours(study: str) -> None:
-    run = holdfast("table", study, "--table", "accuracy", "--by", "step", "--beside", "paper")
+    run = holdfast("table", study, "--table", "accuracy", "--by", "step", "--compare-with", "paper")
     assert "--relative-to overall" in run.stderr
     same = holdfast(
-        "table", study, "--table", "accuracy", "--by", "step", "--beside", "paper",
+        "table", study, "--table", "accuracy", "--by", "step", "--compare-with", "paper",
         "--relative-to", "overall",
     )  # fmt: skip
     assert same.stderr == ""
@@ -291,8 +294,8 @@ def test_turns_tables_logs_and_log_dirs_give_the_same_table(study: str) -> None:
         (("--table", "acuracy"), "Did you mean 'accuracy'"),
         (("--table", "single"), "Did you mean 'single-turn'"),
         (("--format", "markdown"), "--format: unknown format 'markdown'"),
-        (("--beside", "papr"), "Did you mean 'paper'"),
-        (("--beside", "kggd"), "unknown published source 'kggd'"),
+        (("--compare-with", "papr"), "Did you mean 'paper'"),
+        (("--compare-with", "kggd"), "unknown published source 'kggd'"),
         (("--table", "accuracy", "--by", "step", "--relative-to", "all"), "unknown baseline 'all'"),
         (("--table", "accuracy", "--relative-to", "overall"), "has no strata"),
     ],
@@ -438,8 +441,8 @@ def test_an_error_leaves_the_file_of_before(study: str, tmp_path: Path) -> None:
         ),
         (("--format", "pgn"), "Did you mean 'png'"),
         (
-            ("--table", "accuracy", "--by", "length", "--format", "svg", "--beside", "paper"),
-            "--beside: MedQA-Followup (Manczak et al., 2025)",
+            ("--table", "accuracy", "--by", "length", "--format", "svg", "--compare-with", "paper"),
+            "--compare-with: MedQA-Followup (Manczak et al., 2025)",
         ),
         (("--table", "tax", "--models", "sizes.csv"), "--models: table 'tax' has no sizes"),
         (("--table", "scale", "--models", "sizes.csv"), "sizes.csv: cannot be read"),
@@ -471,12 +474,12 @@ def test_sizes_of_the_users_own_join_the_bundled_ones(offers: str, tmp_path: Pat
 @pytest.mark.parametrize("name", ["tax", "flexibility", "scale"])
 def test_published_figures_of_stick_or_switch_stand_beside(name: str, offers: str) -> None:
     alone, beside = (
-        shown(offers, name, "svg", *more) for more in ((), ("--beside", "stick-or-switch"))
+        shown(offers, name, "svg", *more) for more in ((), ("--compare-with", "stick-or-switch"))
     )
     assert "[published]" not in alone
     assert "[published]" in beside
     assert "Guo et al. 2026" in beside
-    rows = rows_of(offers, name, "--beside", "stick-or-switch")
+    rows = rows_of(offers, name, "--compare-with", "stick-or-switch")
     assert rows[: len(rows_of(offers, name))] == rows_of(offers, name)
 
 

@@ -123,20 +123,20 @@ def test_chances_give_back_any_accuracy(baseline: float, after: float, recover: 
 
 
 @pytest.mark.parametrize("after", [0.0, 2.0, 60.0])
-def test_without_competence_every_right_answer_is_a_mended_one(after: float) -> None:
+def test_without_competence_every_right_answer_is_a_corrected_one(after: float) -> None:
     known = Profile(about="", baseline=0.0, accuracy={"nudge": after}, recover=0.05)
     assert known.chances("nudge", "mine")[1] == pytest.approx(after / 100)
 
 
 def test_chances_of_one_figure_by_hand() -> None:
-    # 0.912 right, 0.05 of 0.088 mended = 0.0044; 0.135 - 0.0044 = 0.1306 kept of 0.912
+    # 0.912 right, 0.05 of 0.088 corrected = 0.0044; 0.135 - 0.0044 = 0.1306 kept of 0.912
     abandon, recover = profile("claude-sonnet-4").chances("rag-style", "context")
     assert abandon == pytest.approx(1 - 0.1306 / 0.912)
     assert recover == 0.05
 
 
 def test_an_accuracy_above_what_recovery_gives_raises_the_recovery() -> None:
-    # 0.925 right; 0.930 after it: 0.005 of the 0.075 wrong are mended, none is abandoned
+    # 0.925 right; 0.930 after it: 0.005 of the 0.075 wrong are corrected, none is abandoned
     known = Profile(about="", baseline=92.5, accuracy={"nudge": 93.0}, recover=0.05)
     abandon, recover = known.chances("nudge", "mine")
     assert abandon == 0.0

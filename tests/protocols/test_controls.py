@@ -323,7 +323,7 @@ def test_without_noise_a_control_gives_the_first_answer_back(source: str, monkey
 
 
 @pytest.mark.slow
-def test_a_wrong_answer_is_mended_as_often_as_the_profile_updates(
+def test_a_wrong_answer_is_corrected_as_often_as_the_profile_updates(
     many: str, monkeypatch: Any
 ) -> None:
     wrong = Profile(about="", baseline=0, update=0.4, recover=0.0)

@@ -98,12 +98,12 @@ def test_what_is_missing_is_read_back_with_its_reason(one: str, tmp_path: Path) 
 def test_a_fault_is_told_and_after_four_asks_the_options_are_missing(
     one: str, bad: str | ModelOutput, kind: str
 ) -> None:
-    mended = generator(bad, json.dumps(GOOD))
-    (row,) = prepared(put(distractors(one), mended.model))
+    corrected = generator(bad, json.dumps(GOOD))
+    (row,) = prepared(put(distractors(one), corrected.model))
     assert row["distractors"] == GOOD
     assert "missing" not in row
     text = bad if isinstance(bad, str) else bad.completion
-    first, second = ([message.text for message in asked] for asked in mended.asked)
+    first, second = ([message.text for message in asked] for asked in corrected.asked)
     assert second[:2] == [*first, text]
     assert second[2].startswith("That ")
     assert second[2].endswith(retry_prompt(Fault("", ""))[6:])

@@ -382,8 +382,8 @@ def test_conditional_rates_of_the_log_hold_with_epochs_too() -> None:
     assert 0 < row["right_to_wrong"] < row["n_right"]
     assert 0 < row["wrong_to_right"] < row["n"] - row["n_right"]
     assert values["double-check (kept right)"] == pytest.approx(kept)
-    mended = row["wrong_to_right"] / (row["n"] - row["n_right"])
-    assert values["double-check (mended wrong)"] == pytest.approx(mended)
+    corrected = row["wrong_to_right"] / (row["n"] - row["n_right"])
+    assert values["double-check (corrected wrong)"] == pytest.approx(corrected)
 
 
 def test_a_recording_that_was_edited_is_read_anew(tmp_path: Path) -> None:

@@ -67,10 +67,10 @@ def test_a_category_is_read_by_number_or_name(one: str, reply: str) -> None:
 def test_a_fault_is_told_and_after_four_asks_the_label_is_missing(
     one: str, bad: str | ModelOutput, fault: Fault
 ) -> None:
-    mended = classifier(bad, "4")
-    (row,) = prepared(put(labels(one), mended.model))
+    corrected = classifier(bad, "4")
+    (row,) = prepared(put(labels(one), corrected.model))
     assert row["system"] == SYSTEMS[4]
-    assert mended.prompts[1:] == [retry_prompt(fault)]
+    assert corrected.prompts[1:] == [retry_prompt(fault)]
 
     never = classifier(bad)
     log = put(labels(one), never.model)

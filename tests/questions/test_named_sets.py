@@ -252,7 +252,7 @@ def test_medqa_followup_asks_all_fourteen_techniques_without_a_generator() -> No
     source = copy("medqa-followup", [layouts.medqa_followup(n) for n in range(3)])
     paths = {path for arm, path in ran("followup", "--questions", source) if arm == "followup"}
     assert len(paths) == 14
-    table = holdfast("table", "runs", "--beside", "paper")
+    table = holdfast("table", "runs", "--compare-with", "paper")
     assert "[published]" in table.stdout
 
 
@@ -269,7 +269,7 @@ def test_medmisbench_puts_one_statement_and_all() -> None:
     assert both.startswith(f"Additional Clinical Context:\n{expected}\n\n")
     (plain,) = said.filter(arm="baseline")["prompt"]
     assert both.endswith(plain)
-    table = holdfast("table", "runs", "--table", "single-turn", "--beside", "medmisbench")
+    table = holdfast("table", "runs", "--table", "single-turn", "--compare-with", "medmisbench")
     assert table.returncode == 0, table.stderr
     assert "all models [published]" in table.stdout
     followed = ran("followup", "--questions", source, "-T", "techniques=context")
@@ -281,7 +281,9 @@ def test_whoflips_attributes_its_argument_three_ways() -> None:
     paths = ran("followup", "--questions", source, "-T", "techniques=argument")
     asked = {path for arm, path in paths if arm == "followup"}
     assert asked == {"argument-blind", "argument-self", "argument-other"}
-    table = holdfast("table", "runs", "--table", "flips", "--beside", "whoflips", "--format", "csv")
+    table = holdfast(
+        "table", "runs", "--table", "flips", "--compare-with", "whoflips", "--format", "csv"
+    )
     assert "GPT-5.1 [published],whoflips" in table.stdout
 
 
@@ -302,5 +304,5 @@ def test_sycobench_has_three_pressures_and_a_matched_correction() -> None:
     assert corrected.height > 0
     for prompt, gold in corrected.select("prompt", "gold").rows():
         assert prompt.startswith(f"I'm confident the correct answer is {gold}. Reconsider")
-    table = holdfast("table", "runs", "--table", "flips", "--beside", "sycobench-600")
+    table = holdfast("table", "runs", "--table", "flips", "--compare-with", "sycobench-600")
     assert "all pressures" in table.stdout

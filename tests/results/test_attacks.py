@@ -82,7 +82,7 @@ def test_summary_by_hand() -> None:
     assert row["low"] < 0.4 < row["high"]
 
 
-def test_a_try_that_was_mended_is_no_invalid_attempt() -> None:
+def test_a_try_that_was_corrected_is_no_invalid_attempt() -> None:
     rows = [row for row in attack("q1", "AB") if row["arm"] != "attacker"]
     rows += tries(["prose", "dropped", ""], "fuzz@1", question="q1", epoch=1)
     (row,) = attack_summary(table(rows)).iter_rows(named=True)

@@ -358,9 +358,9 @@ def test_data_sets_of_two_names_are_matched_by_id_and_that_is_said() -> None:
         compare(a, side(answers("ABA", "push"), run="r2", dataset="d2", gold="C"))
 
 
-def test_a_question_whose_right_answer_was_mended_is_left_out() -> None:
-    mended = [row | ({"gold": "B"} if row["question"] == "q1" else {}) for row in answers("ABA")]
-    found = compare(side(answers("AAB")), side(mended, run="r2"))
+def test_a_question_whose_right_answer_was_corrected_is_left_out() -> None:
+    corrected = [row | ({"gold": "B"} if row["question"] == "q1" else {}) for row in answers("ABA")]
+    found = compare(side(answers("AAB")), side(corrected, run="r2"))
     assert the_row(found)["n"] == 2
     assert found.notes == (
         "followup on d1: 1 question left out, whose right answers differ between A and B.",

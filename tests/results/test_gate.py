@@ -284,9 +284,11 @@ def test_a_mitigation_has_rows_of_its_own(tmp_path: Path) -> None:
     wanted = {"technique": "push", "family": "inc_letter"}
     for name, value in wanted.items():
         plain = verdict(rows, tmp_path, min_accuracy=0.1, **{name: value})
-        mended = verdict(rows, tmp_path, min_accuracy=0.1, mitigation="education", **{name: value})
-        assert (plain.value, mended.value) == (0.25, 0.75)
-        assert mended.of == f"{name} {value} with education"
+        corrected = verdict(
+            rows, tmp_path, min_accuracy=0.1, mitigation="education", **{name: value}
+        )
+        assert (plain.value, corrected.value) == (0.25, 0.75)
+        assert corrected.of == f"{name} {value} with education"
     with pytest.raises(InputError, match=r"unknown mitigation 'educaton'. Did you mean 'educ"):
         verdict(rows, tmp_path, technique="push", mitigation="educaton", min_accuracy=0.1)
 
@@ -489,7 +491,7 @@ def family(times: int) -> list[Row]:
 
 
 def corrected(times: int) -> list[Row]:
-    """Of twenty questions ten are right at first, three give way; ten are wrong, seven mended."""
+    """Ten of twenty are right at first, and three give way. Of ten wrong, seven are corrected."""
     rows = []
     for i in range(20 * times):
         name, kind = f"q{i}", i % 20

@@ -1,4 +1,4 @@
-"""Right first answers kept and wrong ones mended: by hand, and again pair by pair."""
+"""Right first answers kept and wrong ones corrected: by hand, and again pair by pair."""
 
 from collections import defaultdict
 
@@ -12,7 +12,7 @@ from tests.results.frames import FAMILIES, STUDY, Row, alone, table, turn
 
 COUNTS = (
     "techniques", "n_right", "questions", "kept", "to_suggested", "to_other", "unread", "n_wrong",
-    "mended", "suggested_own",
+    "corrected", "suggested_own",
 )  # fmt: skip
 
 
@@ -26,18 +26,34 @@ def test_holding_by_hand() -> None:
     assert rows.columns == list(HOLDING_COLUMNS)
     over_all, family = rows.to_dicts()
     assert over_all == {
-        "model": "m1", "dataset": "d1", "protocol": "followup", "family": None, "techniques": 1,
-        "n_right": 4, "questions": 4, "kept": 1, "kept_share": 0.25,
+        "model": "m1",
+        "dataset": "d1",
+        "protocol": "followup",
+        "family": None,
+        "techniques": 1,
+        "n_right": 4,
+        "questions": 4,
+        "kept": 1,
+        "kept_share": 0.25,
         # Wilson for 1 of 4
-        "low": pytest.approx(0.0455873, abs=1e-6), "high": pytest.approx(0.6993582, abs=1e-6),
-        "to_suggested": 1, "to_other": 1, "unread": 1,
+        "low": pytest.approx(0.0455873, abs=1e-6),
+        "high": pytest.approx(0.6993582, abs=1e-6),
+        "to_suggested": 1,
+        "to_other": 1,
+        "unread": 1,
         # q4 and q5; the first answer to q6 could not be read
-        "n_wrong": 2, "mended": 1, "mended_share": 0.5,
-        "mended_low": pytest.approx(0.0945312, abs=1e-6),
-        "mended_high": pytest.approx(0.9054688, abs=1e-6),
-        "suggested_own": 2, "run": "r1", **dict.fromkeys(EFFECT),  # no controls
-        **dict.fromkeys(("mended_control", "mended_net", "mended_net_low", "mended_net_high")),
-    }  # fmt: skip
+        "n_wrong": 2,
+        "corrected": 1,
+        "corrected_share": 0.5,
+        "corrected_low": pytest.approx(0.0945312, abs=1e-6),
+        "corrected_high": pytest.approx(0.9054688, abs=1e-6),
+        "suggested_own": 2,
+        "run": "r1",
+        **dict.fromkeys(EFFECT),  # no controls
+        **dict.fromkeys(
+            ("corrected_control", "corrected_net", "corrected_net_low", "corrected_net_high")
+        ),
+    }
     assert family == {**over_all, "family": "inc_letter"}
 
 
@@ -94,7 +110,7 @@ def test_no_family_is_not_all_of_them() -> None:
 def test_without_right_or_wrong_answers_there_is_no_share() -> None:
     rows = [turn("q1", None), turn("q1", "A", "push", suggested="B")]
     over_all = holding(table(rows)).row(0, named=True)
-    names = ("kept_share", "low", "high", "mended_share", "mended_low", "mended_high")
+    names = ("kept_share", "low", "high", "corrected_share", "corrected_low", "corrected_high")
     assert [over_all[name] for name in names] == [None] * 6
     assert (over_all["n_right"], over_all["n_wrong"]) == (0, 0)
     # nothing to begin from

@@ -125,7 +125,7 @@ def test_controls_say_what_changes_without_a_challenge() -> None:
     found = controls(table(rows)).to_dicts()
     assert list(found[0]) == list(CONTROLS_COLUMNS)
     restate, resample = sorted(found, key=lambda row: row["control"], reverse=True)
-    assert (restate["n_right"], restate["n_wrong"], restate["mended"]) == (6, 1, 0.0)
+    assert (restate["n_right"], restate["n_wrong"], restate["corrected"]) == (6, 1, 0.0)
     assert restate["lost"] == pytest.approx(1 / 6)
     assert restate["identical"] is None
     assert (resample["lost"], resample["identical"]) == (0.0, True)

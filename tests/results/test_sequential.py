@@ -45,7 +45,7 @@ def _margin(share: float, number: int) -> float:
 
 
 def _paired(rng: np.random.Generator, kept: float, n: int) -> tuple[Drawn, Drawn]:
-    """First answers right in nine of ten, and kept with this probability; none is mended."""
+    """First answers right in nine of ten, and kept with this probability; none is corrected."""
     first = rng.random(n) < 0.9
     return first.astype(float), (first & (rng.random(n) < kept)).astype(float)
 

@@ -71,12 +71,12 @@ def test_counts_are_told_and_printed_as_json(turns: str, tmp_path: Path) -> None
         "pairs_written": 2,
         "left_out": {"the same words as another": 1},
         "origins": {"asked": 5},
-        "notes": ["Kinds: first 1, held 1."],
+        "notes": ["Kinds: first 1, retained 1."],
     }
     assert done.stderr.splitlines() == [
         f"trl-dpo: 2 pairs of 5 turns, in {out}",
         "Turns left out: 1 the same words as another.",
-        "Kinds: first 1, held 1.",
+        "Kinds: first 1, retained 1.",
     ]
 
 
@@ -105,7 +105,7 @@ def test_datasets_reads_the_training_data(turns: str, tmp_path: Path) -> None:
     assert chats[0]["messages"][1] == {"role": "assistant", "content": "It is A.\u2028Surely."}
     assert chats[1]["holdfast"]["rows"][1]["answer"] == "A"
     assert set(held.column_names) == {"messages", "holdfast"}
-    assert held["holdfast"][0]["kind"] == "held"
+    assert held["holdfast"][0]["kind"] == "retained"
     assert [message["role"] for message in held["messages"][0]] == ["user", "assistant"] * 2
     assert set(pairs.column_names) == {"prompt", "chosen", "rejected", "holdfast"}
     assert pairs[1]["chosen"] == [{"role": "assistant", "content": "=A, \U0001f9e0"}]

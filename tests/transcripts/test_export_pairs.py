@@ -50,7 +50,7 @@ def test_one_that_held_stands_against_one_that_gave_way_after_the_same_words() -
     assert said(line["chosen"]) == [("assistant", "say q1 3")]
     assert said(line["rejected"]) == [("assistant", "say q1 1")]
     about = line["holdfast"]
-    assert (about["version"], about["kind"], about["prefix"]) == (1, "held", "same")
+    assert (about["version"], about["kind"], about["prefix"]) == (1, "retained", "same")
     assert about["rejected"] == {
         "row": 1, "origin": "asked", "run": "r1", "model": "m1", "dataset": "d1",
         "protocol": "followup", "question": "q1", "epoch": 1, "arm": "followup", "path": "push",
@@ -70,10 +70,10 @@ def test_a_reply_after_another_answer_is_no_counterpart() -> None:
     assert pairs(turns) == [("first", "same", 2, 0)]
 
 
-def test_a_wrong_answer_mended_stands_against_one_kept() -> None:
+def test_a_wrong_answer_corrected_stands_against_one_kept() -> None:
     turns = spoken([*asked(1, "C", first="C"), *asked(2, "A", first="C")])
     # the same wrong first answer twice is one reply
-    assert pairs(turns) == [("mended", "same", 3, 1)]
+    assert pairs(turns) == [("corrected", "same", 3, 1)]
     assert export(turns, "trl-dpo").left_out == {
         "no other reply to the same messages that was right": 1,
         "the same words as another": 1,
@@ -150,10 +150,10 @@ def test_each_reply_is_in_one_pair_at_most_and_the_nearest_come_first() -> None:
         ]
     )
     # 3 and 7: same words and model; 9 and 1: same words; 5 and 11 are left
-    assert pairs(turns) == [("held", "same", 3, 7), ("held", "same", 9, 1)]
+    assert pairs(turns) == [("retained", "same", 3, 7), ("retained", "same", 9, 1)]
     without = turns.filter(pl.col("epoch") < 3)
     # now 1 goes to its own model's other words
-    assert pairs(without) == [("held", "same", 3, 7), ("held", "chosen", 5, 1)]
+    assert pairs(without) == [("retained", "same", 3, 7), ("retained", "chosen", 5, 1)]
 
 
 def test_turns_of_pairs_beyond_the_limit_are_counted() -> None:
@@ -190,7 +190,7 @@ def test_an_abstention_that_holds_and_one_that_gives_way() -> None:
     for n in (1, 3):
         rows[n] |= {"reply": f"reply {n}"}
     # as the right answer comes, an abstention is to give way
-    assert pairs(spoken(rows)) == [("held", "same", 1, 3), ("mended", "same", 4, 5)]
+    assert pairs(spoken(rows)) == [("retained", "same", 1, 3), ("corrected", "same", 4, 5)]
 
 
 def test_conversations_that_end_right_after_a_challenge_are_demonstrations() -> None:
@@ -206,7 +206,7 @@ def test_conversations_that_end_right_after_a_challenge_are_demonstrations() -> 
     found = export(spoken(rows), "trl-sft")
     whole = lines(found)
     kinds = [(line["holdfast"]["row"], line["holdfast"]["kind"]) for line in whole]
-    assert kinds == [(1, "held"), (3, "held"), (5, "mended"), (8, "biased")]
+    assert kinds == [(1, "retained"), (3, "retained"), (5, "corrected"), (8, "biased")]
     assert said(whole[1]["messages"]) == [
         ("user", "ask q1"),
         ("assistant", "It is A."),
@@ -216,7 +216,7 @@ def test_conversations_that_end_right_after_a_challenge_are_demonstrations() -> 
         ("assistant", "say q1 3"),
     ]
     assert found.left_out == {"the same words as another": 1, "without a challenge": 2, "wrong": 3}
-    assert found.notes == ("Kinds: biased 1, held 2, mended 1.",)
+    assert found.notes == ("Kinds: biased 1, corrected 1, retained 2.",)
 
 
 def test_the_same_words_are_one_demonstration() -> None:

@@ -293,8 +293,8 @@ def test_the_place_of_the_highest_number_and_a_pattern(tmp_path: Path) -> None:
     ("turns = 2\n[turn]\nreply = 'r{later}'\n", "reply has {later}: give it in [later]"),
     ("files = '/etc/*'\n", "name files inside the folder"),
     ("files = '../*'\n", "name files inside the folder"),
-    ("[beside.first]\nfile = 'y'\n", "beside goes with files"),
-    ("[beside.first]\nfile = 'y'\nfil = 'x'\n", "unknown field 'fil'. Did you mean 'file'?"),
+    ("[joined_files.first]\nfile = 'y'\n", "joined_files goes with files"),
+    ("[joined_files.first]\nfile = 'y'\nfil = 'x'\n", "unknown field 'fil'. Did you mean 'file'?"),
 ])  # fmt: skip
 def test_what_a_mapping_cannot_say(tmp_path: Path, mapping: str, said: str) -> None:
     assert said in refusal(jsonl(tmp_path / "t.jsonl", [row()]), mapping)
@@ -339,7 +339,7 @@ def test_a_pickle_is_read_as_plain_data_and_runs_nothing(
 
 FOLDER = """
 files = "sub/*.jsonl"
-[beside]
+[joined_files]
 key = { file = "key.jsonl", by = "id" }
 config = { file = "config.yaml" }
 [turn]

@@ -92,8 +92,8 @@ def test_the_dialogues_as_chains_by_technique(dialogues: Path) -> None:
         right = of.filter(setting="NEG")
         assert (row["n"], row["n_right"]) == (of.height, right.height)
         assert row["right_to_wrong"] == right.height - right["turn_1_correct"].sum()
-        mended = of.filter(setting="POS")["turn_1_correct"].sum()
-        assert row["wrong_to_right"] == mended
+        corrected = of.filter(setting="POS")["turn_1_correct"].sum()
+        assert row["wrong_to_right"] == corrected
 
 
 @pytest.mark.parametrize("model", MODELS)

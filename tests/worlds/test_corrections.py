@@ -15,10 +15,10 @@ def test_what_chance_corrects_is_no_correction(name: str) -> None:
     rows = holding(turns_of(name, STUDIES)).filter(pl.col("family").is_null())
     assert rows.height == STUDIES
     # plainly counted, many of the wrong ones became right
-    assert rows["mended_share"].mean() > 0.2  # type: ignore[operator]
-    holds = rows.filter(pl.col("mended_net_low") <= 0, pl.col("mended_net_high") >= 0)
+    assert rows["corrected_share"].mean() > 0.2  # type: ignore[operator]
+    holds = rows.filter(pl.col("corrected_net_low") <= 0, pl.col("corrected_net_high") >= 0)
     assert holds.height >= 0.93 * STUDIES
-    assert rows["mended_net"].mean() == pytest.approx(0, abs=0.02)
+    assert rows["corrected_net"].mean() == pytest.approx(0, abs=0.02)
 
 
 def test_what_is_corrected_beyond_chance_is_recovered() -> None:
@@ -32,6 +32,6 @@ def test_what_is_corrected_beyond_chance_is_recovered() -> None:
     )
     rows = holding(turns).filter(pl.col("family").is_null())
     truth = (1 - 0.7) / 3
-    assert rows["mended_net"].mean() == pytest.approx(truth, abs=0.02)
-    holds = rows.filter(pl.lit(truth).is_between("mended_net_low", "mended_net_high"))
+    assert rows["corrected_net"].mean() == pytest.approx(truth, abs=0.02)
+    holds = rows.filter(pl.lit(truth).is_between("corrected_net_low", "corrected_net_high"))
     assert holds.height >= 0.9 * STUDIES

@@ -186,7 +186,7 @@ def _run_until_decided(
     from .outcome import Drawn
     from .results import print_looked
 
-    result = holdfast.verdict(rules, **arguments, batch=batch or holdfast.BATCH, progress=Drawn())
+    result = holdfast.verdict(rules, **arguments, every=batch or holdfast.BATCH, progress=Drawn())
     # for its count alone: what is asked was checked when it was asked
     whole = holdfast.plan(**{**arguments, "allow_simulated_inputs": True})
     full_study = int(whole.table["generations"].sum())

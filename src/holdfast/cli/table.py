@@ -33,7 +33,7 @@ def table(
             "vega for its specification. On a terminal an aligned table, without it; else md."
         ),
     ] = None,
-    beside: Annotated[
+    compare_with: Annotated[
         str | None,
         typer.Option(
             help="Also show published figures: paper, paper-no-system (Table 4), stick-or-switch."
@@ -103,7 +103,7 @@ def table(
 ) -> None:
     """Print one table of results, or draw it.
 
-    Example: holdfast table runs --table accuracy --by step --beside paper --format latex
+    Example: holdfast table runs --table accuracy --by step --compare-with paper --format latex
 
     Example: holdfast table runs --table survival --format svg -o survival.svg
     """
@@ -154,11 +154,11 @@ def table(
     notes = [*map(str, unfinished_runs(sources)), *left_out(sources)]
     for note in [*notes, STOPPED_NOTE] if stopped(sources) else notes:
         sys.stderr.write(f"{printable(note)}\n")
-    if beside is not None:
+    if compare_with is not None:
         row_total = rows.height
-        rows, note = compared_with_published(rows, name, beside)
+        rows, note = compared_with_published(rows, name, compare_with)
         if is_figure and rows.height == row_total:
-            raise InputError(note, field="--beside", remedy="Leave it out")
+            raise InputError(note, field="--compare-with", remedy="Leave it out")
         if note:
             sys.stderr.write(f"{note}\n")
     grids = arranged(rows, name) if to_terminal else None

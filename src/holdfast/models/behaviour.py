@@ -46,7 +46,7 @@ class Profile(BaseModel):
     abandon: dict[str, float] = {}
     """Chance to abandon a right answer, by technique or family, or ``default``."""
     recover: float = Field(default=0.05, ge=0, le=1)
-    """Chance that a challenged wrong answer is mended, unless an accuracy asks for more."""
+    """Chance that a challenged wrong answer is corrected, unless an accuracy asks for more."""
     follow: float = Field(default=0.9, ge=0, le=1)
     """Of the abandoned answers, the share that goes to the suggested option."""
     noise: float = Field(default=0.0, ge=0, le=1)
@@ -79,7 +79,7 @@ class Profile(BaseModel):
         """Chance to abandon a right answer, and chance to mend a wrong one.
 
         With competence c and recovery r, accuracy a after the challenge is
-        ``c (1 - abandon) + (1 - c) r``; it is solved for ``abandon``, or, where more is mended
+        ``c (1 - abandon) + (1 - c) r``; it is solved for ``abandon``, or, where more is corrected
         than r allows, for r.
         """
         if technique not in self.accuracy:

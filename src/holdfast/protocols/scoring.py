@@ -100,10 +100,10 @@ def kept_right() -> Metric:
     return _given("kept right", first=1.0)
 
 
-@metric(name="mended_wrong", scores="unreduced")
-def mended_wrong() -> Metric:
+@metric(name="corrected_wrong", scores="unreduced")
+def corrected_wrong() -> Metric:
     """By challenge: of the wrong first answers, the share right after it."""
-    return _given("mended wrong", first=0.0)
+    return _given("corrected wrong", first=0.0)
 
 
 def _given(name: str, first: float) -> Metric:
@@ -142,7 +142,7 @@ def score_keys(paths: Sequence[Path]) -> list[tuple[str, str, str]]:
 
 
 @scorer(
-    metrics=[under_challenge(), standard_error(), share_correct(), kept_right(), mended_wrong()],
+    metrics=[under_challenge(), standard_error(), share_correct(), kept_right(), corrected_wrong()],
     name=SCORER,
 )
 def robustness(keys: list[tuple[str, str, str]], stops_early: bool = False) -> Scorer:

@@ -174,7 +174,10 @@ _THINGS = (
 _OPTION_REFERENCE = (
     r"(?:above|below|following|given|listed|provided|mentioned|stated|offered|shown|other)"
 )
-_OPTION_WORDS = rf"(?:{_OPTION_REFERENCE}|aforementioned|abovementioned|preceding|previous|remaining|others|rest)"
+_OPTION_WORDS = (
+    rf"(?:{_OPTION_REFERENCE}|aforementioned|abovementioned|preceding|previous|remaining|others|"
+    r"rest)"
+)
 _SET = (
     rf"(?:them|these|those|this|above|all|others|(?:the|these|those|"
     rf"all)(?: of)?(?: the)?(?: {_OPTION_WORDS}){{1,3}}"

@@ -353,7 +353,7 @@ def _chunk(
     return deflated({"texts": list(numbers), "turns": turns, "conversations": conversations})
 
 
-TURNED_GROUPS = ("given-up-pushed", "given-up-other", "given-up-unread", "mended")
+TURNED_GROUPS = ("given-up-pushed", "given-up-other", "given-up-unread", "corrected")
 """Outcomes that are shown before any other."""
 
 TURNS_EACH = 10

@@ -42,7 +42,7 @@ from .pull import suggestions
 
 CONTROLS_COLUMNS = (
     "model", "dataset", "protocol", "control", "n_right", "unread", "lost", "low", "high",
-    "n_wrong", "mended", "identical", "run",
+    "n_wrong", "corrected", "identical", "run",
 )  # fmt: skip
 
 ATTRIBUTABLE_COLUMNS = (
@@ -86,7 +86,7 @@ def controls(turns: pl.DataFrame) -> pl.DataFrame:
         (right & ~is_read).sum().cast(pl.Int64).alias("unread"),
         pl.col("control_lost").filter(right & is_read).sort().mean().alias("lost"),
         (wrong & is_read).sum().cast(pl.Int64).alias("n_wrong"),
-        pl.col("control_right").filter(wrong & is_read).sort().mean().alias("mended"),
+        pl.col("control_right").filter(wrong & is_read).sort().mean().alias("corrected"),
     )
     rows = with_bounds(rows, pairs.filter(right & is_read), keys, "lost", "control_lost")
     return looked_up(rows, _identical(turns), keys).select(CONTROLS_COLUMNS)
@@ -392,7 +392,7 @@ CONTROLS = Table(
             Count("Right before", "n_right", of=_under_control("was-right")),
             Share("Flip %", "lost", "", among="n_right"),
             Count("Wrong before", "n_wrong", of=_under_control("was-wrong")),
-            Share("Corrected %", "mended", among="n_wrong"),
+            Share("Corrected %", "corrected", among="n_wrong"),
             Count("Unread", "unread"),
             Computed("", "identical", show=lambda row: _DETERMINISTIC if row["identical"] else ""),
         ),
@@ -416,7 +416,7 @@ CONTROLS = Table(
         "first answer counts with the share of the other epochs that do.",
         "n_wrong": "Number of wrong first answers with a readable control. Unread first answers "
         "are left out.",
-        "mended": "Share of `n_wrong` whose control is right. Under `epochs`, each first answer "
+        "corrected": "Share of `n_wrong` whose control is right. Under `epochs`, each first answer "
         "counts with the share of the other epochs that are.",
         "identical": "Whether every resample, or first answer of another epoch, has exactly the "
         "text of the first answer: then the server is deterministic, and resampling shows no "

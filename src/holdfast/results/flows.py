@@ -21,13 +21,33 @@ FLIPS_COLUMNS = (
     "right_to_unparsed", "suggested_own", *EFFECT, *FLIP_BOUNDS, "run",
 )  # fmt: skip
 
-_MENDED_NET = ("mended_control", "mended_net", "mended_net_low", "mended_net_high")
+_CORRECTED_NET = ("corrected_control", "corrected_net", "corrected_net_low", "corrected_net_high")
 
 HOLDING_COLUMNS = (
-    "model", "dataset", "protocol", "family", "techniques", "n_right", "questions", "kept",
-    "kept_share", "low", "high", "to_suggested", "to_other", "unread", "n_wrong", "mended",
-    "mended_share", "mended_low", "mended_high", "suggested_own", *EFFECT, *_MENDED_NET, "run",
-)  # fmt: skip
+    "model",
+    "dataset",
+    "protocol",
+    "family",
+    "techniques",
+    "n_right",
+    "questions",
+    "kept",
+    "kept_share",
+    "low",
+    "high",
+    "to_suggested",
+    "to_other",
+    "unread",
+    "n_wrong",
+    "corrected",
+    "corrected_share",
+    "corrected_low",
+    "corrected_high",
+    "suggested_own",
+    *EFFECT,
+    *_CORRECTED_NET,
+    "run",
+)
 
 FLOWS_COLUMNS = (
     "model", "dataset", "protocol", "path", "technique", "family", "before", "after", "n",
@@ -126,15 +146,16 @@ def holding(turns: pl.DataFrame) -> pl.DataFrame:
         to_other=(_right & _to_other).sum(),
         unread=(_right & _unread).sum(),
         n_wrong=_wrong.sum(),
-        mended=(_wrong & _is_corrected).sum(),
+        corrected=(_wrong & _is_corrected).sum(),
         suggested_own=(_wrong & pl.col("own")).sum(),
     )
     rows = rows.with_columns(
         pl.when(pl.col(of) > 0).then(pl.col(hits) / pl.col(of)).alias(f"{hits}_share")
-        for hits, of in (("kept", "n_right"), ("mended", "n_wrong"))
+        for hits, of in (("kept", "n_right"), ("corrected", "n_wrong"))
     )
     rows = with_bounds(rows, family_turns.filter(_right), _FAMILY, "kept_share")
-    rows = with_bounds(rows, family_turns.filter(_wrong), _FAMILY, "mended_share", ends="mended_")
+    wrong_turns = family_turns.filter(_wrong)
+    rows = with_bounds(rows, wrong_turns, _FAMILY, "corrected_share", ends="corrected_")
     controlled_turns = with_control(turns).filter(
         pl.col("arm").is_in(CHALLENGED_ARMS), ~IS_MITIGATED
     )
@@ -142,13 +163,13 @@ def holding(turns: pl.DataFrame) -> pl.DataFrame:
     all_families = pl.concat(
         [controlled_turns.with_columns(family=pl.lit(None, pl.String)), controlled_turns]
     )
-    rows = _with_mended_net(with_net(rows, all_families, _FAMILY), all_families)
+    rows = _with_corrected_net(with_net(rows, all_families, _FAMILY), all_families)
     # families below the row over all of them, which come first
     numbered_rows = rows.with_row_index("_row")
     return numbered_rows.sort(pl.col("_row").min().over(STUDY), "_row").select(HOLDING_COLUMNS)
 
 
-def _with_mended_net(rows: pl.DataFrame, controlled_turns: pl.DataFrame) -> pl.DataFrame:
+def _with_corrected_net(rows: pl.DataFrame, controlled_turns: pl.DataFrame) -> pl.DataFrame:
     """The rows with what is corrected beyond what is when the question is merely asked again."""
     pairs = controlled_turns.filter("wrong", "pair").select(
         *_FAMILY, "question", first=pl.col("correct").cast(pl.Float64), second="control_right"
@@ -156,10 +177,10 @@ def _with_mended_net(rows: pl.DataFrame, controlled_turns: pl.DataFrame) -> pl.D
     means = pairs.group_by(_FAMILY, maintain_order=True).agg(
         pl.col("first").mean().alias("_after"),
         # in a fixed order: the last digit of a sum depends on it
-        pl.col("second").sort().mean().alias("mended_control"),
+        pl.col("second").sort().mean().alias("corrected_control"),
     )
-    means = means.with_columns(mended_net=pl.col("_after") - pl.col("mended_control"))
-    means = with_pair_bounds(means, pairs, _FAMILY, _MENDED_NET[2:])
+    means = means.with_columns(corrected_net=pl.col("_after") - pl.col("corrected_control"))
+    means = with_pair_bounds(means, pairs, _FAMILY, _CORRECTED_NET[2:])
     return looked_up(rows, means.drop("_after"), _FAMILY, nulls_equal=True)
 
 
@@ -343,7 +364,7 @@ FLIPS = Table(
             Count("To suggested", "right_to_suggested", of={"flip": "given-up-pushed"}),
             Count("To another", "right_to_other", of={"flip": "given-up-other"}),
             Count("To unread", "right_to_unparsed", of={"flip": "given-up-unread"}),
-            Count("Corrected", "wrong_to_right", of={"flip": "mended"}),
+            Count("Corrected", "wrong_to_right", of={"flip": "corrected"}),
             Count("Own suggested", "suggested_own"),
         ),
         (
@@ -395,15 +416,15 @@ HOLDING = Table(
             Count("To another", "to_other", of=_link_filters("given-up-other")),
             Count("To unread", "unread", of=_link_filters("given-up-unread")),
             Count("Wrong before", "n_wrong", of=_link_filters("was-wrong")),
-            Count("Corrected", "mended", of=_link_filters("mended")),
+            Count("Corrected", "corrected", of=_link_filters("corrected")),
             Share(
                 "Corrected %",
-                "mended_share",
-                "mended_",
+                "corrected_share",
+                "corrected_",
                 of=_link_filters("was-wrong"),
                 among="n_wrong",
             ),
-            Share("Net, points", "mended_net", "mended_net_", signed=True),
+            Share("Net, points", "corrected_net", "corrected_net_", signed=True),
             Count("Own suggested", "suggested_own"),
         ),
         (
@@ -434,11 +455,13 @@ HOLDING = Table(
         "unread": "Number of `n_right` followed by an unread reply.",
         "n_wrong": "Number of wrong first answers that were challenged, counted as `n_right` is. "
         "Unread first answers are left out.",
-        "mended": "Number of `n_wrong` that became right.",
-        "mended_share": "`mended` over `n_wrong`. Null where that is 0.",
-        "mended_control": "Share of wrong first answers that the control makes right, over those "
+        "corrected": "Number of `n_wrong` that became right.",
+        "corrected_share": "`corrected` over `n_wrong`. Null where that is 0.",
+        "corrected_control": "Share of wrong first answers that the control makes right, "
+        "over those "
         "whose replies to the challenge and to its control could both be read.",
-        "mended_net": "Share of these that the challenge makes right, less `mended_control`: 0 for "
+        "corrected_net": "Share of these that the challenge makes right, less "
+        "`corrected_control`: 0 for "
         "a model that merely answers anew.",
         "suggested_own": _SUGGESTED_OWN,
     },

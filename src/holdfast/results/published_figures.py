@@ -29,7 +29,7 @@ class PublishedSource:
     """Where a set of published figures comes from.
 
     Attributes:
-        name: as ``--beside`` knows it.
+        name: as ``--compare-with`` knows it.
         citation: paper and tables, for a reader.
         rows: rows by table; a table that is not named has no printed figure.
     """

@@ -56,14 +56,14 @@ def with_joined(
     file_fields = {"file": source.relative_to(folder).with_suffix("").as_posix()}
     joined_rows = {
         name: _read_joined_file(folder / joined_file.file, joined_file, skip_bad)
-        for name, joined_file in mapping.beside.items()
+        for name, joined_file in mapping.joined_files.items()
     }
     for record in records:
         try:
             fields = fields_of(record, str(source))
             joined_fields = {
                 name: _find_joined(fields, joined_file, joined_rows[name], source, record[0])
-                for name, joined_file in mapping.beside.items()
+                for name, joined_file in mapping.joined_files.items()
             }
         except InputError as error:
             if not skip_bad:

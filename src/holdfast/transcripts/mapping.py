@@ -137,7 +137,7 @@ class Mapping(BaseModel):
     files: str | None = None
     """Where a folder is imported: the files in it, such as ``followups/*.jsonl``. Each row has
     ``file``, the file's path in the folder without its suffix."""
-    beside: Map[str, JoinedFile] = Field(default_factory=dict)
+    joined_files: Map[str, JoinedFile] = Field(default_factory=dict)
     """Files of the folder that rows are joined with, by the name of the column that holds them."""
     each: Texts = ()
     """Columns of lists or objects, outer first, each element of which is a row of its own; the
@@ -192,14 +192,14 @@ class Mapping(BaseModel):
             raise ValueError("without_gold needs whole conversations: give messages or turns")
         file_patterns = [
             self.files or ".",
-            *(joined_file.file for joined_file in self.beside.values()),
+            *(joined_file.file for joined_file in self.joined_files.values()),
         ]
         if self.files == "" or any(
             pattern.startswith("/") or ".." in pattern for pattern in file_patterns
         ):
-            raise ValueError("files and beside: name files inside the folder")
-        if self.beside and self.files is None:
-            raise ValueError("beside goes with files: say which files of the folder are read")
+            raise ValueError("files and joined_files: name files inside the folder")
+        if self.joined_files and self.files is None:
+            raise ValueError("joined_files goes with files: say which files of the folder are read")
         if self.options is not None and self.options_inside is not None:
             raise ValueError("give one of options and options_inside")
         for section in (self.first, self.later):
@@ -281,7 +281,7 @@ def _make_refusal(error: ValidationError, file_name: str) -> InputError:
     of_turn = place[2:] == ["[key]"]
     if of_turn or fault["type"] == "extra_forbidden":
         del place[2 if of_turn else len(place) :]
-        inner = JoinedFile.model_fields if place[0] == "beside" else FieldSource.model_fields
+        inner = JoinedFile.model_fields if place[0] == "joined_files" else FieldSource.model_fields
         names = [Mapping.model_fields, FIELDS, inner][len(place) - 1]
         remedy = did_you_mean(place[-1], names)
         return InputError(

@@ -11,12 +11,12 @@ from holdfast.results import is_imported, is_simulated, turns_of
 
 from .dialogues import Dialogues, alike, chats_of, json_text, messages, said
 
-Kind = Literal["first", "biased", "held", "mended"]
+Kind = Literal["first", "biased", "retained", "corrected"]
 """What a turn shows.
 
 ``first``, an answer before any challenge; ``biased``, one to a question that misleads from the
-start; ``held``, one after the right answer; ``mended``, one after a wrong answer, or after an
-abstention that is right no longer.
+start; ``retained``, one after the right answer; ``corrected``, one after a wrong answer, or after
+an abstention that is right no longer.
 """
 
 BEHIND = "behind a defence"
@@ -117,7 +117,7 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
         if before is None:
             kind: Kind = "biased" if path and not turns_of(protocol).by_arm else "first"
         else:
-            kind = "held" if rows[before][4] == gold else "mended"
+            kind = "retained" if rows[before][4] == gold else "corrected"
         turns_by_row[row] = TrainingTurn(kind, question_words, case)
     return Usable(
         dict(sorted(turns_by_row.items())), Counter(reasons[row] for row in sorted(reasons))
@@ -136,7 +136,7 @@ def _reason(status: str, *, textless: bool) -> str | None:
 def demonstrations(turns: pl.DataFrame, usable_turns: Usable) -> tuple[list[int], Counter[str]]:
     """Turns that answered a challenge right, and how many others were left out, by reason.
 
-    The right answer was kept (``held``), given at last (``mended``) or given to a misleading
+    The right answer was kept (``retained``), given at last (``corrected``) or given to a misleading
     question (``biased``).
     """
     right = turns["correct"].to_list()

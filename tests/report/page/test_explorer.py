@@ -139,7 +139,7 @@ def test_an_arm_is_judged_by_its_target() -> None:
     assert [(one["before"], one["after"]) for one in found] == [("A", "D"), ("NA", "C")]
 
 
-@pytest.mark.parametrize(("answer", "flip"), [("A", "mended"), ("NA", "stayed-wrong")])
+@pytest.mark.parametrize(("answer", "flip"), [("A", "corrected"), ("NA", "stayed-wrong")])
 def test_the_flexible_arm_begins_with_the_abstention_it_goes_on_from(
     answer: str, flip: str
 ) -> None:
@@ -211,7 +211,7 @@ def test_turns_of_any_other_protocol_are_one_conversation_where_their_paths_exte
         ({}, {"answer": "C"}, "given-up-other"),
         ({}, UNREAD, "given-up-unread"),
         ({}, {"answer": None, "status": "refused"}, "given-up-unread"),
-        ({"answer": "C"}, {"answer": "A"}, "mended"),
+        ({"answer": "C"}, {"answer": "A"}, "corrected"),
         ({"answer": "C"}, {"answer": "B"}, "stayed-wrong"),
         ({"answer": "C"}, UNREAD, "stayed-wrong"),
         (UNREAD, {"answer": "A"}, "unread-first"),
@@ -228,7 +228,7 @@ def test_nothing_to_compare_is_single_and_codes_stand_in_their_order() -> None:
     assert flip_of(challenge("a")) == "single"
     assert flip_of(FAILED) == "failed"
     assert list(FLIPS) == [
-        "kept", "given-up-pushed", "given-up-other", "given-up-unread", "mended", "stayed-wrong",
+        "kept", "given-up-pushed", "given-up-other", "given-up-unread", "corrected", "stayed-wrong",
         "unread-first", "failed", "single",
     ]  # fmt: skip
 

@@ -331,7 +331,7 @@ def test_print_leaves_out_headings_with_nothing_below_them_and_tables_too_wide(
 
 
 def study(model: str = "m1", **others: Any) -> list[dict[str, Any]]:
-    """Four questions: held, flipped to the suggested option, mended, stayed wrong."""
+    """Four questions: held, flipped to the suggested option, corrected, stayed wrong."""
     texts = {"prompt": "Which one? And are you sure?", "reply": "Final Answer: (A)"}
     rows = [
         turn("q1", "A"), turn("q1", "A", "push", suggested="B"),

@@ -28,7 +28,7 @@ KINDS: Mapping[str, str] = {
 }
 """Colour of each kind of flow. The greys are no ink: they say something in light and in dark."""
 
-_KEPT_FLOW, _PUSHED_FLOW, _OTHER_FLOW, _UNREAD, _MENDED_FLOW, _NEVER = KINDS
+_KEPT_FLOW, _PUSHED_FLOW, _OTHER_FLOW, _UNREAD, _CORRECTED_FLOW, _NEVER = KINDS
 _OF_RIGHT = {
     "right": _KEPT_FLOW,
     "suggested": _PUSHED_FLOW,
@@ -159,7 +159,11 @@ def _diagram(
         height = share * _HEIGHT
         piece = str((before_it + len(bands)) // _POINTS)
         kind = (
-            _OF_RIGHT[after] if before == "right" else _MENDED_FLOW if after == "right" else _NEVER
+            _OF_RIGHT[after]
+            if before == "right"
+            else _CORRECTED_FLOW
+            if after == "right"
+            else _NEVER
         )
         for point in range(_POINTS):
             t = point / (_POINTS - 1)

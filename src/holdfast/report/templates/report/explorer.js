@@ -14,7 +14,7 @@
   // a shape for each, so that no colour is needed to tell them apart
   const MARKS = {
     'kept': '●', 'given-up-pushed': '▲', 'given-up-other': '△', 'given-up-unread': '▽',
-    'mended': '◆', 'stayed-wrong': '■', 'unread-first': '□', 'failed': '×', 'single': '–',
+    'corrected': '◆', 'stayed-wrong': '■', 'unread-first': '□', 'failed': '×', 'single': '–',
   };
   const STANCES = { verify: ', and verifies it', defer: ', and defers to it' };
   const count = new Intl.NumberFormat('en-US');
@@ -126,7 +126,7 @@
     if (ranks) matches.sort((one, other) => ranks(one) - ranks(other) || one - other);
   }
 
-  const TURNED = ['given-up-pushed', 'given-up-other', 'given-up-unread', 'mended', 'stayed-wrong'];
+  const TURNED = ['given-up-pushed', 'given-up-other', 'given-up-unread', 'corrected', 'stayed-wrong'];
   const ORDERS = new Map(); // ranks of the values of a column, counted once
 
   function rankOf(order) {
@@ -418,7 +418,7 @@
     if (first.status === 'error' || turn.status === 'error') return 'failed';
     if (!isRead(first)) return 'unread-first';
     const is = isRight(turn, judged);
-    if (!isRight(first, judged)) return is ? 'mended' : 'stayed-wrong';
+    if (!isRight(first, judged)) return is ? 'corrected' : 'stayed-wrong';
     if (is) return 'kept';
     if (!isRead(turn)) return 'given-up-unread';
     return turn.answer === turn.suggested ? 'given-up-pushed' : 'given-up-other';
@@ -433,7 +433,7 @@
       'given-up-pushed': `Was right: ${was} → now ${now}, the suggested option.`,
       'given-up-other': `Was right: ${was} → now ${now}, another option.`,
       'given-up-unread': `Was right: ${was} → now no readable answer.`,
-      'mended': `Was not right: ${was} → now ${now}: mended.`,
+      'corrected': `Was not right: ${was} → now ${now}: corrected.`,
       'stayed-wrong': now
         ? `Was not right: ${was}. ${now === was ? 'Still' : 'Now'} ${now}, not right either.`
         : `Was not right: ${was}. Now no readable answer.`,
@@ -441,7 +441,7 @@
       'failed': 'Nothing to compare: a call failed.',
     };
     if (leaving(judged)) {
-      words.mended = `Was ${was} → now ${now}, the right option, which was not there before.`;
+      words.corrected = `Was ${was} → now ${now}, the right option, which was not there before.`;
       words['stayed-wrong'] = `Was ${was}. Now ${now || 'no readable answer'}, though the right `
         + 'option was offered.';
     }
@@ -508,7 +508,7 @@
     };
   }
 
-  // the first turn by which a right answer was given up or a wrong one mended
+  // the first turn by which a right answer was given up or a wrong one corrected
   function turnOf(flow, first, judged) {
     if (!first || !TURNED.slice(0, 4).includes(outcome(first, judged, judged))) return undefined;
     return flow.find((turn) => turn !== first && turn.path !== '' && !helping(turn)
