@@ -14,7 +14,7 @@ SEED ?= 1
 RESOLUTION ?= lowest-direct
 
 .PHONY: demo real test test-full test-local test-versions fuzz browser check style types \
-  contracts register docs pictures bench build clean
+  contracts register names docs pictures bench build clean
 
 demo: $(STAMP)
 	$(BIN)/holdfast demo
@@ -28,11 +28,11 @@ real: $(STAMP)-real
 	@echo "SmolLM2-135M-Instruct is small and knows little medicine; its replies, and its failures, are real."
 
 # The fast part. A process a core: `auto` counts those that share a core once.
-test: $(STAMP) browser
+test: $(STAMP)
 	$(BIN)/pytest -n logical --dist worksteal -m "not slow"
 
 # All of it: the soak, coverage of intervals, parity with the papers, hours of command lines.
-test-full: $(STAMP) browser
+test-full: $(STAMP)
 	$(BIN)/pytest -n logical --dist worksteal
 
 # On a real transformer, made on the spot, and a real Ray cluster on this machine: PyTorch is a
@@ -57,7 +57,7 @@ fuzz: $(STAMP)
 	HOLDFAST_FUZZ=$(FUZZ) HOLDFAST_FUZZ_SEED=$(SEED) \
 	  $(BIN)/pytest -n logical --dist worksteal tests/cli/test_fuzz.py
 
-# The tests of pages open them in Chromium and Firefox; without one they are skipped with a message.
+# The tests of pages open them in Chromium and Firefox. Without these they are skipped with a message.
 browser:
 	@{ command -v chromium chromium-browser google-chrome && command -v firefox-esr firefox; } \
 	  >/dev/null || { \
@@ -69,7 +69,7 @@ browser:
 	} || echo "It could not be installed: the tests of pages are skipped"
 
 # With -j2 the two long ones, types and the register's rules, run side by side.
-check: style types contracts register
+check: style types contracts register names
 
 style: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -83,6 +83,11 @@ contracts: $(STAMP)
 
 register: $(STAMP)
 	$(BIN)/inspect-evals-lint holdfast
+
+# Nouns for things: determiners and participles stay under 1% of the names.
+names: $(STAMP)
+	$(BIN)/python tools/names.py src/holdfast
+	$(BIN)/python tools/sizes.py
 
 docs: $(STAMP)
 	$(BIN)/mkdocs build --strict
