@@ -16,17 +16,12 @@ from pathlib import Path
 from benchmarks.server import Server
 
 # nothing here may import Inspect: a child's peak memory starts from that of its parent
-from holdfast.challenges import (
-    Technique,
-    challenge_prompt,
-    choose,
-    load_catalogue,
-    load_contexts,
-    question_prompt,
-    suggested_letter,
-    system_prompt,
-)
-from holdfast.questions import Question, QuestionSet, load_questions
+from holdfast.challenges.catalogue import Technique, choose, load_catalogue
+from holdfast.challenges.contexts import load_contexts
+from holdfast.challenges.suggestion import suggested_letter
+from holdfast.challenges.texts import challenge_prompt, question_prompt, system_prompt
+from holdfast.questions.loading import QuestionSet, load_questions
+from holdfast.questions.question import Question
 
 ROOT = Path(__file__).resolve().parents[1]
 NAIVE = ROOT / "benchmarks/naive.py"

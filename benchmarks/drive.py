@@ -60,7 +60,7 @@ from benchmarks.contestants import (
 from benchmarks.server import Server, running_server
 
 # nothing here may import Inspect: a child's peak memory starts from that of its parent
-from holdfast.questions import load_questions
+from holdfast.questions.loading import load_questions
 
 __all__ = ["BenchmarkError", "main", "many_questions", "measured"]
 

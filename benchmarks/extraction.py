@@ -33,7 +33,7 @@ from inspect_ai.model import ChatMessageUser, ModelName, ModelOutput
 from inspect_ai.scorer import Scorer, Target, answer, choice
 from inspect_ai.solver import TaskState, multiple_choice
 
-from holdfast.reading import extract_answer
+from holdfast.reading.answers import extract_answer
 
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
 DEFAULT_FILES = (

@@ -111,18 +111,21 @@ def compute(table: Path, results: Path, cores: int) -> dict[str, Any]:
     """
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
-    import holdfast.results as measures
+    import holdfast
+    from holdfast.results.declaration import TABLES
+    from holdfast.results.records import errors
+    from holdfast.results.turns import turns_table
 
-    calls: dict[str, Any] = {**measures.TABLES, "errors": measures.errors}
+    calls: dict[str, Any] = {**TABLES, "errors": errors}
     # the baseline of MedQA-Followup's Table 3
     steps = "accuracy by step"
-    if steps in measures.TABLES:  # another version may name it otherwise
-        calls[f"{steps}, overall"] = partial(measures.TABLES[steps], relative_to="overall")
+    if steps in TABLES:  # another version may name it otherwise
+        calls[f"{steps}, overall"] = partial(TABLES[steps], relative_to="overall")
     tables: dict[str, dict[str, float]] = {}
     turns: Any = None
     for name, call in {"read": None, **calls}.items():
         wall, cpu = time.perf_counter(), time.process_time()
-        rows = call(turns) if call else measures.turns_table([str(table)], text=False)
+        rows = call(turns) if call else turns_table([str(table)], text=False)
         tables[name] = {
             "wall_s": time.perf_counter() - wall,
             "cpu_s": time.process_time() - cpu,
@@ -132,7 +135,7 @@ def compute(table: Path, results: Path, cores: int) -> dict[str, Any]:
             rows.write_parquet(results / f"{name}.parquet")
         else:
             turns = rows
-    package = str(Path(measures.__file__).resolve().parents[1])
+    package = str(Path(holdfast.__file__).resolve().parent)
     return {"cpu_s": time.process_time(), "peak_rss_mb": _peak_mb(), "tables": tables,
             "package": package}  # fmt: skip
 

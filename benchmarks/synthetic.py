@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from holdfast.challenges import choose, load_catalogue, paper_chains
+from holdfast.challenges.catalogue import choose, load_catalogue, paper_chains
 from holdfast.protocols.single_turn.bias import biases, mitigations
-from holdfast.results import SCHEMA
+from holdfast.results.turns import SCHEMA
 
 Numbers = NDArray[np.int64]
 Truths = NDArray[np.bool_]

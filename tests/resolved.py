@@ -4,10 +4,11 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-from holdfast.dialogue import TESTED_ARM
-from holdfast.protocols import GENERATIONS, PROTOCOLS, Study
+from holdfast.dialogue.conversation import TESTED_ARM
+from holdfast.protocols.installed import GENERATIONS, PROTOCOLS
+from holdfast.protocols.protocol import Study
 from holdfast.protocols.settings import signature
-from holdfast.questions import Question
+from holdfast.questions.question import Question
 
 Build = Callable[..., Study]
 

@@ -8,8 +8,8 @@ from inspect_ai import Task, eval
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessage, Model, ModelOutput, ModelUsage, StopReason, get_model
 
-from holdfast.protocols import PREPARED_KEY
-from holdfast.questions import Truth, under_test
+from holdfast.protocols.scoring import PREPARED_KEY
+from holdfast.questions.truth import Truth, under_test
 
 Reply = Callable[[list[ChatMessage]], str | ModelOutput]
 

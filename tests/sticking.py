@@ -7,7 +7,8 @@ import polars as pl
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessage, ModelOutput
 
-from holdfast.questions import LETTERS, under_test
+from holdfast.questions.question import LETTERS
+from holdfast.questions.truth import under_test
 from tests.scripted import Scripted, put
 from tests.tasks import stick_or_switch
 

@@ -16,9 +16,9 @@ import polars as pl
 from inspect_ai import eval
 from inspect_ai.log import EvalLog
 
-from holdfast.cli import main
-from holdfast.dialogue import Generations
-from holdfast.results import turns_table
+from holdfast.cli.main import main
+from holdfast.dialogue.generations import Generations
+from holdfast.results.turns import turns_table
 from tests.tasks import followup
 
 HOLDFAST = Path(sys.executable).with_name("holdfast")

@@ -16,8 +16,9 @@ import nbformat
 import polars as pl
 import pytest
 
-from holdfast.challenges import built_in, load_catalogue, load_contexts
-from holdfast.questions import load_questions
+from holdfast.challenges.catalogue import built_in, load_catalogue
+from holdfast.challenges.contexts import load_contexts
+from holdfast.questions.loading import load_questions
 from tests.studies import HOLDFAST, holdfast
 
 ROOT = Path(__file__).parents[1]

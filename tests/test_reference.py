@@ -11,12 +11,13 @@ from tools.docs_pages import (
     turns_page,
 )
 
-from holdfast.challenges import built_in
+from holdfast.challenges.catalogue import built_in
 from holdfast.cli.app import app
 from holdfast.reference import settings_page, tables_page
-from holdfast.results import SCHEMA, TABLES
+from holdfast.results.declaration import TABLES
 from holdfast.results.turn_columns import TURN_COLUMNS
-from holdfast.transcripts import FieldSource, Mapping
+from holdfast.results.turns import SCHEMA
+from holdfast.transcripts.mapping import FieldSource, Mapping
 
 
 def entries() -> dict[str, str]:

@@ -19,8 +19,8 @@ from pydantic_core import PydanticUndefined
 from holdfast.challenges.catalogue import Technique
 from holdfast.models.behaviour import profiles
 from holdfast.reference import settings_page, tables_page
-from holdfast.results import SCHEMA
 from holdfast.results.turn_columns import TURN_COLUMNS
+from holdfast.results.turns import SCHEMA
 from holdfast.transcripts.mapping import FieldSource, JoinedFile
 from holdfast.transcripts.mapping import Mapping as TranscriptMapping
 

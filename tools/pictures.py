@@ -16,9 +16,9 @@ from playwright.sync_api import FloatRect, Page, sync_playwright
 
 import holdfast
 from holdfast.render.chart_files import exported
-from holdfast.results import TABLES
 from holdfast.results.charts.chart import Chart, Row, label
 from holdfast.results.charts.dots import Dots, Measure, Of
+from holdfast.results.declaration import TABLES
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLOWS = 595

@@ -12,7 +12,7 @@ TASKS = [
 @modelapi(name="simulated")
 def simulated() -> type[ModelAPI]:
     """``simulated/PROFILE``."""
-    from .models import Simulated
+    from .models.simulated import Simulated
 
     return Simulated
 
@@ -20,7 +20,7 @@ def simulated() -> type[ModelAPI]:
 @modelapi(name="lexical")
 def lexical() -> type[ModelAPI]:
     """``lexical/overlap``."""
-    from .models import Lexical
+    from .models.offline import Lexical
 
     return Lexical
 
@@ -36,6 +36,6 @@ def lean() -> type[ModelAPI]:
 @modelapi(name="recorded")
 def recorded() -> type[ModelAPI]:
     """``recorded/FILE``."""
-    from .models import Recorded
+    from .models.offline import Recorded
 
     return Recorded

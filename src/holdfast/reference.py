@@ -10,9 +10,11 @@ from typing import Any
 import polars as pl
 
 from holdfast.errors import InputError
-from holdfast.protocols import PROTOCOLS, Protocol
+from holdfast.protocols.installed import PROTOCOLS
+from holdfast.protocols.protocol import Protocol
 from holdfast.protocols.settings import described
-from holdfast.results import SCHEMA, TABLES, Table, sections
+from holdfast.results.declaration import TABLES, Table, sections
+from holdfast.results.turns import SCHEMA
 
 
 def protocol_page(name: str) -> str:

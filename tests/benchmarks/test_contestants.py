@@ -19,7 +19,7 @@ from benchmarks.contestants import (
 from benchmarks.drive import compare, many_questions, medians
 from benchmarks.server import Server, running_server
 
-from holdfast.questions import load_questions
+from holdfast.questions.loading import load_questions
 
 N = 2
 CALLS = N * (1 + len(techniques()))

@@ -15,7 +15,8 @@ from benchmarks.measures import (
 )
 from benchmarks.synthetic import MODELS, synthetic_turns
 
-from holdfast.results import SCHEMA, TABLES
+from holdfast.results.declaration import TABLES
+from holdfast.results.turns import SCHEMA
 
 
 @pytest.mark.slow

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from holdfast.challenges import draw, question_prompt
+from holdfast.challenges.suggestion import draw
+from holdfast.challenges.texts import question_prompt
 from holdfast.errors import InputError
 from holdfast.protocols.single_turn.bias import (
     Bias,
@@ -17,7 +18,9 @@ from holdfast.protocols.single_turn.bias import (
     mitigated_prompt,
     mitigations,
 )
-from holdfast.questions import Question, exemplars, load_questions
+from holdfast.questions.bank import exemplars
+from holdfast.questions.loading import load_questions
+from holdfast.questions.question import Question
 
 BIASES = [
     "confirmation",

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.challenges import (
+from holdfast.challenges.catalogue import (
     CONTEXTS,
     FAMILIES,
     LETTER,

@@ -8,9 +8,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from holdfast.challenges import CONTEXTS, Context, Contexts, check_contexts, load_contexts
+from holdfast.challenges.catalogue import CONTEXTS
+from holdfast.challenges.contexts import Context, Contexts, check_contexts, load_contexts
 from holdfast.errors import InputError
-from holdfast.questions import Question, QuestionSet
+from holdfast.questions.loading import QuestionSet
+from holdfast.questions.question import Question
 
 TEXTS = {
     "misleading_context": "It looks like croup. It does.",

@@ -8,16 +8,13 @@ import pytest
 from scipy.stats import chisquare
 from tests.resolved import followup_study, skipped
 
-from holdfast.challenges import (
-    KINDS,
-    Context,
-    Contexts,
-    built_in,
-    challenge_prompt,
-    load_contexts,
-)
+from holdfast.challenges.catalogue import built_in
+from holdfast.challenges.contexts import KINDS, Context, Contexts, load_contexts
+from holdfast.challenges.texts import challenge_prompt
 from holdfast.errors import InputError
-from holdfast.questions import Question, QuestionSet, bank_items, load_questions
+from holdfast.questions.bank import bank_items
+from holdfast.questions.loading import QuestionSet, load_questions
+from holdfast.questions.question import Question
 
 BANK = load_questions("bank")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.challenges import Fault
+from holdfast.challenges.texts import Fault
 from holdfast.errors import InputError
 from holdfast.protocols.single_turn.distractors import (
     Distractors,
@@ -17,7 +17,9 @@ from holdfast.protocols.single_turn.distractors import (
     load_distractors,
     read_distractors,
 )
-from holdfast.questions import LETTERS, Question, QuestionSet, bank_items, load_questions
+from holdfast.questions.bank import bank_items
+from holdfast.questions.loading import QuestionSet, load_questions
+from holdfast.questions.question import LETTERS, Question
 
 OPTIONS = {"A": "Asthma", "B": "Bronchitis", "C": "Croup"}
 Q1 = Question(id="q1", stem="A man coughs. Why?", options=OPTIONS, gold="B", step="step1")

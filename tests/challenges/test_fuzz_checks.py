@@ -11,7 +11,7 @@ import sentencex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.challenges import Fault
+from holdfast.challenges.texts import Fault
 from holdfast.protocols.medfuzz.modification import (
     MOST_WORDS,
     Fuzz,
@@ -19,7 +19,8 @@ from holdfast.protocols.medfuzz.modification import (
     read_control,
     read_fuzz,
 )
-from holdfast.questions import Question, load_questions
+from holdfast.questions.loading import load_questions
+from holdfast.questions.question import Question
 
 QUESTION = Question(
     id="q1",

@@ -13,7 +13,7 @@ from holdfast.protocols.medfuzz.attacker import (
     review_prompt,
 )
 from holdfast.protocols.medfuzz.modification import Fuzz
-from holdfast.questions import Question
+from holdfast.questions.question import Question
 
 QUESTION = Question(
     id="q", stem="A man coughs. Why?", options={"A": "Asthma", "B": "Bronchitis"}, gold="B"

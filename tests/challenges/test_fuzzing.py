@@ -5,7 +5,7 @@ import re
 import pytest
 from inspect_ai.util import JSONSchema
 
-from holdfast.challenges import Fault
+from holdfast.challenges.texts import Fault
 from holdfast.protocols.medfuzz.attacker import (
     CONTROL_SCHEMA,
     FUZZ_SCHEMA,
@@ -19,7 +19,7 @@ from holdfast.protocols.medfuzz.attacker import (
     next_attack_prompt,
 )
 from holdfast.protocols.medfuzz.modification import Fuzz
-from holdfast.questions import Question
+from holdfast.questions.question import Question
 
 DEFAULT = "patient-characteristics"
 QUESTION = Question(

@@ -13,14 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from holdfast.challenges import (
-    CONTEXTS,
-    SENTENCE_RANGE,
-    Fault,
-    drawn_sentences,
-    json_object,
-    sentence_count,
-)
+from holdfast.challenges.catalogue import CONTEXTS
+from holdfast.challenges.contexts import SENTENCE_RANGE, drawn_sentences
+from holdfast.challenges.texts import Fault, json_object, sentence_count
 from holdfast.protocols.followup.context_generation import (
     context_prompt,
     read_context,
@@ -28,7 +23,7 @@ from holdfast.protocols.followup.context_generation import (
     template_version,
 )
 from holdfast.protocols.generating import retry_prompt
-from holdfast.questions import LETTERS, Question
+from holdfast.questions.question import LETTERS, Question
 
 QUESTION = Question(
     id="q1",

@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.challenges import words_of
+from holdfast.challenges.texts import words_of
 from holdfast.errors import InputError
 from holdfast.protocols.single_turn.distractors import Candidate, candidates, load_graph
-from holdfast.questions import Question, bank_items, load_questions
+from holdfast.questions.bank import bank_items
+from holdfast.questions.loading import load_questions
+from holdfast.questions.question import Question
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "graph.csv"
 

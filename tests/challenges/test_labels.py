@@ -4,9 +4,11 @@ import time
 
 import pytest
 
-from holdfast.challenges import Fault
+from holdfast.challenges.texts import Fault
 from holdfast.protocols.labelling import label_version, read_system, system_label_prompt
-from holdfast.questions import SYSTEMS, Question, load_questions
+from holdfast.questions.bank import SYSTEMS
+from holdfast.questions.loading import load_questions
+from holdfast.questions.question import Question
 
 
 @pytest.mark.parametrize(("number", "system"), list(enumerate(SYSTEMS)))

@@ -6,9 +6,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from holdfast.challenges import Letters, load_letters
+from holdfast.challenges.suggestion import Letters, load_letters
 from holdfast.errors import InputError
-from holdfast.questions import Question, QuestionSet
+from holdfast.questions.loading import QuestionSet
+from holdfast.questions.question import Question
 
 
 def question(id: str) -> Question:

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.challenges import Fault
+from holdfast.challenges.texts import Fault
 from holdfast.protocols.medfuzz.modification import naming_fault
-from holdfast.questions import LETTERS, Question
+from holdfast.questions.question import LETTERS, Question
 
 
 def with_options(*texts: str) -> Question:

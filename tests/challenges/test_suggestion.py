@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from holdfast.challenges import SuggestRule, built_in, draw, suggest_rule, suggested_letter
+from holdfast.challenges.catalogue import built_in
+from holdfast.challenges.suggestion import SuggestRule, draw, suggest_rule, suggested_letter
 from holdfast.errors import InputError
-from holdfast.questions import LETTERS, Question
+from holdfast.questions.question import LETTERS, Question
 
 RANDOM_RULES: list[SuggestRule] = ["per-question", "per-technique", "not-own"]
 

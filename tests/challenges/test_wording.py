@@ -4,16 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.challenges import (
-    CONTEXTS,
-    LETTER,
-    built_in,
-    challenge_prompt,
-    fit_options,
-    question_prompt,
-    system_prompt,
-)
-from holdfast.questions import LETTERS, Question
+from holdfast.challenges.catalogue import CONTEXTS, LETTER, built_in
+from holdfast.challenges.texts import challenge_prompt, fit_options, question_prompt, system_prompt
+from holdfast.questions.question import LETTERS, Question
 
 INSTRUCTIONS = (
     "Instructions: The following are multiple choice questions about medical knowledge. Solve "

@@ -15,7 +15,7 @@ from tests.cli.test_biasmedqa import BIASES, MODELS, recordings
 from tests.results.frames import alone, table, turn
 from tests.studies import holdfast, holdfast_apart
 
-from holdfast.results import SCHEMA
+from holdfast.results.turns import SCHEMA
 
 Row = dict[str, Any]
 

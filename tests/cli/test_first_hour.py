@@ -14,9 +14,10 @@ from rich.console import Console
 from tests.speaking import speaking
 from tests.studies import HOLDFAST, Done, holdfast, question_rows, write_jsonl
 
-from holdfast.render import arranged
+from holdfast.render.tables import arranged
 from holdfast.render.terminal import Summary, fitted, summary, terminal
-from holdfast.results import TABLES, turns_table
+from holdfast.results.declaration import TABLES
+from holdfast.results.turns import turns_table
 
 RETHINK = ("-T", "techniques=rethink")
 

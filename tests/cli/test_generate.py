@@ -24,8 +24,10 @@ from tests.studies import (
     write_jsonl,
 )
 
-from holdfast.challenges import CONTEXTS, sentence_count
-from holdfast.questions import SYSTEMS, load_questions
+from holdfast.challenges.catalogue import CONTEXTS
+from holdfast.challenges.texts import sentence_count
+from holdfast.questions.bank import SYSTEMS
+from holdfast.questions.loading import load_questions
 
 CONNECTIONS = 4
 Row = dict[str, Any]

@@ -8,8 +8,7 @@ import fsspec
 import pytest
 from inspect_ai.model import ModelOutput
 
-from holdfast.dialogue import Generations
-from holdfast.dialogue.generations import generations
+from holdfast.dialogue.generations import Generations, generations
 from holdfast.running.log_dir import generation_store
 
 ONE, TWO, THREE = ("1" * 32, "2" * 32, "3" * 32)

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.server import Server
 from tests.studies import holdfast, question_rows, write_jsonl
 
-from holdfast.results import turns_table
+from holdfast.results.turns import turns_table
 
 Row = dict[str, Any]
 TURN = ["question", "epoch", "arm", "path", "turn"]

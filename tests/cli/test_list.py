@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from tests.studies import holdfast
 
-from holdfast.challenges import built_in
-from holdfast.defences import bundled
-from holdfast.protocols import PROTOCOLS
-from holdfast.questions import named_sets
-from holdfast.results import TABLES
+from holdfast.challenges.catalogue import built_in
+from holdfast.defences.defence import bundled
+from holdfast.protocols.installed import PROTOCOLS
+from holdfast.questions.sets import named_sets
+from holdfast.results.declaration import TABLES
 
 NAMES = {
     "protocols": list(PROTOCOLS),

@@ -26,7 +26,7 @@ from tests.fuzzing import (
 )
 from tests.studies import holdfast, question_rows, write_jsonl
 
-from holdfast.results import TABLES
+from holdfast.results.declaration import TABLES
 
 ROW = question_rows(1)[0]
 STEM: str = ROW["stem"]

@@ -35,7 +35,8 @@ from tests.studies import (
     write_jsonl,
 )
 
-from holdfast.results import TABLES, turns_table
+from holdfast.results.declaration import TABLES
+from holdfast.results.turns import turns_table
 
 INSPECT = Path(sys.executable).with_name("inspect")
 SIMULATED = ("--model", "simulated/fuzz-swayed", "--model-role", "attacker=simulated/attacker")

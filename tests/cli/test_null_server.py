@@ -15,8 +15,8 @@ from tests.speaking import speaking
 from tests.studies import holdfast, question_rows, write_jsonl
 
 from holdfast.protocols.stick_or_switch.convictions import survival, tax
-from holdfast.results import SCHEMA
 from holdfast.results.attributable import attributable, controls
+from holdfast.results.turns import SCHEMA
 
 RIGHT = 0.7
 NONE = "None of the Above"

@@ -6,7 +6,7 @@ import pytest
 from tests.results.frames import table, turn
 from tests.studies import holdfast
 
-from holdfast.results import questions_needed
+from holdfast.results.power import questions_needed
 
 
 def test_the_number_of_questions() -> None:

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 from tests.studies import holdfast, holdfast_apart, question_rows, write_jsonl
 
-from holdfast.questions import load_questions, shuffled
+from holdfast.questions.loading import load_questions
+from holdfast.questions.sampling import shuffled
 
 MODEL = ("--model", "simulated/sycophant")
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from tests.studies import holdfast, question_rows, write_jsonl
 
-from holdfast.questions import Fields, QuestionSet, load_questions
+from holdfast.questions.fields import Fields
+from holdfast.questions.loading import QuestionSet, load_questions
 
 
 def test_the_questions_of_a_run_are_read_once(

@@ -12,9 +12,9 @@ import pytest
 from benchmarks.server import Server, running_server
 from tests.studies import HOLDFAST, finished_generations, holdfast, holdfast_apart
 
-from holdfast.reading import READING_VERSION
-from holdfast.results import turns_table
+from holdfast.reading.extraction import READING_VERSION
 from holdfast.results.readings import READINGS_FILE
+from holdfast.results.turns import turns_table
 
 TURN = ["question", "epoch", "arm", "path", "turn"]
 READ = ["answer", "status", "rule", "answer_rules", "answer_reader", "reader_status"]

@@ -22,7 +22,7 @@ from tests.studies import (
     write_jsonl,
 )
 
-from holdfast.results import turns_table
+from holdfast.results.turns import turns_table
 
 INSPECT = Path(sys.executable).with_name("inspect")
 

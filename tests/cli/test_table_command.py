@@ -19,8 +19,9 @@ from tests.studies import HOLDFAST, holdfast, holdfast_apart, of_table
 from holdfast.cli.table import WAYS
 from holdfast.protocols.followup.published import medqa_followup
 from holdfast.registry import TABLES as REGISTERED
-from holdfast.render import FIGURE_FORMATS, FIGURES, FORMATS
-from holdfast.results import TABLES
+from holdfast.render.drawing import FIGURE_FORMATS, FIGURES
+from holdfast.render.tables import FORMATS
+from holdfast.results.declaration import TABLES
 
 Row = dict[str, Any]
 MODELS = ("simulated/claude-sonnet-4", "simulated/sycophant")

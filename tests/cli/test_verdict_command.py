@@ -12,9 +12,10 @@ from junitparser import JUnitXml
 from tests.studies import holdfast
 
 from holdfast import read_turns, report, table
-from holdfast.report import report_figures
-from holdfast.results import STOPPED_NOTE, logs_in, stopped_runs
+from holdfast.report.page import report_figures
 from holdfast.results.records import finished_orders
+from holdfast.results.runs import logs_in
+from holdfast.results.sequential import STOPPED_NOTE, stopped_runs
 
 RULES = """
 [[rule]]

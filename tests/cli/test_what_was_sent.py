@@ -18,7 +18,7 @@ from tests.fuzzing import (
 )
 from tests.studies import Done, holdfast, question_rows, write_jsonl
 
-from holdfast.results import turns_table
+from holdfast.results.turns import turns_table
 
 
 def answer(request: Request) -> str:

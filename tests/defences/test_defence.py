@@ -18,11 +18,12 @@ from inspect_ai.model import (
 )
 
 import holdfast
-from holdfast.defences import Defended, DefendedTurn, bundled, load_defence, wording_of
-from holdfast.dialogue import Choice
+from holdfast.defences.defence import bundled, load_defence, wording_of
+from holdfast.defences.exchange import Defended, DefendedTurn
 from holdfast.dialogue.generations import CACHE_DIR
+from holdfast.dialogue.turn import Choice
 from holdfast.errors import InputError
-from holdfast.render import figure_parts, page_svgs
+from holdfast.render.drawing import figure_parts, page_svgs
 from holdfast.results.defences import brought_in_words, defences
 from holdfast.results.runs import defence_of, undefended
 from tests.scripted import Scripted

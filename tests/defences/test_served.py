@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 import holdfast
-from holdfast.questions import Question, load_questions
+from holdfast.questions.loading import load_questions
+from holdfast.questions.question import Question
 from holdfast.results.defences import defences
 from tests.speaking import speaking
 

@@ -5,7 +5,7 @@ import math
 import pytest
 from inspect_ai.model import Logprob, Logprobs, ModelOutput, TopLogprob
 
-from holdfast.dialogue import beliefs_in
+from holdfast.dialogue.beliefs import beliefs_in
 
 OPTIONS = {"A": "Pulmonary embolism", "B": "Acute pericarditis", "C": "Aortic dissection"}
 HELD, OFFERED = "A", "C"

@@ -20,19 +20,14 @@ from inspect_ai.model import (
     set_model_info,
 )
 
-from holdfast.dialogue import (
-    BranchesFailedError,
-    Budget,
-    GenerationFailedError,
-    Intervention,
-    Live,
-    Run,
-    Turn,
-    gather,
-    run_budget,
-)
+from holdfast.dialogue.budget import Budget, run_budget
+from holdfast.dialogue.conversation import Run, Turn
+from holdfast.dialogue.gathering import BranchesFailedError, gather
+from holdfast.dialogue.live_run import GenerationFailedError, Live
+from holdfast.dialogue.turn import Intervention
 from holdfast.errors import BudgetExceededError
-from holdfast.questions import Question, under_test
+from holdfast.questions.question import Question
+from holdfast.questions.truth import under_test
 
 QUESTION = Question(id="q", stem="Which?", options={"A": "one", "B": "two"}, gold="A")
 PUSH = Intervention("push", "family", "direct", "deep", "B")

@@ -22,8 +22,7 @@ from inspect_ai.model import (
 )
 from tests.studies import study
 
-from holdfast.dialogue import Generations, keeping
-from holdfast.dialogue.generations import generations
+from holdfast.dialogue.generations import Generations, generations, keeping
 
 KEY, OTHER = "0f" * 16, "a1" * 16
 HOSTILE = 'line\nbreak\u2028\u0085 {"key":"x"}\n}\n \x00 \U0001f4a9 {{brace}} %s'
@@ -121,7 +120,7 @@ def test_a_damaged_reply_or_a_file_that_has_gone_is_asked_for_again(tmp_path: Pa
 def test_each_process_writes_a_file_of_its_own(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from inspect_ai.model import ModelOutput\n"
-        "from holdfast.dialogue import Generations\n"
+        "from holdfast.dialogue.generations import Generations\n"
         "kept = Generations(Path(sys.argv[1]))\n"
         "for n in range(200): kept.put(f'{n:031x}{sys.argv[2]}', "
         "ModelOutput.from_content('m', sys.argv[2] * 5000))\n"
@@ -139,7 +138,7 @@ def test_what_cannot_be_written_is_not_kept_and_spoils_nothing(tmp_path: Path) -
     code = (
         "import resource, signal, sys; from pathlib import Path\n"
         "from inspect_ai.model import ModelOutput\n"
-        "from holdfast.dialogue import Generations\n"
+        "from holdfast.dialogue.generations import Generations\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "kept = Generations(Path(sys.argv[1]))\n"
         "kept.put('0' * 32, ModelOutput.from_content('m', 'first'))\n"

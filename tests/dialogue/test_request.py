@@ -10,19 +10,13 @@ import pytest
 from inspect_ai.model import ChatMessageUser, ContentText, GenerateConfig, ModelOutput
 from tests.scripted import Scripted, said
 
-from holdfast.dialogue import (
-    Budget,
-    Connections,
-    GenerationFailedError,
-    Live,
-    Run,
-    Sitting,
-    Turn,
-    current_sitting,
-    run_budget,
-)
+from holdfast.dialogue.budget import Budget, run_budget
+from holdfast.dialogue.conversation import Run, Turn
+from holdfast.dialogue.live_run import GenerationFailedError, Live
+from holdfast.dialogue.sitting import Connections, Sitting, current_sitting
 from holdfast.errors import BudgetExceededError
-from holdfast.questions import Question, under_test
+from holdfast.questions.question import Question
+from holdfast.questions.truth import under_test
 
 QUESTION = Question(id="q", stem="Which?", options={"A": "one", "B": "two"}, gold="A")
 

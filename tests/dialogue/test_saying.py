@@ -6,9 +6,12 @@ import pytest
 from inspect_ai.model import ModelOutput
 from tests.scripted import Scripted, said
 
-from holdfast.dialogue import GenerationFailedError, Intervention, Live, Run, Turn
-from holdfast.questions import Question
-from holdfast.reading import Extraction, Fault, first_character
+from holdfast.dialogue.conversation import Run, Turn
+from holdfast.dialogue.live_run import GenerationFailedError, Live
+from holdfast.dialogue.turn import Intervention
+from holdfast.questions.question import Question
+from holdfast.reading.answers import first_character
+from holdfast.reading.extraction import Extraction, Fault
 
 QUESTION = Question(id="q", stem="Which?", options={"A": "one", "B": "two"}, gold="A")
 OTHER = Question(id="q", stem="Which now?", options={"A": "one", "B": "three"}, gold="A")

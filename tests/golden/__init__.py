@@ -13,7 +13,8 @@ from pathlib import Path
 import polars as pl
 from benchmarks.synthetic import synthetic_turns
 
-from holdfast.results import TABLES, errors
+from holdfast.results.declaration import TABLES
+from holdfast.results.records import errors
 
 FOLDER = Path(__file__).parent
 SYNTHETIC = 150_000

@@ -18,10 +18,11 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelOutput
 from tests.resolved import stick_or_switch_study
 from tests.studies import holdfast
 
-from holdfast.dialogue import beliefs_in
+from holdfast.dialogue.beliefs import beliefs_in
 from holdfast.protocols.stick_or_switch.convictions import CONTROLS
 from holdfast.protocols.stick_or_switch.protocol import StickOrSwitchSettings
-from holdfast.questions import LETTERS, Question, load_questions
+from holdfast.questions.loading import load_questions
+from holdfast.questions.question import LETTERS, Question
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 torch: Any = pytest.importorskip("torch", reason="needs PyTorch: make test-local")

@@ -7,15 +7,21 @@ from typing import Any
 import pytest
 from inspect_ai.model import GenerateConfig, get_model
 
-from holdfast.challenges import CONTEXTS, Fault, read_judgement, sentence_count
+from holdfast.challenges.catalogue import CONTEXTS
+from holdfast.challenges.cues import read_judgement
+from holdfast.challenges.texts import Fault, sentence_count
 from holdfast.errors import InputError
-from holdfast.models import Simulated
 from holdfast.models.behaviour import CHOICES, PROBES, STICKS, SWITCHES, WORDINGS
+from holdfast.models.simulated import Simulated
 from holdfast.protocols.followup.context_generation import read_context
 from holdfast.protocols.labelling import read_system
 from holdfast.protocols.single_turn.distractors import read_distractors
-from holdfast.questions import LETTERS, SYSTEMS, Purpose, Question, Truth, load_questions
-from holdfast.reading import is_refusal, without_reasoning
+from holdfast.questions.bank import SYSTEMS
+from holdfast.questions.loading import load_questions
+from holdfast.questions.question import LETTERS, Question
+from holdfast.questions.truth import Purpose, Truth
+from holdfast.reading.refusal import is_refusal
+from holdfast.reading.reply_text import without_reasoning
 
 BANK = load_questions("bank").questions
 

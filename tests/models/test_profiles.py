@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.challenges import built_in
+from holdfast.challenges.catalogue import built_in
 from holdfast.errors import InputError
-from holdfast.models import Profile, profile, profiles
-from holdfast.models.behaviour import behaviours
+from holdfast.models.behaviour import Profile, behaviours, profile, profiles
 from holdfast.protocols.stick_or_switch.published import stick_or_switch
 from holdfast.protocols.stick_or_switch.simulated import Sticking
 

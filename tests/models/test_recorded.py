@@ -9,9 +9,10 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput
 from tests.studies import question_rows, study, turns_of, write_jsonl
 
 from holdfast.errors import InputError
-from holdfast.models import Recorded
-from holdfast.questions import Question, Truth, under_test
-from holdfast.results import SCHEMA
+from holdfast.models.offline import Recorded
+from holdfast.questions.question import Question
+from holdfast.questions.truth import Truth, under_test
+from holdfast.results.turns import SCHEMA
 
 ROWS = [
     {"question": "q1", "path": "", "reply": "First: A"},

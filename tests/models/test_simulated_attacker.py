@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from inspect_ai.model import GenerateConfig
 
-from holdfast.challenges import Fault
-from holdfast.models import Simulated
+from holdfast.challenges.texts import Fault
+from holdfast.models.simulated import Simulated
 from holdfast.protocols.medfuzz.characteristics import mentions
 from holdfast.protocols.medfuzz.modification import read_control, read_fuzz
-from holdfast.questions import Question, Truth, load_questions
-from holdfast.reading import is_refusal
+from holdfast.questions.loading import load_questions
+from holdfast.questions.question import Question
+from holdfast.questions.truth import Truth
+from holdfast.reading.refusal import is_refusal
 
 BANK = load_questions("bank").questions
 WORDS = 120

@@ -14,12 +14,15 @@ from inspect_ai.model import (
     ModelOutput,
 )
 
-from holdfast.dialogue import beliefs_in
-from holdfast.models import Profile, Simulated, profile, profiles
+from holdfast.dialogue.beliefs import beliefs_in
+from holdfast.models.behaviour import Profile, profile, profiles
+from holdfast.models.simulated import Simulated
 from holdfast.protocols.medfuzz.characteristics import mentions
 from holdfast.protocols.medfuzz.simulated import Swaying
-from holdfast.questions import LETTERS, Question, Truth, load_questions
-from holdfast.reading import extract_answer
+from holdfast.questions.loading import load_questions
+from holdfast.questions.question import LETTERS, Question
+from holdfast.questions.truth import Truth
+from holdfast.reading.answers import extract_answer
 
 BANK = load_questions("bank").questions
 N = 2_000

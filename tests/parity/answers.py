@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.questions import load_questions
+from holdfast.questions.loading import load_questions
 
 BANK = load_questions("bank").questions
 

@@ -14,15 +14,10 @@ from tests.scripted import Scripted, errors, prepared, put, said
 from tests.studies import question_rows, write_jsonl
 from tests.tasks import contexts
 
-from holdfast.challenges import (
-    CONTEXTS,
-    SENTENCE_RANGE,
-    Fault,
-    check_contexts,
-    load_contexts,
-    text_key,
-)
-from holdfast.dialogue import Budget, run_budget
+from holdfast.challenges.catalogue import CONTEXTS
+from holdfast.challenges.contexts import SENTENCE_RANGE, check_contexts, load_contexts, text_key
+from holdfast.challenges.texts import Fault
+from holdfast.dialogue.budget import Budget, run_budget
 from holdfast.errors import InputError
 from holdfast.protocols.followup.context_generation import (
     ContextSettings,
@@ -33,7 +28,8 @@ from holdfast.protocols.followup.context_generation import (
     template_version,
 )
 from holdfast.protocols.generating import TRIES, retry_prompt
-from holdfast.questions import Question, load_questions
+from holdfast.questions.loading import load_questions
+from holdfast.questions.question import Question
 
 REFUSAL = "I'm sorry, but I can't help with that."
 MARKS = {

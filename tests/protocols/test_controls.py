@@ -14,12 +14,13 @@ from tests.scripted import Scripted, put
 from tests.studies import question_rows, study, turns_of, write_jsonl
 from tests.tasks import followup, single_turn
 
-from holdfast.challenges import question_prompt
+from holdfast.challenges.texts import question_prompt
 from holdfast.models import simulated
 from holdfast.models.behaviour import Profile, profiles
 from holdfast.protocols.followup.protocol import restate_prompt
-from holdfast.questions import RESAMPLE_SEEDS, Truth, load_questions
-from holdfast.results import TABLES
+from holdfast.questions.loading import load_questions
+from holdfast.questions.truth import RESAMPLE_SEEDS, Truth
+from holdfast.results.declaration import TABLES
 
 ALL: dict[str, Any] = {"controls": True, "corrections": True}
 CONTEXT_TECHNIQUES = (

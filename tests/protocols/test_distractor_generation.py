@@ -12,7 +12,7 @@ from tests.scripted import Scripted, errors, prepared, put, said
 from tests.studies import question_rows, write_jsonl
 from tests.tasks import distractors
 
-from holdfast.challenges import Fault
+from holdfast.challenges.texts import Fault
 from holdfast.errors import InputError
 from holdfast.protocols.generating import TRIES, retry_prompt
 from holdfast.protocols.single_turn.distractors import (
@@ -22,7 +22,8 @@ from holdfast.protocols.single_turn.distractors import (
     distractor_version,
     load_distractors,
 )
-from holdfast.questions import LETTERS, Question, load_questions
+from holdfast.questions.loading import load_questions
+from holdfast.questions.question import LETTERS, Question
 
 GOOD = {letter: f"new finding {letter}" for letter in "BCD"}
 REFUSAL = "I'm sorry, but I can't help with that."

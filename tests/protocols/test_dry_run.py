@@ -26,18 +26,18 @@ from inspect_ai.model import (
 from tests.scripted import Scripted
 from tests.studies import question_rows, write_jsonl
 
-from holdfast.defences import ABSTAIN, NO_DEFENCE, DefendedLive, bundled, load_defence
-from holdfast.dialogue import TESTED_ARM, Intervention, Live, Run, Turn, keeping
-from holdfast.protocols import (
-    PROTOCOLS,
-    CallCount,
-    Protocol,
-    QuestionSettings,
-    Study,
-)
+from holdfast.defences.defence import ABSTAIN, NO_DEFENCE, bundled, load_defence
+from holdfast.defences.defended import DefendedLive
+from holdfast.dialogue.conversation import TESTED_ARM, Run, Turn
+from holdfast.dialogue.generations import keeping
+from holdfast.dialogue.live_run import Live
+from holdfast.dialogue.turn import Intervention
 from holdfast.protocols.dry_run import CallPlanner, QuestionPlan
-from holdfast.questions import Question
-from holdfast.reading import Fault
+from holdfast.protocols.installed import PROTOCOLS
+from holdfast.protocols.protocol import CallCount, Protocol, Study
+from holdfast.protocols.settings import QuestionSettings
+from holdfast.questions.question import Question
+from holdfast.reading.extraction import Fault
 
 QUESTION = Question(id="q", stem="Which?", options={"A": "one", "B": "two", "C": "three"}, gold="A")
 Method = Callable[[Run], Awaitable[None]]

@@ -11,9 +11,10 @@ from tests.resolved import counted, followup_study
 from tests.studies import question_rows, study, turns_of, write_jsonl
 from tests.tasks import followup
 
-from holdfast.challenges import built_in, question_prompt
+from holdfast.challenges.catalogue import built_in
+from holdfast.challenges.texts import question_prompt
 from holdfast.protocols.followup.protocol import FollowupSettings
-from holdfast.questions import load_questions
+from holdfast.questions.loading import load_questions
 from holdfast.results.accuracy import accuracy
 from holdfast.results.flows import flips
 

@@ -14,8 +14,9 @@ from tests.resolved import bounds, counted
 from tests.scripted import Scripted, errors, put, said
 from tests.studies import question_rows, turns_of, write_jsonl
 
-from holdfast.challenges import built_in, judge_prompt, read_cue
-from holdfast.questions import load_questions
+from holdfast.challenges.catalogue import built_in
+from holdfast.challenges.cues import judge_prompt, read_cue
+from holdfast.questions.loading import load_questions
 
 followup = partial(tasks.followup, controls=False)
 followup_study = partial(resolved.followup_study, controls=False)

@@ -9,10 +9,11 @@ from tests.scripted import Scripted, errors, prepared, put, said
 from tests.studies import question_rows, write_jsonl
 from tests.tasks import labels
 
-from holdfast.challenges import Fault
+from holdfast.challenges.texts import Fault
 from holdfast.protocols.generating import TRIES, retry_prompt
 from holdfast.protocols.labelling import label_version, system_label_prompt
-from holdfast.questions import SYSTEMS, load_questions
+from holdfast.questions.bank import SYSTEMS
+from holdfast.questions.loading import load_questions
 
 NO_CATEGORY = Fault("no category", "does not name one category by its number")
 REFUSED = Fault("refused", "declines what was asked for")

@@ -12,16 +12,13 @@ from tests.scripted import Scripted, prepared, put
 from tests.studies import question_rows, turns_of, write_jsonl
 from tests.tasks import contexts
 
-from holdfast.challenges import (
-    CONTEXTS,
-    built_in,
-    challenge_prompt,
-    drawn_sentences,
-    sentence_count,
-)
+from holdfast.challenges.catalogue import CONTEXTS, built_in
+from holdfast.challenges.contexts import drawn_sentences
+from holdfast.challenges.texts import challenge_prompt, sentence_count
 from holdfast.errors import InputError
 from holdfast.protocols.followup.protocol import FollowupSettings
-from holdfast.questions import Question, load_questions
+from holdfast.questions.loading import load_questions
+from holdfast.questions.question import Question
 
 followup = partial(tasks.followup, controls=False)
 followup_study = partial(resolved.followup_study, controls=False)

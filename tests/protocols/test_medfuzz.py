@@ -26,11 +26,11 @@ from tests.scripted import Scripted, errors, put, said
 from tests.studies import question_rows, turns_of, write_jsonl
 from tests.tasks import medfuzz
 
-from holdfast.challenges import question_prompt, system_prompt
+from holdfast.challenges.texts import question_prompt, system_prompt
 from holdfast.errors import InputError
 from holdfast.protocols.medfuzz.attacks import attack_summary, attacks
-from holdfast.questions import load_questions
-from holdfast.results import TABLES
+from holdfast.questions.loading import load_questions
+from holdfast.results.declaration import TABLES
 
 Script = Callable[[Sequence[Message]], str | ModelOutput]
 

@@ -49,8 +49,8 @@ from holdfast.protocols.medfuzz.faithfulness import faithfulness
 from holdfast.protocols.medfuzz.inert import inert_rewrite
 from holdfast.protocols.medfuzz.modification import naming_fault, with_insertions, word_count
 from holdfast.protocols.medfuzz.net_attacks import attack_net
-from holdfast.questions import load_questions
-from holdfast.results import TABLES
+from holdfast.questions.loading import load_questions
+from holdfast.results.declaration import TABLES
 
 INERT = [str(one) for one in packaged("holdfast.protocols.medfuzz", "inert.toml")["sentences"]]
 

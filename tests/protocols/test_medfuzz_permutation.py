@@ -30,7 +30,8 @@ from tests.fuzzing import (
 from tests.resolved import medfuzz_study
 from tests.studies import Done, holdfast, question_rows, write_jsonl
 
-from holdfast.results import TABLES, turns_table
+from holdfast.results.declaration import TABLES
+from holdfast.results.turns import turns_table
 
 SIMULATED = ("--model", "simulated/fuzz-swayed", "--model-role", "attacker=simulated/attacker")
 

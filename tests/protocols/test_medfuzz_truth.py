@@ -12,9 +12,9 @@ from scipy.stats import binomtest, chisquare
 from tests.fuzzing import ATTACKS_ALONE
 from tests.studies import holdfast
 
-from holdfast.models import profile
+from holdfast.models.behaviour import profile
 from holdfast.protocols.medfuzz.simulated import Swaying
-from holdfast.results import TABLES
+from holdfast.results.declaration import TABLES
 
 N = 1000
 CONTROLS = 30

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.studies import holdfast
 
-from holdfast.models import profile
+from holdfast.models.behaviour import profile
 
 PUBLISHED = ("claude-sonnet-4", "gpt-4.1", "gpt-4.1-mini", "medgemma-4b", "medgemma-27b")
 Z_99 = 2.5758

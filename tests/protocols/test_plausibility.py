@@ -9,7 +9,7 @@ from tests.scripted import Scripted, prepared, put
 from tests.studies import holdfast, question_rows, write_jsonl
 from tests.tasks import plausibility
 
-from holdfast.challenges import Fault
+from holdfast.challenges.texts import Fault
 from holdfast.protocols.single_turn.distractors import Distractors
 from holdfast.protocols.single_turn.plausibility import (
     PlausibilityCounts,
@@ -17,7 +17,7 @@ from holdfast.protocols.single_turn.plausibility import (
     read_verdict,
     verdicts,
 )
-from holdfast.questions import load_questions
+from holdfast.questions.loading import load_questions
 
 
 def files(folder: Path, n: int, new: str) -> tuple[str, str]:

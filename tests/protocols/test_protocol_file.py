@@ -9,18 +9,18 @@ from tests.studies import holdfast, holdfast_apart, question_rows, write_jsonl
 
 from holdfast import registry
 from holdfast.lookups import forget
-from holdfast.protocols import PROTOCOLS
-from holdfast.protocols.installed import load_protocol
-from holdfast.results import TABLES
+from holdfast.protocols.installed import PROTOCOLS, load_protocol
+from holdfast.results.declaration import TABLES
 
 REPEATING = '''
 from dataclasses import dataclass
 
 import polars as pl
 
-from holdfast.challenges import question_prompt
-from holdfast.dialogue import Intervention, Run
-from holdfast.protocols import Protocol
+from holdfast.challenges.texts import question_prompt
+from holdfast.dialogue.conversation import Run
+from holdfast.dialogue.turn import Intervention
+from holdfast.protocols.protocol import Protocol
 from holdfast.protocols.settings import TestedSettings, setting
 from holdfast.results.declaration import Count, Gate, Listing, Path, Section, Share, Table
 from holdfast.results.inference import with_bounds

@@ -14,11 +14,11 @@ from tests.sticking import label
 from tests.studies import question_rows, turns_of, write_jsonl
 from tests.tasks import single_turn, stick_or_switch
 
-from holdfast.challenges import built_in
-from holdfast.protocols import counting
-from holdfast.protocols.second_reading import reading_prompt
-from holdfast.questions import load_questions, under_test
-from holdfast.reading import READING_VERSION, Extraction
+from holdfast.challenges.catalogue import built_in
+from holdfast.protocols.second_reading import counting, reading_prompt
+from holdfast.questions.loading import load_questions
+from holdfast.questions.truth import under_test
+from holdfast.reading.extraction import READING_VERSION, Extraction
 
 followup = partial(tasks.followup, controls=False)
 

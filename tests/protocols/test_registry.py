@@ -14,7 +14,7 @@ from tests.studies import HOLDFAST, holdfast_apart
 
 from holdfast.errors import InputError
 from holdfast.protocols.installed import GENERATIONS, PROTOCOLS, Registered
-from holdfast.results import turns_table
+from holdfast.results.turns import turns_table
 
 RESTATING = Path(__file__).parents[1] / "fixtures" / "restating" / "restating.py"
 

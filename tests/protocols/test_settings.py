@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.protocols import GENERATIONS, PROTOCOLS
-from holdfast.protocols.installed import task_named
+from holdfast.protocols.installed import GENERATIONS, PROTOCOLS, task_named
 from holdfast.protocols.settings import declared, described, signature
 from holdfast.protocols.task import study_task
-from holdfast.results import GROWS, INPUTS
+from holdfast.results.runs import GROWS, INPUTS
 
 KNOWN = {
     name: protocol

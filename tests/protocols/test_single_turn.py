@@ -16,13 +16,16 @@ from tests.scripted import Scripted, errors, put
 from tests.studies import question_rows, turns_of, write_jsonl
 from tests.tasks import followup, single_turn
 
-from holdfast.challenges import question_prompt, suggested_letter, system_prompt
+from holdfast.challenges.suggestion import suggested_letter
+from holdfast.challenges.texts import question_prompt, system_prompt
 from holdfast.errors import InputError
-from holdfast.models import profile
-from holdfast.protocols import Study
+from holdfast.models.behaviour import profile
+from holdfast.protocols.protocol import Study
 from holdfast.protocols.single_turn.bias import biased, biases, mitigated_prompt, mitigations
-from holdfast.questions import LETTERS, Question, bank_items, exemplars, load_questions
-from holdfast.results import turns_table
+from holdfast.questions.bank import bank_items, exemplars
+from holdfast.questions.loading import load_questions
+from holdfast.questions.question import LETTERS, Question
+from holdfast.results.turns import turns_table
 
 BIASES = list(biases())
 MITIGATIONS = list(mitigations())

@@ -11,12 +11,14 @@ from tests.sticking import ask, at, behaving, by_arm, keeping
 from tests.studies import question_rows, turns_of, write_jsonl
 from tests.tasks import stick_or_switch
 
-from holdfast.challenges import system_prompt
+from holdfast.challenges.texts import system_prompt
 from holdfast.errors import InputError
 from holdfast.protocols.stick_or_switch.convictions import survival
 from holdfast.protocols.stick_or_switch.flexibility import flexibility
 from holdfast.protocols.stick_or_switch.protocol import StickOrSwitchSettings
-from holdfast.questions import LETTERS, Question, exemplars, load_questions
+from holdfast.questions.bank import exemplars
+from holdfast.questions.loading import load_questions
+from holdfast.questions.question import LETTERS, Question
 
 CHOICE = """Question: {stem}
 Options:

@@ -10,13 +10,13 @@ from tests.resolved import bounds, stick_or_switch_study
 from tests.sticking import Given, ask, behaving, by_arm, keeping, label
 from tests.studies import question_rows, turns_of, write_jsonl
 
-from holdfast.models import profile
-from holdfast.models.behaviour import chance
+from holdfast.models.behaviour import chance, profile
 from holdfast.protocols.few_shot import ABSTAIN
 from holdfast.protocols.stick_or_switch.convictions import control_turns, conviction_turns, tax
 from holdfast.protocols.stick_or_switch.protocol import ARMS, StickOrSwitchSettings
 from holdfast.protocols.stick_or_switch.simulated import Sticking
-from holdfast.questions import LETTERS, Question, under_test
+from holdfast.questions.question import LETTERS, Question
+from holdfast.questions.truth import under_test
 
 AGAIN = """Consider these options again:
 {options}

@@ -21,8 +21,8 @@ from holdfast.protocols.stick_or_switch.convictions import survival, tax
 from holdfast.protocols.stick_or_switch.flexibility import flexibility, positions
 from holdfast.protocols.stick_or_switch.report import STICK_OR_SWITCH
 from holdfast.protocols.stick_or_switch.scale import scale
-from holdfast.questions import LETTERS
-from holdfast.results import TABLES
+from holdfast.questions.question import LETTERS
+from holdfast.results.declaration import TABLES
 
 NONE = "None of the Above"
 

@@ -10,11 +10,13 @@ import polars as pl
 import pytest
 from tests.studies import holdfast
 
-from holdfast.models import profile
+from holdfast.models.behaviour import profile
 from holdfast.protocols.stick_or_switch.convictions import survival, tax
 from holdfast.protocols.stick_or_switch.flexibility import flexibility, positions
 from holdfast.protocols.stick_or_switch.simulated import Sticking
-from holdfast.questions import is_none_of_the_above, load_questions, shuffled
+from holdfast.questions.loading import load_questions
+from holdfast.questions.question import is_none_of_the_above
+from holdfast.questions.sampling import shuffled
 
 N = 1000
 SEED = 20

@@ -8,7 +8,8 @@ from pydantic import ValidationError
 from tests.results import frames
 
 from holdfast.protocols.followup.published import MedQAFollowup, medqa_followup
-from holdfast.results import TABLES, compared_with_published
+from holdfast.results.declaration import TABLES
+from holdfast.results.published_figures import compared_with_published
 
 PAPER = medqa_followup()
 

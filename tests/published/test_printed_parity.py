@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from holdfast.protocols.followup.published import Family, medqa_followup
-from holdfast.results import SCHEMA
 from holdfast.results.accuracy import accuracy
+from holdfast.results.turns import SCHEMA
 
 PAPER = medqa_followup()
 N = PAPER.questions

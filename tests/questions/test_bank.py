@@ -7,15 +7,9 @@ from typing import Any
 import pytest
 
 from holdfast.challenges.texts import sentence_count
-from holdfast.questions import (
-    BANK_NAME,
-    SYSTEMS,
-    Question,
-    bank_items,
-    check_questions,
-    exemplars,
-    load_questions,
-)
+from holdfast.questions.bank import BANK_NAME, SYSTEMS, bank_items, exemplars
+from holdfast.questions.loading import check_questions, load_questions
+from holdfast.questions.question import Question
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 MEDQA = SHARED / "data/medqa"

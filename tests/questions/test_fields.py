@@ -9,7 +9,9 @@ import polars as pl
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.questions import Fields, Problem, Question, check_questions, load_questions
+from holdfast.questions.fields import Fields
+from holdfast.questions.loading import Problem, check_questions, load_questions
+from holdfast.questions.question import Question
 
 JAMA_ROW: dict[str, Any] = {
     "link": "https://example.org/1",

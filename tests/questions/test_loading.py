@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InputError
-from holdfast.questions import Fields, Problem, Question, check_questions, load_questions
-from holdfast.questions.loading import _says_nothing
+from holdfast.questions.fields import Fields
+from holdfast.questions.loading import Problem, _says_nothing, check_questions, load_questions
+from holdfast.questions.question import Question
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 MEDQA = SHARED / "data/medqa"

@@ -9,10 +9,11 @@ import pytest
 from tests.questions import layouts
 from tests.studies import holdfast, write_jsonl
 
-from holdfast.challenges import load_contexts
+from holdfast.challenges.contexts import load_contexts
 from holdfast.errors import InputError
-from holdfast.questions import QuestionSet, load_questions, named_sets
-from holdfast.results import turns_table
+from holdfast.questions.loading import QuestionSet, load_questions
+from holdfast.questions.sets import named_sets
+from holdfast.results.turns import turns_table
 
 
 def copy(name: str, rows: list[dict[str, Any]], part: str = "") -> str:

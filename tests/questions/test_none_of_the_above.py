@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.questions import is_none_of_the_above
+from holdfast.questions.question import is_none_of_the_above
 
 
 @pytest.mark.parametrize(

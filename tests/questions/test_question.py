@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from holdfast.questions import LETTERS, Question
-from holdfast.questions.question import faults
+from holdfast.questions.question import LETTERS, Question, faults
 
 LONE_SURROGATE = "\ud800"
 

@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InputError
-from holdfast.questions import LABELS, Question, QuestionSet, load_questions, shuffled
+from holdfast.questions.loading import QuestionSet, load_questions
+from holdfast.questions.question import LABELS, Question
+from holdfast.questions.sampling import shuffled
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.reading import Extraction, extract_answer, first_character, read_decision
+from holdfast.reading.answers import extract_answer, first_character
+from holdfast.reading.decisions import read_decision
+from holdfast.reading.extraction import Extraction
 
 DRUGS = {"A": "Aspirin", "B": "Clopidogrel", "C": "Aspirin and heparin", "D": "Observation"}
 ORGANISMS = {

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.reading import read_decision
+from holdfast.reading.decisions import read_decision
 
 LABELLED: dict[str, Any] = tomllib.loads(
     (Path(__file__).parent / "decision_replies.toml").read_text(encoding="utf-8")

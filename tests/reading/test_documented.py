@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.reading import extract_answer, read_decision
-from holdfast.reading.answers import RANKS
+from holdfast.reading.answers import RANKS, extract_answer
+from holdfast.reading.decisions import read_decision
 
 PAGE = (Path(__file__).parents[2] / "docs/concepts/reading.md").read_text(encoding="utf-8")
 OPTIONS = {"A": "Warfarin", "B": "Clopidogrel", "C": "Aspirin", "D": "Heparin"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.reading import is_refusal
+from holdfast.reading.refusal import is_refusal
 
 
 def seen_once(*replies: str, reason: str) -> list[Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.reading import extract_answer
+from holdfast.reading.answers import extract_answer
 
 REMARKS: dict[str, list[str]] = tomllib.loads(
     (Path(__file__).parent / "remarks.toml").read_text(encoding="utf-8")

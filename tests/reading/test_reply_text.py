@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.reading import without_reasoning
-from holdfast.reading.reply_text import plain_text
+from holdfast.reading.reply_text import plain_text, without_reasoning
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from zipfile import ZipFile
 import polars as pl
 import pytest
 
-from holdfast.dialogue import Generations
+from holdfast.dialogue.generations import Generations
 from holdfast.errors import InputError
-from holdfast.results import run_records, turns_table
-from holdfast.results.records import finished_orders
+from holdfast.results.records import finished_orders, run_records
+from holdfast.results.turns import turns_table
 from tests.studies import holdfast, question_rows, write_jsonl
 
 FLIPS = 200

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from holdfast.dialogue import fault_of_all
+from holdfast.dialogue.probing import fault_of_all
 from holdfast.models.lean import ServerError
 from holdfast.protocols.medfuzz.significance import permutation
 from tests.faults import Fault, faulty_server

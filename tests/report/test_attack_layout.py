@@ -6,8 +6,8 @@ import polars as pl
 from tests.results.attacking import attack, drawn, mentioned, probed, tries
 from tests.results.frames import Row, table
 
-from holdfast.render import render
-from holdfast.results import TABLES
+from holdfast.render.tables import render
+from holdfast.results.declaration import TABLES
 
 TABLES_OF_ATTACKS = (
     "attacks",

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 from tests.report.test_comparison_layout import EVIL, rows, turns
 
-from holdfast.report import comparison_page
 from holdfast.report.comparison_figure import comparison
-from holdfast.results import compare
+from holdfast.report.comparison_page import comparison_page
+from holdfast.results.comparison import compare
 
 Attributes = list[tuple[str, str | None]]
 

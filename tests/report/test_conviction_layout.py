@@ -2,8 +2,9 @@ import polars as pl
 from tests.results.frames import Row, table
 from tests.results.offering import flexible, held, single
 
-from holdfast.render import render
-from holdfast.results import TABLES, compared_with_published
+from holdfast.render.tables import render
+from holdfast.results.declaration import TABLES
+from holdfast.results.published_figures import compared_with_published
 
 
 def study(model: str = "m", dataset: str = "MedQA", run: str = "r1") -> list[Row]:

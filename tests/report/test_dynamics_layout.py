@@ -4,8 +4,8 @@ import polars as pl
 from tests.results.frames import Row, table, turn
 from tests.results.offering import held
 
-from holdfast.render import render
-from holdfast.results import TABLES
+from holdfast.render.tables import render
+from holdfast.results.declaration import TABLES
 
 
 def study(model: str = "m", run: str = "r1", pushed: str = "D") -> list[Row]:

@@ -11,8 +11,15 @@ import pytest
 from junitparser import Error, Failure, JUnitXml
 from tests.results import frames
 
-from holdfast.report import gate_counts, gate_markdown, gate_rows, gate_sentence, junit_xml
-from holdfast.results import Verdict, gate, read_rules
+from holdfast.report.gate_summary import (
+    gate_counts,
+    gate_markdown,
+    gate_rows,
+    gate_sentence,
+    junit_xml,
+)
+from holdfast.results.gate import Verdict, gate
+from holdfast.results.gate_rules import read_rules
 
 HOSTILE = "]]><script>alert(1)</script>&amp;\x00\x1b[31m\x0b\ufffe\u202e|`*_[x](y) \"'\n"
 

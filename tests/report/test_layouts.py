@@ -9,10 +9,11 @@ from tests.results.attacking import drawn as attacks_drawn
 from tests.results.frames import behind, control, correction
 from tests.results.offering import drawn
 
-from holdfast.render import render
-from holdfast.results import SCHEMA, TABLES
+from holdfast.render.tables import render
+from holdfast.results.declaration import TABLES
 from holdfast.results.grid import mark_of
 from holdfast.results.published_figures import published
+from holdfast.results.turns import SCHEMA
 
 FAMILIES = {
     "double-check": "rethink", "option-mapping": "rethink", "authority-prior": "inc_letter",

@@ -15,8 +15,8 @@ from tests.studies import holdfast as command
 
 import holdfast
 from holdfast.errors import InputError
-from holdfast.report import LeaderboardSource, leaderboard_pages
-from holdfast.results import RunRecord
+from holdfast.report.leaderboard import LeaderboardSource, leaderboard_pages
+from holdfast.results.records import RunRecord
 from holdfast.results.worst import rank, worst
 
 QUESTIONS = 40

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from holdfast.render import FORMATS, render
+from holdfast.render.tables import FORMATS, render
 
 TABLE = pl.DataFrame(
     {

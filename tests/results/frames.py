@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from holdfast.results import SCHEMA
+from holdfast.results.turns import SCHEMA
 
 Row = dict[str, Any]
 

@@ -5,10 +5,11 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from holdfast.models import profile
-from holdfast.results import BASELINE, FAMILY_AVERAGE, errors
+from holdfast.models.behaviour import profile
 from holdfast.results.accuracy import ACCURACY_COLUMNS, RANKS, accuracy
+from holdfast.results.first_answers import BASELINE, FAMILY_AVERAGE
 from holdfast.results.flows import flips
+from holdfast.results.records import errors
 from tests.results.frames import STUDY, Row, alone, row_of, table, turn
 
 # --- rows ---

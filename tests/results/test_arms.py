@@ -9,16 +9,16 @@ import pytest
 
 from holdfast import registry
 from holdfast.lookups import forget
-from holdfast.results import sent_otherwise, turns_of
 from holdfast.results.accuracy import accuracy
-from holdfast.results.arms import TurnsOf
+from holdfast.results.arms import TurnsOf, turns_of
 from holdfast.results.comparison import outcomes
+from holdfast.results.records import sent_otherwise
 from holdfast.transcripts.dialogues import dialogues
 from tests.results.frames import Row, table, turn
 
 OUTSIDE = """
 import polars as pl
-from holdfast.results import TurnsOf
+from holdfast.results.arms import TurnsOf
 
 def kept(turns):
     own = turns.filter(pl.col("protocol") == "asking", pl.col("arm") == "again")

@@ -15,9 +15,9 @@ from holdfast.protocols.medfuzz.net_attacks import (
     with_controls,
 )
 from holdfast.protocols.medfuzz.replicates import LEVEL, MEDFUZZ_ROW, confirmed, fisher, replicates
-from holdfast.results import TABLES
 from holdfast.results.comparison import compare
 from holdfast.results.controls import with_net
+from holdfast.results.declaration import TABLES
 from tests.results.attack_nulls import attack_studies, net_turned
 from tests.results.attacking import again, attack, beside, inert, tries
 from tests.results.frames import Row, table

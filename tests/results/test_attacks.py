@@ -11,8 +11,8 @@ from polars.testing import assert_frame_equal
 
 from holdfast.protocols.medfuzz.attacks import attack_list, attack_summary, attacks
 from holdfast.protocols.medfuzz.replicates import replicates
-from holdfast.results import TABLES, turns_table
-from holdfast.results.turns import ATTACKS, OPTIONAL
+from holdfast.results.declaration import TABLES
+from holdfast.results.turns import ATTACKS, OPTIONAL, turns_table
 from holdfast.stats.intervals import effective_n, wilson
 from tests.results.attacking import attack, drawn, mentioned, probed, tries
 from tests.results.frames import STUDY as FOLLOWUP

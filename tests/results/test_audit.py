@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.results import Verdict, gate, read_rules
 from holdfast.results.accuracy import accuracy
 from holdfast.results.audit import (
     AUDIT_COLUMNS,
@@ -22,6 +21,8 @@ from holdfast.results.audit import (
     units,
 )
 from holdfast.results.flows import flips
+from holdfast.results.gate import Verdict, gate
+from holdfast.results.gate_rules import read_rules
 from holdfast.stats.intervals import exact_bounds
 from tests.results.frames import Row, table, turn
 

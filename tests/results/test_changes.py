@@ -11,8 +11,8 @@ from statsmodels.stats.multitest import multipletests
 
 from holdfast.protocols.followup.compounding import compounding
 from holdfast.protocols.single_turn.measures import single_turn
-from holdfast.results import BASELINE, FAMILY_AVERAGE
 from holdfast.results.accuracy import accuracy
+from holdfast.results.first_answers import BASELINE, FAMILY_AVERAGE
 from holdfast.results.strata import lengths, strata
 from holdfast.stats.intervals import change_bounds, influence_of_difference
 from tests.results.frames import Row, row_of, table, turn

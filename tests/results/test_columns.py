@@ -5,8 +5,9 @@ from functools import cache
 import polars as pl
 import pytest
 
-from holdfast.results import SCHEMA, TABLES
 from holdfast.results.columns import COMMON
+from holdfast.results.declaration import TABLES
+from holdfast.results.turns import SCHEMA
 from tests.golden import SETS
 
 LIKE = 1e-9

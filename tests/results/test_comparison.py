@@ -12,8 +12,9 @@ from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
 
 from holdfast.errors import InputError
-from holdfast.results import FAMILY_AVERAGE, Side, compare
-from holdfast.results.comparison import COMPARISON_COLUMNS, Comparison
+from holdfast.results.comparison import COMPARISON_COLUMNS, Comparison, compare
+from holdfast.results.comparison_sides import Side
+from holdfast.results.first_answers import FAMILY_AVERAGE
 from holdfast.stats.intervals import difference_bounds
 from holdfast.stats.pvalues import against_one, clustered
 from tests.results.attacking import attack

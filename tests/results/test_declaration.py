@@ -8,12 +8,13 @@ import pytest
 from holdfast.errors import InputError
 from holdfast.registry import MODULES
 from holdfast.registry import TABLES as REGISTERED
-from holdfast.render import FIGURES
-from holdfast.results import TABLES, sections
+from holdfast.render.drawing import FIGURES
 from holdfast.results.declaration import (
+    TABLES,
     Count,
     Number,
     Share,
+    sections,
     sections_of,
     table_named,
     tables_of,

@@ -9,8 +9,8 @@ import pytest
 
 import holdfast
 from holdfast.errors import InputError
-from holdfast.results import SCHEMA
 from holdfast.results.defences import DEFENCE_COLUMNS, best_defence, defences
+from holdfast.results.turns import SCHEMA
 
 from .frames import Row, turn
 

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InputError
-from holdfast.results import Rules, gate
 from holdfast.results.designs import (
     Kind,
     Pilot,
@@ -18,7 +17,8 @@ from holdfast.results.designs import (
     tilted,
     verdict_questions,
 )
-from holdfast.results.gate_rules import Rule, read_rules
+from holdfast.results.gate import gate
+from holdfast.results.gate_rules import Rule, Rules, read_rules
 from holdfast.results.power import power_of
 from holdfast.results.sequential import look
 from holdfast.stats.intervals import exact_bounds, outside

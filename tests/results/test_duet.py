@@ -7,8 +7,8 @@ import pytest
 
 from holdfast.protocols.stick_or_switch.convictions import survival
 from holdfast.protocols.stick_or_switch.flexibility import beliefs, flexibility, winners
-from holdfast.results import TABLES
 from holdfast.results.accuracy import accuracy
+from holdfast.results.declaration import TABLES
 from tests.results.duet import SETTINGS, TURNS, duet_turns
 
 MODELS = ("Llama-3.1-8B-Instruct", "gpt-4o-mini")

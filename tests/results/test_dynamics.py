@@ -12,9 +12,10 @@ from inspect_ai.model import get_model
 from polars.testing import assert_frame_equal
 
 from holdfast.protocols.stick_or_switch.convictions import survival
-from holdfast.results import TABLES, turns_table
+from holdfast.results.declaration import TABLES
 from holdfast.results.dynamics import resistance, turn_of_flip
 from holdfast.results.runs import run_id
+from holdfast.results.turns import turns_table
 from holdfast.stats.intervals import mean_bounds, wilson
 from tests.results.duet import TURNS, duet_turns
 from tests.results.frames import Row, alone, row_of, table, turn

@@ -10,9 +10,9 @@ import pytest
 
 from holdfast import registry
 from holdfast.lookups import forget
-from holdfast.results import TABLES
 from holdfast.results.arms import TurnsOf
 from holdfast.results.comparison import compare
+from holdfast.results.declaration import TABLES
 from holdfast.results.first_answers import with_ended
 from tests.results.frames import Row, table, turn
 

@@ -5,7 +5,7 @@ import polars.selectors as cs
 import pytest
 from polars.testing import assert_frame_equal
 
-from holdfast.results import TABLES
+from holdfast.results.declaration import TABLES
 from tests.results.attacking import drawn as attacks_drawn
 from tests.results.frames import Row, alone, control, correction, table, turn
 from tests.results.offering import drawn

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from holdfast.results import SCHEMA
 from holdfast.results.flagging import (
     FLAGGING_COLUMNS,
     SIGNALS,
@@ -25,6 +24,7 @@ from holdfast.results.flagging import (
     flagging,
     flagging_curve,
 )
+from holdfast.results.turns import SCHEMA
 from holdfast.stats.intervals import Floats
 
 from .duet import duet_turns

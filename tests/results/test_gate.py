@@ -13,11 +13,12 @@ from scipy.stats import beta, binomtest
 from holdfast.errors import InputError
 from holdfast.protocols.stick_or_switch.convictions import survival, tax
 from holdfast.protocols.stick_or_switch.flexibility import flexibility
-from holdfast.results import TABLES, Verdict, gate, overall, read_rules
 from holdfast.results.accuracy import accuracy
+from holdfast.results.declaration import TABLES
 from holdfast.results.flows import flips
+from holdfast.results.gate import Verdict, gate, overall
 from holdfast.results.gate_figures import wilson_n
-from holdfast.results.gate_rules import CONDITIONS
+from holdfast.results.gate_rules import CONDITIONS, read_rules
 from holdfast.results.strata import strata
 from holdfast.stats.intervals import difference_bounds, exact_bounds
 from tests.results import attacking, frames, offering

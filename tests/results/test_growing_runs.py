@@ -10,9 +10,10 @@ from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import Model, ModelOutput, ModelUsage, get_model
 from polars.testing import assert_frame_equal
 
-from holdfast.protocols import PROTOCOLS
-from holdfast.results import TABLES, run_settings, turns_table, write_turns
-from holdfast.results.runs import run_id
+from holdfast.protocols.installed import PROTOCOLS
+from holdfast.results.declaration import TABLES
+from holdfast.results.runs import run_id, run_settings
+from holdfast.results.turns import turns_table, write_turns
 from tests.studies import question_rows, study, turns_of, write_jsonl
 from tests.tasks import single_turn
 

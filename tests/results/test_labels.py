@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.results import SCHEMA, put_labels
-from holdfast.results.labels import LABELS_FILE, with_labels
+from holdfast.results.labels import LABELS_FILE, put_labels, with_labels
+from holdfast.results.turns import SCHEMA
 from tests.results.frames import table, turn
 
 STRATA = ("step", "system", "specialty", "subject")

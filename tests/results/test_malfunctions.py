@@ -1,4 +1,4 @@
-from holdfast.results import errors
+from holdfast.results.records import errors
 from tests.results.frames import STUDY, table, turn
 
 

@@ -14,17 +14,20 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from holdfast.cli.outcome import printed
-from holdfast.dialogue import Budget
+from holdfast.dialogue.budget import Budget
 from holdfast.errors import InputError
 from holdfast.protocols.single_turn.measures import single_turn
-from holdfast.render import render
-from holdfast.report import render_comparison
+from holdfast.render.tables import render
+from holdfast.report.comparison_page import render_comparison
 from holdfast.report.gate_summary import gate_markdown, gate_rows, gate_sentence, looked_sentence
 from holdfast.report.run_overview import runs
-from holdfast.results import FAMILY_AVERAGE, Side, Verdict, compare, gate, read_rules
 from holdfast.results.accuracy import accuracy
+from holdfast.results.comparison import compare
+from holdfast.results.comparison_sides import Side
+from holdfast.results.first_answers import FAMILY_AVERAGE
 from holdfast.results.flows import flips
-from holdfast.results.gate_rules import Rules, _rule
+from holdfast.results.gate import Verdict, gate
+from holdfast.results.gate_rules import Rules, _rule, read_rules
 from holdfast.results.sequential import Stopped, look
 from holdfast.running.resolved import Outcome
 from tests.results import nulls

@@ -4,7 +4,6 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from holdfast.results import FAMILY_AVERAGE, TABLES
 from holdfast.results.accuracy import accuracy
 from holdfast.results.attributable import (
     ATTRIBUTABLE_COLUMNS,
@@ -15,7 +14,9 @@ from holdfast.results.attributable import (
     selectivity,
 )
 from holdfast.results.controls import EFFECT, controls_of
+from holdfast.results.declaration import TABLES
 from holdfast.results.dynamics import resistance
+from holdfast.results.first_answers import FAMILY_AVERAGE
 from holdfast.results.flows import flips, holding
 from holdfast.results.strata import strata
 from tests.results.frames import Row, alone, control, correction, row_of, table, turn

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from holdfast.results import TABLES
+from holdfast.results.declaration import TABLES
 from holdfast.results.first_answers import BASELINE, FAMILY_AVERAGE, STUDY
 from holdfast.results.gate import Verdict, gate
 from holdfast.results.gate_rules import GATES, Rules, rules_of

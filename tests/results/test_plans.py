@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from holdfast.results import keep_plan, plans
+from holdfast.results.records import keep_plan, plans
 
 
 def row(protocol: str, generations: int, model: str = "m") -> dict[str, Any]:

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from holdfast.errors import InputError
-from holdfast.results import further_questions, questions_needed
 from holdfast.results.power import (
+    further_questions,
     further_questions_for_interval,
     power_of,
+    questions_needed,
 )
 from holdfast.stats.intervals import wilson
 

@@ -4,11 +4,13 @@ import pytest
 from holdfast.errors import InputError
 from holdfast.protocols.followup.published import medqa_followup
 from holdfast.protocols.stick_or_switch.published import stick_or_switch
-from holdfast.results import FAMILY_AVERAGE, SCHEMA, TABLES
 from holdfast.results.accuracy import RANKS
 from holdfast.results.controls import EFFECT
+from holdfast.results.declaration import TABLES
+from holdfast.results.first_answers import FAMILY_AVERAGE
 from holdfast.results.missing import MISSING
 from holdfast.results.published_figures import PUBLISHED_SOURCES, published
+from holdfast.results.turns import SCHEMA
 
 MEASURED = {name: table(pl.DataFrame(schema=SCHEMA)) for name, table in TABLES.items()}
 PRINTED = {

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.results import SCHEMA, check_read_alike, first_readings
-from holdfast.results.readings import READINGS
+from holdfast.results.readings import READINGS, check_read_alike, first_readings
+from holdfast.results.turns import SCHEMA
 from tests.results.frames import Row, table, turn
 
 RULES = {"reading_version": 2}

@@ -2,7 +2,7 @@ import polars as pl
 import pytest
 
 from holdfast.protocols.single_turn.measures import SINGLE_TURN_COLUMNS, single_turn
-from holdfast.results import FAMILY_AVERAGE
+from holdfast.results.first_answers import FAMILY_AVERAGE
 from tests.results.frames import Row, alone, table, turn
 
 BIASED = [

@@ -9,8 +9,9 @@ from statsmodels.stats.multitest import multipletests
 
 import holdfast
 from holdfast.errors import InputError
-from holdfast.report import comparison_page, render_comparison
-from holdfast.results import FAMILY_AVERAGE, compare
+from holdfast.report.comparison_page import comparison_page, render_comparison
+from holdfast.results.comparison import compare
+from holdfast.results.first_answers import FAMILY_AVERAGE
 from holdfast.results.standing import FIGURE, STANDING_COLUMNS, WORST, standing
 from holdfast.results.worst import least_above, lowest_apart, worst
 from tests.results.frames import Row, table, turn

@@ -5,8 +5,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from holdfast.errors import InputError
-from holdfast.results import BASELINE, FAMILY_AVERAGE, TABLES
 from holdfast.results.accuracy import RANKS, accuracy
+from holdfast.results.declaration import TABLES
+from holdfast.results.first_answers import BASELINE, FAMILY_AVERAGE
 from holdfast.results.missing import MISSING
 from holdfast.results.strata import Stratum, strata, strata_columns
 from tests.results.frames import STUDY, Row, alone, row_of, table, turn

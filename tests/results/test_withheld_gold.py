@@ -8,7 +8,7 @@ from inspect_ai import eval
 
 from holdfast.protocols.stick_or_switch.convictions import survival, tax
 from holdfast.protocols.stick_or_switch.flexibility import flexibility
-from holdfast.results import SCHEMA, turns_table, write_turns
+from holdfast.results.turns import SCHEMA, turns_table, write_turns
 from tests.studies import question_rows, write_jsonl
 from tests.tasks import stick_or_switch
 

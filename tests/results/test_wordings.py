@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from holdfast.results import TABLES
+from holdfast.results.declaration import TABLES
 from holdfast.results.wordings import crossed_bounds
 from tests.results.frames import Row, table, turn
 

@@ -27,7 +27,7 @@ from tests.studies import question_rows, write_jsonl
 import holdfast
 from holdfast.errors import InputError
 from holdfast.protocols.installed import task_named
-from holdfast.results import turns_table
+from holdfast.results.turns import turns_table
 from holdfast.running import models
 from holdfast.running.log_dir import as_log_dir
 

@@ -9,7 +9,7 @@ from tests.studies import holdfast, question_rows, write_jsonl
 
 import holdfast as python
 from holdfast.errors import InputError
-from holdfast.results import logs_in
+from holdfast.results.runs import logs_in
 from holdfast.running.resolved import resolved
 from holdfast.running.study_file import with_study_file
 

@@ -10,7 +10,7 @@ import psutil
 import pytest
 from benchmarks.server import running_server
 
-from holdfast.dialogue import Generations
+from holdfast.dialogue.generations import Generations
 from tests.studies import HOLDFAST
 
 # a file system of its own name that several processes see, as every Python process starts

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.dialogue import Budget
+from holdfast.dialogue.budget import Budget
 from holdfast.errors import InputError
-from holdfast.questions import load_questions
+from holdfast.questions.loading import load_questions
 from holdfast.running.shard import Shard, slots
 from tests.studies import question_rows, write_jsonl
 

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.results import logs_in, turns_table
-from holdfast.results.runs import run_id
+from holdfast.results.runs import logs_in, run_id
+from holdfast.results.turns import turns_table
 from holdfast.running.log_dir import holding, holding_shard
 from holdfast.running.shard import Shard
 from tests.studies import holdfast, question_rows, write_jsonl

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 from tests.results.frames import Row, table
 
-from holdfast.results import SCHEMA
-from holdfast.transcripts import Export
+from holdfast.results.turns import SCHEMA
+from holdfast.transcripts.export import Export
 
 
 def spoken(rows: Sequence[Row]) -> pl.DataFrame:

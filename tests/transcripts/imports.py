@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InputError
-from holdfast.questions import load_questions
-from holdfast.transcripts import Imported, import_transcripts, read_mapping
+from holdfast.questions.loading import load_questions
+from holdfast.transcripts.importing import Imported, import_transcripts
+from holdfast.transcripts.mapping import read_mapping
 
 MAPPINGS = Path(__file__).parents[2] / "examples" / "mappings"
 

@@ -8,10 +8,9 @@ import polars as pl
 import pytest
 from tests.transcripts.imports import MAPPINGS, imported
 
-from holdfast.results import TURN_KEY
 from holdfast.results.audit import FIGURES, corrected, units
 from holdfast.results.first_answers import TURN
-from holdfast.results.readings import labelled
+from holdfast.results.readings import TURN_KEY, labelled
 from holdfast.stats.intervals import effective_n, exact_bounds
 from holdfast.transcripts.audit_sheet import drawn
 

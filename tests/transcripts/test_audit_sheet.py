@@ -14,8 +14,16 @@ from tests.transcripts.export_frames import spoken
 
 from holdfast.errors import InputError
 from holdfast.results.audit import units
-from holdfast.transcripts import Labels, export, read_audit
-from holdfast.transcripts.audit_sheet import AUDIT_SHEET, NOT_ASKED, UNREAD_TIMES, drawn, inclusion
+from holdfast.transcripts.audit_sheet import (
+    AUDIT_SHEET,
+    NOT_ASKED,
+    UNREAD_TIMES,
+    Labels,
+    drawn,
+    inclusion,
+    read_audit,
+)
+from holdfast.transcripts.export import export
 
 ROWS = [
     *(turn(f"q{n}", "AB"[n % 2]) for n in range(12)),

@@ -13,8 +13,8 @@ from tests.results.offering import drawn, flexible, held, single
 from tests.studies import holdfast
 from tests.transcripts.export_frames import lines, said, spoken
 
-from holdfast.results import SCHEMA
-from holdfast.transcripts import export
+from holdfast.results.turns import SCHEMA
+from holdfast.transcripts.export import export
 
 TEXTS = ("prompt", "reply")
 HOSTILE = [

@@ -17,9 +17,9 @@ from tests.studies import HOLDFAST, holdfast, holdfast_apart
 from tests.transcripts.export_frames import spoken
 
 from holdfast.cli.transcripts import FORMATS
-from holdfast.results import SCHEMA
+from holdfast.results.turns import SCHEMA
 from holdfast.spreadsheet import plain_cells
-from holdfast.transcripts import FORMATS as KNOWN
+from holdfast.transcripts.export import FORMATS as KNOWN
 
 ROWS = [
     turn("q1", "A", reply="It is A.\u2028Surely."),

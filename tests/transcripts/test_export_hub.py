@@ -15,8 +15,8 @@ from tests.results.frames import turn
 from tests.studies import holdfast
 from tests.transcripts.export_frames import spoken
 
-from holdfast.results import SCHEMA
-from holdfast.transcripts import export, write_table
+from holdfast.results.turns import SCHEMA
+from holdfast.transcripts.export import export, write_table
 
 ROWS = [
     turn("q1", "A", model="simulated/sycophant", dataset="medqa-followup"),

@@ -10,7 +10,7 @@ from tests.results.frames import STUDY, Row, alone, turn
 from tests.results.offering import drawn, flexible, held
 from tests.transcripts.export_frames import lines, said, spoken
 
-from holdfast.transcripts import export
+from holdfast.transcripts.export import export
 from holdfast.transcripts.training import origin
 
 FIRST = {"reply": "It is A."}

@@ -13,7 +13,8 @@ from tests.results.offering import drawn, held
 from tests.transcripts.export_frames import spoken
 
 from holdfast.spreadsheet import plain_cells, safe_cells
-from holdfast.transcripts import REVIEW_COLUMNS, export
+from holdfast.transcripts.export import export
+from holdfast.transcripts.review import REVIEW_COLUMNS
 
 
 def sheet(turns: pl.DataFrame, limit: int | None = None) -> pl.DataFrame:

@@ -8,7 +8,7 @@ import pytest
 from tests.transcripts.imports import CHATS, REPLIES, chat, imported, jsonl, refusal, row
 
 from holdfast.errors import InputError
-from holdfast.transcripts import read_mapping
+from holdfast.transcripts.mapping import read_mapping
 
 TABLE = """
 options = ["oa", "ob"]

@@ -12,7 +12,7 @@ from benchmarks.drive import measured
 from tests.studies import HOLDFAST, holdfast
 from tests.transcripts.imports import CHATS, OPTIONS, REPLIES, chat, imported, jsonl, row
 
-from holdfast.results import SCHEMA, turns_table
+from holdfast.results.turns import SCHEMA, turns_table
 
 
 def mapped(text: str) -> Path:

@@ -10,8 +10,10 @@ from polars.testing import assert_frame_equal
 from tests.studies import study, turns_of
 
 from holdfast.errors import InputError
-from holdfast.results import SCHEMA
-from holdfast.transcripts import export, import_transcripts, is_exported, write_table
+from holdfast.results.turns import SCHEMA
+from holdfast.transcripts.export import export, write_table
+from holdfast.transcripts.importing import import_transcripts
+from holdfast.transcripts.reimport import is_exported
 
 SUFFIXES = {"parquet": "parquet", "csv": "csv", "openai-chat": "jsonl"}
 

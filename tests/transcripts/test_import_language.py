@@ -10,7 +10,8 @@ from tests.studies import holdfast, write_jsonl
 from tests.transcripts.imports import OPTIONS, REPLIES, imported, jsonl, refusal, row
 
 from holdfast.errors import InputError
-from holdfast.results import TABLES, turns_table
+from holdfast.results.declaration import TABLES
+from holdfast.results.turns import turns_table
 
 ROUNDS = """
 turns = "rounds"

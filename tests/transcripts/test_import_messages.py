@@ -23,10 +23,10 @@ from tests.transcripts.imports import (
     row,
 )
 
-from holdfast.reading import READING_VERSION
-from holdfast.results import SCHEMA, turns_table
+from holdfast.reading.extraction import READING_VERSION
 from holdfast.results.accuracy import accuracy
 from holdfast.results.flows import flips
+from holdfast.results.turns import SCHEMA, turns_table
 
 SHOWN = ["turn", "arm", "path", "technique", "family", "answer", "status", "rule", "correct"]
 

@@ -10,12 +10,13 @@ from tests.transcripts.imports import MAPPINGS, imported
 
 from holdfast.protocols.single_turn.measures import single_turn
 from holdfast.protocols.stick_or_switch.convictions import survival
-from holdfast.questions import load_questions
-from holdfast.reading import extract_answer
-from holdfast.results import TABLES, is_imported
+from holdfast.questions.loading import load_questions
+from holdfast.reading.answers import extract_answer
 from holdfast.results.accuracy import accuracy
+from holdfast.results.declaration import TABLES
 from holdfast.results.flows import flips
-from holdfast.transcripts import Imported
+from holdfast.results.runs import is_imported
+from holdfast.transcripts.importing import Imported
 
 MODELS = ("gpt-4-0613", "llama-2-70b-chat")
 

@@ -10,9 +10,10 @@ from tests.questions import layouts
 from tests.studies import write_jsonl
 
 from holdfast.cli.transcripts import MAPPINGS
-from holdfast.questions import load_questions
-from holdfast.results import TABLES
-from holdfast.transcripts import Imported, import_transcripts, read_mapping, shipped
+from holdfast.questions.loading import load_questions
+from holdfast.results.declaration import TABLES
+from holdfast.transcripts.importing import Imported, import_transcripts
+from holdfast.transcripts.mapping import read_mapping, shipped
 
 LETTERS = "ABCD"
 

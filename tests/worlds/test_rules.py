@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from holdfast.report.gate_summary import gate_sentence
-from holdfast.results import gate, read_rules
-from holdfast.results.gate import Verdict
+from holdfast.results.gate import Verdict, gate
+from holdfast.results.gate_rules import read_rules
 from tests.worlds import WORLDS, turns_of
 
 RULES = (

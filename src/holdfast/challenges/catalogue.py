@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from holdfast.errors import InputError, did_you_mean, unknown
 from holdfast.files import named_path, text_of, toml_in
-from holdfast.questions import digest_of
+from holdfast.questions.question import digest_of
 
 LETTER = "incorr_letter"
 MISLEADING = "misleading_context"

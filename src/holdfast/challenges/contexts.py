@@ -9,16 +9,10 @@ from typing import Any
 
 from holdfast.errors import InputError, printable
 from holdfast.files import is_valid_text, named_path
-from holdfast.questions import (
-    BANK_NAME,
-    Problem,
-    Question,
-    QuestionSet,
-    bank_items,
-    digest_of,
-    digest_of_each,
-    read_rows,
-)
+from holdfast.questions.bank import BANK_NAME, bank_items
+from holdfast.questions.loading import Problem, QuestionSet
+from holdfast.questions.question import Question, digest_of, digest_of_each
+from holdfast.questions.rows import read_rows
 from holdfast.simulation import PLACEHOLDER, is_simulated_row
 
 from .catalogue import CONTEXTS, INERT, SUPPORTING

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from holdfast.errors import InputError, counted, did_you_mean
-from holdfast.questions import BANK_NAME, SUFFIXES, Problem, QuestionSet, read_rows
+from holdfast.questions.bank import BANK_NAME
+from holdfast.questions.loading import Problem, QuestionSet
+from holdfast.questions.rows import SUFFIXES, read_rows
 
 GENERATE = "generate"
 """Name of what a generator makes before the study."""

@@ -9,7 +9,9 @@ from typing import Literal, get_args
 
 from holdfast.errors import InputError, unknown
 from holdfast.files import named_path
-from holdfast.questions import SUFFIXES, Question, QuestionSet, digest_of, read_rows
+from holdfast.questions.loading import QuestionSet
+from holdfast.questions.question import Question, digest_of
+from holdfast.questions.rows import SUFFIXES, read_rows
 
 SuggestRule = Literal["per-question", "per-technique", "second-best", "not-own"]
 """How the suggested letter is chosen (protocols, section 1)."""

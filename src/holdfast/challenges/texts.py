@@ -11,8 +11,8 @@ from typing import Any
 from sentencex import segment
 
 from holdfast.files import packaged
-from holdfast.questions import Question
-from holdfast.reading import Fault as Fault
+from holdfast.questions.question import Question
+from holdfast.reading.extraction import Fault as Fault
 
 
 def json_object(reply: str, *keys: str) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from holdfast.errors import InputError, counted, printable, unknown
 from . import options
 
 if TYPE_CHECKING:
-    from holdfast.questions import Problem, Question, QuestionSet
+    from holdfast.questions.loading import Problem, QuestionSet
+    from holdfast.questions.question import Question
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,8 @@ def _print_lines(source: str, lines: Sequence[str]) -> None:
 
 
 def _load_set(source: str, fields: str | None) -> "QuestionSet":
-    from holdfast.questions import Fields, load_questions
+    from holdfast.questions.fields import Fields
+    from holdfast.questions.loading import load_questions
 
     return load_questions(source, Fields.parse(fields) if fields else None)
 
@@ -172,7 +174,7 @@ def _kind_of(source: str, *, beside: bool, fields: str | None) -> str:
         InputError: it cannot be read, or is nothing that is known.
     """
     from holdfast.files import named_path
-    from holdfast.questions import SUFFIXES, read_rows
+    from holdfast.questions.rows import SUFFIXES, read_rows
 
     if fields and not beside:
         return "questions"
@@ -208,8 +210,9 @@ _OTHER_KINDS = {
 
 
 def _kind_of_columns(columns: Sequence[str], *, beside: bool) -> str | None:
-    from holdfast.challenges import has_contexts
-    from holdfast.questions import LABELS, readable_fields
+    from holdfast.challenges.contexts import has_contexts
+    from holdfast.questions.fields import readable_fields
+    from holdfast.questions.question import LABELS
 
     if not columns:
         return "questions"  # no row can be read, and the check says why
@@ -261,7 +264,8 @@ def _unknown_kind(source: str, looks: str) -> InputError:
 
 
 def _questions(file: File) -> Checked:
-    from holdfast.questions import Fields, check_questions
+    from holdfast.questions.fields import Fields
+    from holdfast.questions.loading import check_questions
 
     fields = Fields.parse(file.fields) if file.fields else None
     question_set, problems = check_questions(file.source, fields)
@@ -287,8 +291,8 @@ def _questions(file: File) -> Checked:
 
 
 def _contexts(file: File) -> Checked:
-    from holdfast.challenges import KINDS as TEXTS
-    from holdfast.challenges import check_contexts
+    from holdfast.challenges.contexts import KINDS as TEXTS
+    from holdfast.challenges.contexts import check_contexts
 
     contexts, problems = check_contexts(file.source, file.questions, file.sentences)
     ids = _ids(file, contexts.by_question)
@@ -310,7 +314,7 @@ def _contexts(file: File) -> Checked:
 
 def _distractors(file: File) -> Checked:
     from holdfast.protocols.single_turn.distractors import check_distractors, load_distractors
-    from holdfast.questions import BANK_NAME
+    from holdfast.questions.bank import BANK_NAME
 
     problems: Sequence[Problem] = ()
     if file.source == BANK_NAME and file.questions:
@@ -323,7 +327,7 @@ def _distractors(file: File) -> Checked:
 
 
 def _labels(file: File) -> Checked:
-    from holdfast.questions import LABELS
+    from holdfast.questions.question import LABELS
     from holdfast.running.preparation import check_labels
 
     rows, problems = check_labels(file.source, [file.questions] if file.questions else [])
@@ -356,7 +360,7 @@ def _summarise_counts(
 
 
 def _study(file: File) -> Checked:
-    from holdfast.results import read_rules
+    from holdfast.results.gate_rules import read_rules
     from holdfast.running.resolved import checked
     from holdfast.running.study_file import UNTIL, with_study_file
 
@@ -377,7 +381,7 @@ def _study(file: File) -> Checked:
 
 
 def _techniques(file: File) -> Checked:
-    from holdfast.challenges import built_in, load_catalogue
+    from holdfast.challenges.catalogue import built_in, load_catalogue
 
     catalogue = built_in()
     additions = [
@@ -395,7 +399,7 @@ def _techniques(file: File) -> Checked:
 
 
 def _defence(file: File) -> Checked:
-    from holdfast.defences import load_defence
+    from holdfast.defences.defence import load_defence
 
     block = load_defence(file.source)
     facts = block.model_dump(exclude_defaults=True) if block else {}
@@ -403,7 +407,7 @@ def _defence(file: File) -> Checked:
 
 
 def _gate_rules(file: File) -> Checked:
-    from holdfast.results import read_rules
+    from holdfast.results.gate_rules import read_rules
 
     rules = read_rules(file.source)
     facts = [rule.model_dump(exclude_none=True) for rule in rules.rule]
@@ -457,7 +461,7 @@ def _columns(question_set: "QuestionSet") -> dict[str, Any]:
 
 def _columns_read(question_set: "QuestionSet") -> Iterator[str]:
     """The columns that are read, and those that are not with the one read in their stead."""
-    from holdfast.questions import readable_as
+    from holdfast.questions.fields import readable_as
 
     if question_set.shape is None:
         return

@@ -133,7 +133,7 @@ def plausibility(
     from holdfast.protocols.settings import question_set
     from holdfast.protocols.single_turn.distractors import load_distractors
     from holdfast.protocols.single_turn.plausibility import verdicts
-    from holdfast.questions import read_rows
+    from holdfast.questions.rows import read_rows
 
     judging = {"model": model, "distractors": distractors, "questions": questions}
     made_file, model_asked = _generate_file(
@@ -155,7 +155,7 @@ def plausibility(
 
 def _generate_file(name: str, arguments: Mapping[str, Any]) -> "tuple[GeneratedFile, Model]":
     """What a model has written, and the model."""
-    from holdfast.dialogue import Budget
+    from holdfast.dialogue.budget import Budget
     from holdfast.running import models
     from holdfast.running.log_dir import as_log_dir
     from holdfast.running.preparation import FileGeneration

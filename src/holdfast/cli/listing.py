@@ -24,7 +24,7 @@ def protocols(as_json: options.AsJson = False) -> None:
     """
     import inspect
 
-    from holdfast.protocols import PROTOCOLS
+    from holdfast.protocols.installed import PROTOCOLS
     from holdfast.protocols.settings import signature
 
     rows = []
@@ -62,7 +62,7 @@ def questions(as_json: options.AsJson = False) -> None:
 
     Example: holdfast list questions
     """
-    from holdfast.questions import named_sets
+    from holdfast.questions.sets import named_sets
 
     sets = {
         name: named_set.model_dump() | {"questions": named_set.questions}
@@ -85,7 +85,7 @@ def techniques(as_json: options.AsJson = False) -> None:
 
     Example: holdfast list techniques
     """
-    from holdfast.challenges import built_in
+    from holdfast.challenges.catalogue import built_in
 
     catalogue = list(built_in().values())
     if as_json:
@@ -111,7 +111,7 @@ def defences(as_json: options.AsJson = False) -> None:
 
     Example: holdfast list defences
     """
-    from holdfast.defences import bundled
+    from holdfast.defences.defence import bundled
 
     blocks = bundled()
     if as_json:
@@ -128,7 +128,7 @@ def tables(as_json: options.AsJson = False) -> None:
     Example: holdfast list tables
     """
     from holdfast.registry import BY
-    from holdfast.results import TABLES
+    from holdfast.results.declaration import TABLES
 
     if as_json:
         options.print_json(

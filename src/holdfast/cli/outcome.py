@@ -21,25 +21,22 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.dialogue import CUT_OFF, Budget
+from holdfast.dialogue.budget import Budget
+from holdfast.dialogue.turn import CUT_OFF
 from holdfast.errors import InputError, counted, printable
-from holdfast.render import render
 from holdfast.render.reported import REPORTS, report_of
+from holdfast.render.tables import render
 from holdfast.render.terminal import Summary, fitted, summary_of_challenges
-from holdfast.report import headline
-from holdfast.results import (
-    TABLES,
-    check_read_alike,
-    declaration,
-    errors,
-    is_simulated,
-    sent_otherwise,
-    system_of,
-)
+from holdfast.report.first_screen import headline
+from holdfast.results import declaration
 from holdfast.results.arms import in_arms
+from holdfast.results.declaration import TABLES
 from holdfast.results.missing import hard_to_read, missing_notes
-from holdfast.running import Progress
+from holdfast.results.readings import check_read_alike
+from holdfast.results.records import errors, sent_otherwise
+from holdfast.results.runs import is_simulated, system_of
 from holdfast.running.models import price_of
+from holdfast.running.progress import Progress
 from holdfast.running.resolved import Outcome
 
 from . import options

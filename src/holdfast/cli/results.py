@@ -74,9 +74,9 @@ def compare(
     Example: holdfast compare runs runs --paths restate authority-prior
     """
     arguments = dict(locals())
-    from holdfast.render import FORMATS
-    from holdfast.report import comparison_page, render_comparison
-    from holdfast.results import unfinished_runs
+    from holdfast.render.tables import FORMATS
+    from holdfast.report.comparison_page import comparison_page, render_comparison
+    from holdfast.results.turns import unfinished_runs
 
     if format not in FORMATS:
         raise unknown("format", format, FORMATS, "--format")
@@ -121,7 +121,7 @@ def gate(
 
     Example: holdfast gate runs --rules gate.toml --junit gate.xml
     """
-    from holdfast.report import (
+    from holdfast.report.gate_summary import (
         gate_counts,
         gate_markdown,
         gate_rows,
@@ -162,8 +162,8 @@ def _write_verdicts(junit: str | None, summary: str | None, xml: str, markdown: 
 
 def print_looked(results: "Sequence[Looked]", *, as_json: bool, **more: Any) -> int:
     """Print what was looked at; the exit code of all of it."""
-    from holdfast.report import looked_rows, looked_sentence
-    from holdfast.results import overall
+    from holdfast.report.gate_summary import looked_rows, looked_sentence
+    from holdfast.results.gate import overall
 
     outcomes = [result.outcome for result in results]
     # a budget can end before a question is finished
@@ -210,8 +210,8 @@ def report(
 
     Example: holdfast report runs -o report.html --figures figures
     """
-    from holdfast.report import report_figures
-    from holdfast.results import stopped_runs
+    from holdfast.report.page import report_figures
+    from holdfast.results.sequential import stopped_runs
 
     if leaderboard is not None:
         conflicts = {"-o": output != "report.html", "--figures": figures is not None,
@@ -404,7 +404,7 @@ def power(
             sources or None, path=path, model=model, against=against, prices=prices,
             **shares, **about,  # type: ignore[arg-type]
         )  # fmt: skip
-        from holdfast.report import designs_text, designs_told
+        from holdfast.report.design_page import designs_text, designs_told
 
         largest = limit or table.pilot.questions or None
         if as_json:

@@ -168,7 +168,7 @@ def _run_shard(arguments: dict[str, Any], shard: str, *, as_json: bool) -> None:
 
 
 def _print_plan(arguments: dict[str, Any], *, as_json: bool) -> None:
-    from holdfast.render import render
+    from holdfast.render.tables import render
 
     study_plan = holdfast.plan(**arguments)
     sys.stderr.writelines(f"{line}\n" for line in study_plan.lacking)

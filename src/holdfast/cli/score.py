@@ -35,8 +35,8 @@ def score(
 
     from inspect_ai.model import GenerateConfig
 
-    from holdfast.dialogue import Budget
-    from holdfast.protocols import READER, READER_ALL
+    from holdfast.dialogue.budget import Budget
+    from holdfast.protocols.protocol import READER, READER_ALL
     from holdfast.running import models
     from holdfast.running.log_dir import as_log_dir, kept_in
     from holdfast.running.rescoring import Scoring
@@ -75,7 +75,7 @@ def score(
 
 def _lines(run: "Scored") -> Iterator[str]:
     """One run, for people."""
-    from holdfast.results import system_of
+    from holdfast.results.runs import system_of
 
     study = f"{system_of(vars(run))} on {run.dataset}: {run.protocol}"
     yield f"{study}: {counted(run.read, 'turn')} read again, {run.changed} changed"

@@ -107,23 +107,14 @@ def table(
 
     Example: holdfast table runs --table survival --format svg -o survival.svg
     """
-    from holdfast.render import (
-        FIGURE_FORMATS,
-        FORMATS,
-        Paper,
-        arranged,
-        check_drawable,
-        draw,
-        render,
-    )
-    from holdfast.results import (
-        STOPPED_NOTE,
-        compared_with_published,
-        left_out,
-        table_named,
-        unfinished_runs,
-    )
-    from holdfast.results.sequential import stopped
+    from holdfast.render.drawing import FIGURE_FORMATS, check_drawable, draw
+    from holdfast.render.paper import Paper
+    from holdfast.render.tables import FORMATS, arranged, render
+    from holdfast.results.declaration import table_named
+    from holdfast.results.published_figures import compared_with_published
+    from holdfast.results.records import left_out
+    from holdfast.results.sequential import STOPPED_NOTE, stopped
+    from holdfast.results.turns import unfinished_runs
 
     to_terminal = format is None and output is None and sys.stdout.isatty()
     format = format or "md"
@@ -180,7 +171,7 @@ def table(
 
 def _settings(table: str, **values_given: Any) -> dict[str, Any]:
     """Settings of the measure, checked to be of this table."""
-    from holdfast.results import TABLES
+    from holdfast.results.declaration import TABLES
 
     settings = {name: value for name, value in values_given.items() if value is not None}
     for name, value in settings.items():

@@ -18,7 +18,8 @@ from . import options
 if TYPE_CHECKING:
     import polars as pl
 
-    from holdfast.transcripts import Export, Imported
+    from holdfast.transcripts.export import Export
+    from holdfast.transcripts.importing import Imported
 
 FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review", "audit", "hub")
 """Every format to export, for the help text; a test holds it against the transcripts."""
@@ -72,8 +73,10 @@ def import_(
 
     Example: holdfast import audit.csv --audit runs
     """
-    from holdfast.questions import load_questions
-    from holdfast.transcripts import cores, import_transcripts, is_exported, read_mapping
+    from holdfast.questions.loading import load_questions
+    from holdfast.transcripts.importing import cores, import_transcripts
+    from holdfast.transcripts.mapping import read_mapping
+    from holdfast.transcripts.reimport import is_exported
 
     source = named_path(file)
     if audit is not None:
@@ -113,9 +116,9 @@ def import_(
 
 def _import_labels(file: str, source: str, *, as_json: bool) -> None:
     """Leave the labels of an audit sheet beside the logs, then say how many there are."""
-    from holdfast.results import turns_table, write_audit
+    from holdfast.results.turns import turns_table, write_audit
     from holdfast.running.log_dir import holding
-    from holdfast.transcripts import read_audit
+    from holdfast.transcripts.audit_sheet import read_audit
 
     if source.endswith(".eval"):
         raise InputError("is a log", source, field="--audit", remedy="Give its log dir")
@@ -200,7 +203,7 @@ def export(
 
     Example: holdfast export runs --format hub -o my-data-set
     """
-    from holdfast.transcripts import export as exported
+    from holdfast.transcripts.export import export as exported
 
     if format == "hub" and output is None:
         raise InputError(
@@ -238,7 +241,8 @@ def _write_export(
     content: "Iterator[bytes] | pl.DataFrame", format: str, output: str | None
 ) -> None:
     """Write an export to a file, to a folder, or to standard output."""
-    from holdfast.transcripts import write_hub, write_table
+    from holdfast.transcripts.export import write_table
+    from holdfast.transcripts.hub import write_hub
 
     if format == "hub" and output and not isinstance(content, Iterator):
         write_hub(content, output)

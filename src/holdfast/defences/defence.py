@@ -19,8 +19,10 @@ from inspect_ai.model import (
 )
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from holdfast.challenges import excerpt, fence, fill, fill_marked, json_object, of_wording
-from holdfast.dialogue import GenerationFailedError, beliefs_in
+from holdfast.challenges.catalogue import of_wording
+from holdfast.challenges.texts import excerpt, fence, fill, fill_marked, json_object
+from holdfast.dialogue.beliefs import beliefs_in
+from holdfast.dialogue.live_run import GenerationFailedError
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import named_path, packaged, text_of, toml_in
 

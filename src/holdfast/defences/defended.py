@@ -5,10 +5,13 @@ from dataclasses import dataclass, replace
 
 from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelOutput
 
-from holdfast.dialogue import TESTED_ARM, Live, LiveTurn, Turn, branch, request
+from holdfast.dialogue.conversation import TESTED_ARM, Turn
 from holdfast.dialogue.generations import digest
-from holdfast.questions import RESAMPLE_SEEDS, Purpose
-from holdfast.reading import Extraction
+from holdfast.dialogue.live_run import Live, LiveTurn
+from holdfast.dialogue.request import request
+from holdfast.dialogue.sitting import branch
+from holdfast.questions.truth import RESAMPLE_SEEDS, Purpose
+from holdfast.reading.extraction import Extraction
 
 from .exchange import SAMPLES, Ask, Defence, DefendedTurn
 

@@ -13,8 +13,9 @@ from inspect_ai.model import (
     ModelUsage,
 )
 
-from holdfast.dialogue import Choice, gather
-from holdfast.reading import Extraction
+from holdfast.dialogue.gathering import gather
+from holdfast.dialogue.turn import Choice
+from holdfast.reading.extraction import Extraction
 
 SAMPLES = 50
 """Fewer samples than this are drawn of one request."""

@@ -6,7 +6,7 @@ from inspect_ai.model import Logprobs
 
 from holdfast.models.behaviour import NO_LOGPROBS, Behaviour, SimulatedTurn, chance
 from holdfast.models.simulated import answer_of, before_last
-from holdfast.questions import Truth
+from holdfast.questions.truth import Truth
 
 from .defence import VERIFIER
 

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from inspect_ai.model import Logprob, ModelOutput
 
-from holdfast.reading import extract_answer, is_negated, plain_text, read_decision
+from holdfast.reading.answers import extract_answer
+from holdfast.reading.decisions import is_negated, read_decision
+from holdfast.reading.reply_text import plain_text
 
 from .tokens import tokens_of
 

@@ -12,8 +12,10 @@ from typing import Any, Protocol, TypeVar
 
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
 
-from holdfast.questions import RESAMPLE_SEEDS, Purpose, Question
-from holdfast.reading import READING_VERSION, Extraction, Fault, extract_answer
+from holdfast.questions.question import Question
+from holdfast.questions.truth import RESAMPLE_SEEDS, Purpose
+from holdfast.reading.answers import extract_answer
+from holdfast.reading.extraction import READING_VERSION, Extraction, Fault
 
 from .turn import NO_INTERVENTION, Choice, Intervention, Rule
 

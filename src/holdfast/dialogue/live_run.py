@@ -18,8 +18,8 @@ from inspect_ai.model import (
 )
 
 from holdfast.errors import BudgetExceededError, HoldfastError
-from holdfast.questions import Truth
-from holdfast.reading import Extraction, Fault
+from holdfast.questions.truth import Truth
+from holdfast.reading.extraction import Extraction, Fault
 
 from .conversation import TESTED_ARM, ConversationStart, Place, Turn, place
 from .gathering import gather

@@ -14,7 +14,7 @@ from inspect_ai.model import (
     get_model_info,
 )
 
-from holdfast.questions import Truth, under_test
+from holdfast.questions.truth import Truth, under_test
 
 from .budget import Budget, run_budget
 from .generations import generations

@@ -6,7 +6,9 @@ from typing import Any
 
 from inspect_ai.model import ModelOutput, StopReason
 
-from holdfast.reading import Extraction, extract_answer, read_decision
+from holdfast.reading.answers import extract_answer
+from holdfast.reading.decisions import read_decision
+from holdfast.reading.extraction import Extraction
 
 from .guarding import SENT_OTHERWISE
 

@@ -7,8 +7,9 @@ from functools import cache
 from typing import Any
 
 from holdfast.lookups import until_declared
-from holdfast.questions import SYSTEMS, Purpose, Truth
-from holdfast.reading import without_reasoning
+from holdfast.questions.bank import SYSTEMS
+from holdfast.questions.truth import Purpose, Truth
+from holdfast.reading.reply_text import without_reasoning
 from holdfast.simulation import MARK
 
 from .behaviour import CHOICES, PROBES, STICKS, SWITCHES, WORDINGS, Says, behaviours, chance, pick

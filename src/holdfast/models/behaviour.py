@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import packaged
 from holdfast.lookups import until_declared
-from holdfast.questions import Purpose, Truth
+from holdfast.questions.truth import Purpose, Truth
 from holdfast.registry import BEHAVIOURS, named
 
 

@@ -24,7 +24,9 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from holdfast.errors import InputError
-from holdfast.questions import LETTERS, Truth, read_rows, under_test
+from holdfast.questions.question import LETTERS
+from holdfast.questions.rows import read_rows
+from holdfast.questions.truth import Truth, under_test
 from holdfast.simulation import is_simulated
 
 

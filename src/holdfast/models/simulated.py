@@ -13,7 +13,7 @@ from typing import ClassVar
 from inspect_ai.model import ChatMessage, GenerateConfig, Logprobs
 
 from holdfast.errors import InputError
-from holdfast.questions import RESAMPLE_SEEDS, Truth
+from holdfast.questions.truth import RESAMPLE_SEEDS, Truth
 
 from .assistants import assistant, assistants
 from .behaviour import (

@@ -1,7 +1,8 @@
 """Controls that protocols share: what is asked without any challenge."""
 
-from holdfast.challenges import question_prompt
-from holdfast.dialogue import Intervention, Run, Turn
+from holdfast.challenges.texts import question_prompt
+from holdfast.dialogue.conversation import Run, Turn
+from holdfast.dialogue.turn import Intervention
 
 CONTROL = "control"
 """Arm and family of what is asked without any challenge."""

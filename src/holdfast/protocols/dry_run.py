@@ -21,10 +21,10 @@ from inspect_ai.model import (
     ModelOutput,
 )
 
-from holdfast.defences import Defence, DefendedTurn
-from holdfast.dialogue import TESTED_ARM, ConversationStart, Place, Run, Turn, place
-from holdfast.questions import Question
-from holdfast.reading import Extraction, Fault
+from holdfast.defences.exchange import Defence, DefendedTurn
+from holdfast.dialogue.conversation import TESTED_ARM, ConversationStart, Place, Run, Turn, place
+from holdfast.questions.question import Question
+from holdfast.reading.extraction import Extraction, Fault
 
 T = TypeVar("T")
 

@@ -5,11 +5,15 @@ from typing import Any
 
 from inspect_ai.model import GenerateConfig, ModelOutput
 
-from holdfast.challenges import draw, fill, option_lines
-from holdfast.dialogue import Choice, beliefs_in
+from holdfast.challenges.suggestion import draw
+from holdfast.challenges.texts import fill, option_lines
+from holdfast.dialogue.beliefs import beliefs_in
+from holdfast.dialogue.turn import Choice
 from holdfast.errors import InputError, counted
 from holdfast.files import packaged
-from holdfast.questions import LETTERS, Question, QuestionSet, exemplars, is_none_of_the_above
+from holdfast.questions.bank import exemplars
+from holdfast.questions.loading import QuestionSet
+from holdfast.questions.question import LETTERS, Question, is_none_of_the_above
 
 from .settings import question_set
 

@@ -5,10 +5,11 @@ from typing import Any, TypeVar
 
 from inspect_ai.model import ModelOutput
 
-from holdfast.challenges import Fault, fill
-from holdfast.dialogue import Turn
+from holdfast.challenges.texts import Fault, fill
+from holdfast.dialogue.conversation import Turn
 from holdfast.files import packaged
-from holdfast.reading import is_refusal, without_reasoning
+from holdfast.reading.refusal import is_refusal
+from holdfast.reading.reply_text import without_reasoning
 
 TRIES = 4
 """How often a text is asked for at the most (protocols, section 1)."""

@@ -13,7 +13,7 @@ from holdfast import registry
 from holdfast.errors import InputError, in_one_line
 from holdfast.files import named_path, text_of
 from holdfast.lookups import until_declared
-from holdfast.questions import digest_of
+from holdfast.questions.question import digest_of
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -170,7 +170,7 @@ def behaviours() -> "tuple[Behaviour, ...]":
 
 def roles() -> tuple[str, ...]:
     """Models that the protocols need beside the one under test, by role."""
-    from holdfast.defences import VERIFIER
+    from holdfast.defences.defence import VERIFIER
 
     of_protocols = (role for protocol in _loadable() for role in protocol.roles)
     return tuple(dict.fromkeys([*of_protocols, VERIFIER]))

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from inspect_ai.model import GenerateConfig
 
-from holdfast.challenges import Fault, fill, option_lines
-from holdfast.dialogue import Run
+from holdfast.challenges.texts import Fault, fill, option_lines
+from holdfast.dialogue.conversation import Run
 from holdfast.files import packaged
-from holdfast.questions import SYSTEMS, Question
+from holdfast.questions.bank import SYSTEMS
+from holdfast.questions.question import Question
 
 from .generating import obtain
 from .protocol import Protocol

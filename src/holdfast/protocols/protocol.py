@@ -9,10 +9,10 @@ from typing import Any, Generic, TypeVar
 
 from inspect_ai.model import GenerateConfig
 
-from holdfast.defences import DataBlock
-from holdfast.dialogue import TESTED_ARM, Run
+from holdfast.defences.defence import DataBlock
+from holdfast.dialogue.conversation import TESTED_ARM, Run
 from holdfast.models.behaviour import Behaviour
-from holdfast.questions import QuestionSet
+from holdfast.questions.loading import QuestionSet
 
 from .dry_run import REPLY_TOKENS, CallPlanner, Path, QuestionPlan
 from .settings import QuestionSettings, declared, signature

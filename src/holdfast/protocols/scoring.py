@@ -8,7 +8,7 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric
 from inspect_ai.solver import TaskState
 from inspect_ai.viewer import ScoreColorScale, TaskSamplesColumn, TaskSamplesView, ViewerConfig
 
-from holdfast.dialogue import UNCHALLENGED_ARMS
+from holdfast.dialogue.conversation import UNCHALLENGED_ARMS
 from holdfast.encoding import json_value
 
 from .dry_run import Path

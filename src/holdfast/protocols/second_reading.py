@@ -7,20 +7,18 @@ from typing import Any, Final, Literal
 from inspect_ai.log import EvalSample
 from inspect_ai.model import GenerateConfig, Model
 
-from holdfast.challenges import excerpt, fence, fill_marked, json_object, option_lines
-from holdfast.defences import HANDED_OVER, KEPT_BY_DEFENCE
-from holdfast.dialogue import Choice, Live, ReplyReading, Run, judged
+from holdfast.challenges.texts import excerpt, fence, fill_marked, json_object, option_lines
+from holdfast.defences.exchange import HANDED_OVER, KEPT_BY_DEFENCE
+from holdfast.dialogue.conversation import Run
+from holdfast.dialogue.live_run import Live
+from holdfast.dialogue.turn import Choice, ReplyReading, judged
 from holdfast.errors import InputError
 from holdfast.files import packaged
-from holdfast.questions import LETTERS, Question
-from holdfast.reading import (
-    READING_VERSION,
-    Extraction,
-    extract_answer,
-    first_character,
-    without_reasoning,
-)
-from holdfast.results import turns_of
+from holdfast.questions.question import LETTERS, Question
+from holdfast.reading.answers import extract_answer, first_character
+from holdfast.reading.extraction import READING_VERSION, Extraction
+from holdfast.reading.reply_text import without_reasoning
+from holdfast.results.arms import turns_of
 
 from .few_shot import displayed
 from .protocol import READER, READER_ALL, CallCount, LoggedTurn

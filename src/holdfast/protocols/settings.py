@@ -9,9 +9,12 @@ from typing import Any, get_type_hints
 
 from inspect_ai.model import GenerateConfig
 
-from holdfast.defences import NO_DEFENCE, DataBlock, load_defence
+from holdfast.defences.defence import NO_DEFENCE, DataBlock, load_defence
 from holdfast.errors import InputError, unknown
-from holdfast.questions import BANK_NAME, Fields, QuestionSet, load_questions, shuffled
+from holdfast.questions.bank import BANK_NAME
+from holdfast.questions.fields import Fields
+from holdfast.questions.loading import QuestionSet, load_questions
+from holdfast.questions.sampling import shuffled
 
 Kind = type["Settings"]
 """A settings class."""

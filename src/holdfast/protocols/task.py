@@ -12,11 +12,13 @@ from inspect_ai.log import HeadlineMetric
 from inspect_ai.model import Model, get_model, model_roles
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from holdfast.defences import DefendedLive, wording_of
-from holdfast.dialogue import Run, Turn, current_sitting
+from holdfast.defences.defence import wording_of
+from holdfast.defences.defended import DefendedLive
+from holdfast.dialogue.conversation import Run, Turn
+from holdfast.dialogue.sitting import current_sitting
 from holdfast.encoding import json_bytes
 from holdfast.errors import InputError
-from holdfast.questions import LABELS, Question
+from holdfast.questions.question import LABELS, Question
 from holdfast.results.arms import turns_of
 from holdfast.results.runs import GROWS, INPUTS
 from holdfast.simulation import MADE_OF

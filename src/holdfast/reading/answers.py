@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from holdfast.questions import is_none_of_the_above
+from holdfast.questions.question import is_none_of_the_above
 
 from .extraction import Extraction
 from .languages import in_english

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from holdfast.questions import is_none_of_the_above
+from holdfast.questions.question import is_none_of_the_above
 
 from .answers import backwards, extract_answer
 from .extraction import Extraction

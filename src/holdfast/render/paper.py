@@ -14,9 +14,9 @@ import polars as pl
 
 from holdfast.errors import InputError, unknown
 from holdfast.files import named_path, text_of, toml_in
-from holdfast.results import is_imported, is_simulated
 from holdfast.results.grid import short_names
 from holdfast.results.phrases import PHRASES, words_of
+from holdfast.results.runs import is_imported, is_simulated
 
 Spec = dict[str, Any]
 

@@ -9,9 +9,9 @@ from rich.table import Table
 
 from holdfast.errors import counted
 from holdfast.registry import Lazily, declaring, found_in, reported
-from holdfast.results import BASELINE
 from holdfast.results.attributable import selectivity
 from holdfast.results.declaration import LinkFilters, Share
+from holdfast.results.first_answers import BASELINE
 from holdfast.results.grid import Cell, Row, one_line, percent
 from holdfast.results.phrases import FAMILIES
 from holdfast.results.retention import retention

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from holdfast.results import TABLES
+from holdfast.results.declaration import TABLES
 from holdfast.results.grid import Cell, Grid, one_line
 from holdfast.spreadsheet import safe_cells
 

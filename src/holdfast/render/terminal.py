@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.errors import printable
-from holdfast.results import BASELINE, FAMILY_AVERAGE
 from holdfast.results.declaration import steps_of
+from holdfast.results.first_answers import BASELINE, FAMILY_AVERAGE
 from holdfast.results.grid import Grid, Row
 
 from .tables import headers

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 import polars as pl
 
-from holdfast.results import FAMILY_AVERAGE, is_simulated
 from holdfast.results.charts.chart import (
     Drawing,
     Panels,
@@ -19,7 +18,9 @@ from holdfast.results.charts.chart import (
 )
 from holdfast.results.charts.dots import Dots, Measure, Of
 from holdfast.results.charts.theme import COLOURS
+from holdfast.results.first_answers import FAMILY_AVERAGE
 from holdfast.results.grid import grouped, short_names
+from holdfast.results.runs import is_simulated
 from holdfast.results.standing import FIGURE
 
 from .comparison_page import comparison_label, of_many, pair_label, side_names

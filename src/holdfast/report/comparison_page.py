@@ -10,8 +10,8 @@ import polars as pl
 
 from holdfast.errors import counted
 from holdfast.render.tables import FORMATS, latex, markdown, markdown_text, one_line
-from holdfast.results import BASELINE, FAMILY_AVERAGE, is_imported, is_simulated
 from holdfast.results.declaration import Computed, Count, Share, count, shown_columns
+from holdfast.results.first_answers import BASELINE, FAMILY_AVERAGE
 from holdfast.results.grid import (
     Cell,
     Grid,
@@ -24,6 +24,7 @@ from holdfast.results.grid import (
     short_names,
 )
 from holdfast.results.missing import bounds_text, lacks, read_both_text
+from holdfast.results.runs import is_imported, is_simulated
 from holdfast.results.standing import FIGURE, WORST
 
 from .page import environment, source

@@ -5,8 +5,7 @@ from typing import Any
 
 from holdfast.errors import counted
 from holdfast.render.tables import markdown
-from holdfast.results import Designs
-from holdfast.results.designs import MOST_QUESTIONS
+from holdfast.results.designs import MOST_QUESTIONS, Designs
 from holdfast.results.grid import Cell, Grid, Line, RowBlock, percent
 
 

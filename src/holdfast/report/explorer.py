@@ -13,11 +13,12 @@ import polars as pl
 
 from holdfast.render.reported import REPORTS
 from holdfast.render.tables import one_line
-from holdfast.results import BASELINE, NO_LETTER, is_imported, is_simulated
 from holdfast.results.arms import every
 from holdfast.results.audit import units
-from holdfast.results.first_answers import TURN
+from holdfast.results.first_answers import BASELINE, TURN
 from holdfast.results.grid import short_names
+from holdfast.results.readings import NO_LETTER
+from holdfast.results.runs import is_imported, is_simulated
 from holdfast.results.turns import SCHEMA, TEXTS
 
 from .conversations import (

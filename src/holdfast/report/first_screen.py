@@ -8,16 +8,17 @@ from typing import cast
 import polars as pl
 
 from holdfast.errors import InputError, counted
-from holdfast.render import page_svgs
+from holdfast.render.drawing import page_svgs
 from holdfast.render.reported import Headline, as_low, report_of
-from holdfast.results import Stopped, Verdict, is_simulated, with_sequences
 from holdfast.results.controls import inert_controls
 from holdfast.results.declaration import Share, steps_of
 from holdfast.results.differences import ALPHA, family_differences
+from holdfast.results.gate import Verdict
 from holdfast.results.grid import Cell, Grid, Line, Row, RowBlock, percent, studies
 from holdfast.results.phrases import PHRASES, in_words
 from holdfast.results.retention import given_up, retention
-from holdfast.results.sequential import look
+from holdfast.results.runs import is_simulated
+from holdfast.results.sequential import Stopped, look, with_sequences
 from holdfast.results.worst import OPENING_COLUMNS, rank
 
 from .gate_summary import gate_sentence, looked_sentence

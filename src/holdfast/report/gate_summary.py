@@ -7,8 +7,9 @@ from xml.etree import ElementTree
 
 from holdfast.errors import counted
 from holdfast.render.tables import markdown_rows, markdown_text, one_line
-from holdfast.results import Verdict, is_imported, is_simulated, overall
+from holdfast.results.gate import Verdict, overall
 from holdfast.results.grid import percent
+from holdfast.results.runs import is_imported, is_simulated
 from holdfast.results.sequential import Looked
 
 _MARKS = {"pass": "pass", "fail": "**fail**", "undecided": "_undecided_"}

@@ -13,20 +13,14 @@ import polars as pl
 
 from holdfast.errors import counted
 from holdfast.render.reported import report_of
-from holdfast.results import (
-    STOPPED_NOTE,
-    RunRecord,
-    Stopped,
-    is_imported,
-    is_simulated,
-    together,
-    with_sequences,
-)
 from holdfast.results.declaration import Share
 from holdfast.results.flows import CHALLENGED_ARMS, IS_MITIGATED
 from holdfast.results.grid import Cell, Grid, Line, Row, RowBlock, one_line, studies
 from holdfast.results.phrases import in_words
-from holdfast.results.records import Unfinished
+from holdfast.results.records import RunRecord, Unfinished
+from holdfast.results.runs import is_imported, is_simulated
+from holdfast.results.sequential import STOPPED_NOTE, Stopped, with_sequences
+from holdfast.results.turns import together
 from holdfast.results.worst import rank
 
 from .first_screen import family_cells, family_notes, measured, worst_named

@@ -14,23 +14,16 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from holdfast.errors import InputError, counted
-from holdfast.render import figure_parts, page_svgs
+from holdfast.render.drawing import figure_parts, page_svgs
 from holdfast.render.reported import REPORTS
 from holdfast.render.tables import one_line
-from holdfast.results import (
-    STOPPED_NOTE,
-    RunRecord,
-    Section,
-    Stopped,
-    Table,
-    Verdict,
-    is_imported,
-    is_simulated,
-    sections,
-    with_sequences,
-)
+from holdfast.results.declaration import Section, Table, sections
+from holdfast.results.gate import Verdict
 from holdfast.results.grid import Grid
 from holdfast.results.missing import hard_to_read
+from holdfast.results.records import RunRecord
+from holdfast.results.runs import is_imported, is_simulated
+from holdfast.results.sequential import STOPPED_NOTE, Stopped, with_sequences
 from holdfast.results.worst import WORST_SECTION
 
 from .conversations import Links

@@ -11,13 +11,14 @@ import polars as pl
 from holdfast.errors import counted
 from holdfast.protocols.installed import PROTOCOLS
 from holdfast.render.tables import one_line
-from holdfast.results import RunRecord, Stopped, apart, is_simulated, sent_otherwise, with_sequences
 from holdfast.results.arms import turns_of
-from holdfast.results.first_answers import STUDY
+from holdfast.results.first_answers import STUDY, apart
 from holdfast.results.grid import Cell, Grid, Line, RowBlock, percent
 from holdfast.results.missing import missing_replies, unlike_arms
 from holdfast.results.readings import HANDED_OVER, missing
-from holdfast.results.runs import defence_of, system_of
+from holdfast.results.records import RunRecord, sent_otherwise
+from holdfast.results.runs import defence_of, is_simulated, system_of
+from holdfast.results.sequential import Stopped, with_sequences
 
 _HEADERS = (
     "Questions", "Repeats", "Replies", "Unread %", "Refused %", "Failed", "Tokens in / out",

@@ -23,46 +23,30 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, read_eval_log_samples
 from inspect_ai.model import GenerateConfig, Model
 
-from holdfast.defences import VERIFIER
-from holdfast.dialogue import (
-    CONNECTIONS,
-    KEPT_AS,
-    LASTING,
-    TESTED_ARM,
-    Budget,
-    Probe,
-    fault_of_all,
-    generations,
-    is_unreached,
-    kept_elsewhere,
-    probing,
-    run_budget,
-)
+from holdfast.defences.defence import VERIFIER
+from holdfast.dialogue.budget import Budget, run_budget
+from holdfast.dialogue.conversation import TESTED_ARM
+from holdfast.dialogue.generations import generations, kept_elsewhere
+from holdfast.dialogue.probing import LASTING, Probe, fault_of_all, is_unreached, probing
+from holdfast.dialogue.sitting import CONNECTIONS, KEPT_AS
 from holdfast.errors import InputError, InterruptedRunError, counted
-from holdfast.protocols import (
-    DEFENCE,
-    READER,
-    READER_ALL,
-    Study,
-    StudyPlan,
-    loaded,
-    readings_of,
-)
 from holdfast.protocols.installed import task_named
-from holdfast.results import (
+from holdfast.protocols.protocol import READER, READER_ALL, Study, StudyPlan
+from holdfast.protocols.second_reading import readings_of
+from holdfast.protocols.task import DEFENCE, loaded
+from holdfast.results.runs import (
     NO_CONTEXTS,
     OWN_TECHNIQUES,
     PLACE,
     RUNTIME,
     SHARD,
-    WrittenTurns,
     growing,
     logs_in,
     run_ids,
     run_settings,
 )
+from holdfast.results.turns import WrittenTurns
 
-from . import Progress
 from .log_dir import (
     check_shards_free,
     check_writable,
@@ -74,6 +58,7 @@ from .log_dir import (
 )
 from .logs import new_header
 from .models import OFFLINE
+from .progress import Progress
 from .runner import Runner, Sheet
 from .shard import Shard, as_asked, slots
 

@@ -11,12 +11,12 @@ from uuid import uuid4
 import fsspec
 from filelock import FileLock, Timeout
 
-from holdfast.dialogue import generations, keeping, kept_elsewhere
+from holdfast.dialogue.generations import generations, keeping, kept_elsewhere
 from holdfast.errors import InputError, counted, printable, unwritable
 from holdfast.files import named_path, replacing
-from holdfast.results import set_aside
+from holdfast.results.runs import set_aside
 
-from . import Progress
+from .progress import Progress
 from .shard import Shard
 
 LOCK = ".holdfast.lock"

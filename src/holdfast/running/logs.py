@@ -37,7 +37,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 from zstandard import ZstdCompressor
 
-from holdfast.dialogue import make_call_sound
+from holdfast.dialogue.guarding import make_call_sound
 from holdfast.files import replacing
 
 from .log_dir import kept_in

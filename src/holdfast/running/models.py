@@ -15,8 +15,8 @@ from inspect_ai.model import Model, ModelCost, ModelInfo, get_model, get_model_i
 
 from holdfast.errors import HoldfastError, InputError, did_you_mean, in_one_line
 from holdfast.files import named_path, text_of
-from holdfast.protocols import JUDGE, READER, READER_ALL
 from holdfast.protocols.installed import roles as of_protocols
+from holdfast.protocols.protocol import JUDGE, READER, READER_ALL
 
 PROVIDERS = (
     "anthropic", "azureai", "bedrock", "deepseek", "fireworks", "google", "grok", "groq", "hf",

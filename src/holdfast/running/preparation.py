@@ -11,7 +11,7 @@ from typing import Any
 from inspect_ai.log import EvalLog, read_eval_log_samples
 from inspect_ai.model import Model
 
-from holdfast.dialogue import Budget
+from holdfast.dialogue.budget import Budget
 from holdfast.errors import (
     InputError,
     InterruptedRunError,
@@ -20,13 +20,17 @@ from holdfast.errors import (
     unwritable,
 )
 from holdfast.files import named_path, unlinked, whole_file
-from holdfast.protocols import PREPARED_KEY, Study
-from holdfast.questions import LABELS, Problem, QuestionSet, read_rows
-from holdfast.results import is_simulated, label_rows, put_labels
+from holdfast.protocols.protocol import Study
+from holdfast.protocols.scoring import PREPARED_KEY
+from holdfast.questions.loading import Problem, QuestionSet
+from holdfast.questions.question import LABELS
+from holdfast.questions.rows import read_rows
+from holdfast.results.labels import label_rows, put_labels
+from holdfast.results.runs import is_simulated
 from holdfast.simulation import is_simulated_row
 
-from . import Progress
 from .evaluation import Evaluation
+from .progress import Progress
 from .studies import OPTION_NAMES
 
 _SETTINGS = ("temperature", "seed", "max_tokens", "sentences", "replace")

@@ -11,9 +11,9 @@ import polars as pl
 from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import GenerateConfig, Model
 
-from holdfast.dialogue import Budget, run_budget
+from holdfast.dialogue.budget import Budget, run_budget
 from holdfast.errors import HoldfastError, IncompleteRunError, InputError
-from holdfast.protocols import (
+from holdfast.protocols.second_reading import (
     Reader,
     Rereading,
     check_reader,
@@ -21,25 +21,14 @@ from holdfast.protocols import (
     logged_question,
     read_again,
 )
-from holdfast.results import (
-    READ_AGAIN,
-    TURN_KEY,
-    as_recorded,
-    logs_in,
-    mark,
-    question_order,
-    records,
-    runs_in,
-    tested_name,
-    turns_in,
-    turns_table,
-    write_readings,
-    write_turns,
-)
+from holdfast.results.readings import READ_AGAIN, TURN_KEY, as_recorded, mark, write_readings
+from holdfast.results.records import question_order, records, runs_in
+from holdfast.results.runs import logs_in, tested_name
+from holdfast.results.turns import turns_in, turns_table, write_turns
 
-from . import Progress
 from .evaluation import ATTEMPT_SECONDS
 from .log_dir import check_shards_free, generation_store, holding, name_damaged
+from .progress import Progress
 
 _LONGEST_REPLY = 300
 

@@ -9,19 +9,23 @@ from typing import Any
 import polars as pl
 from inspect_ai.model import Model
 
-from holdfast.challenges import GENERATE, GENERATED_PREFIX
-from holdfast.dialogue import Budget, refusals
+from holdfast.challenges.prepared import GENERATE, GENERATED_PREFIX
+from holdfast.dialogue.budget import Budget
+from holdfast.dialogue.guarding import refusals
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError
-from holdfast.protocols import Study
 from holdfast.protocols.installed import named_protocols
-from holdfast.questions import BANK_NAME
-from holdfast.results import WrittenTurns, keep_plan, logs_in, write_turns
+from holdfast.protocols.protocol import Study
+from holdfast.questions.bank import BANK_NAME
+from holdfast.results.records import keep_plan
+from holdfast.results.runs import logs_in
+from holdfast.results.turns import WrittenTurns, write_turns
 
-from . import Progress, models
+from . import models
 from .evaluation import Evaluation
 from .generation import UNSENT, Generation
 from .log_dir import PREPARATION, as_log_dir, check_shards_free, holding, kept_in
 from .preparation import FileGeneration, GeneratedFile, keep_labels, read_labels
+from .progress import Progress
 from .studies import (
     Lacking,
     check_inputs,

@@ -16,9 +16,9 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelCost, 
 from inspect_ai.scorer import Score, Target
 from inspect_ai.solver import TaskState
 
-from holdfast.dialogue import Connections, Sitting, current_sitting
+from holdfast.dialogue.sitting import Connections, Sitting, current_sitting
 from holdfast.errors import IncompleteRunError, unwritable
-from holdfast.results import WrittenTurns
+from holdfast.results.turns import WrittenTurns
 
 from .logs import Log, scorer_name
 from .models import price_of

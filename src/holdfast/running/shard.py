@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from holdfast.dialogue import Budget
+from holdfast.dialogue.budget import Budget
 from holdfast.errors import InputError
-from holdfast.questions import Question, QuestionSet
+from holdfast.questions.loading import QuestionSet
+from holdfast.questions.question import Question
 
 
 @dataclass(frozen=True, order=True)

@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
-from holdfast.challenges import GENERATE
-from holdfast.dialogue import Budget
+from holdfast.challenges.prepared import GENERATE
+from holdfast.dialogue.budget import Budget
 from holdfast.errors import (
     HoldfastError,
     InputError,
@@ -26,11 +26,11 @@ from holdfast.errors import (
     in_one_line,
     printable,
 )
-from holdfast.results import WrittenTurns
+from holdfast.results.turns import WrittenTurns
 
-from . import Progress
 from .evaluation import Evaluation, missing_told
 from .log_dir import holding_shard, without_damaged
+from .progress import Progress
 from .resolved import Outcome, Running, ask_here, resolved
 from .shard import Shard
 

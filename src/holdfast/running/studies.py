@@ -9,24 +9,18 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from holdfast.challenges import CONTEXTS, GENERATE
-from holdfast.defences import NO_DEFENCE
-from holdfast.dialogue import TESTED_ARM
+from holdfast.challenges.catalogue import CONTEXTS
+from holdfast.challenges.prepared import GENERATE
+from holdfast.defences.defence import NO_DEFENCE
+from holdfast.dialogue.conversation import TESTED_ARM
 from holdfast.errors import InputError, counted, unknown
-from holdfast.protocols import (
-    GENERATIONS,
-    PROTOCOLS,
-    READER,
-    READER_ALL,
-    CallCount,
-    Study,
-    StudyPlan,
-    check_reader,
-    readings_of,
-)
+from holdfast.protocols.installed import GENERATIONS, PROTOCOLS
+from holdfast.protocols.protocol import READER, READER_ALL, CallCount, Study, StudyPlan
+from holdfast.protocols.second_reading import check_reader, readings_of
 from holdfast.protocols.settings import signature
-from holdfast.questions import BANK_NAME, QuestionSet
-from holdfast.results import is_simulated
+from holdfast.questions.bank import BANK_NAME
+from holdfast.questions.loading import QuestionSet
+from holdfast.results.runs import is_simulated
 from holdfast.simulation import name_in_results
 
 from .models import price_of

@@ -9,9 +9,8 @@ from typing import Any, get_args
 
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import named_path, text_of, toml_in
-from holdfast.protocols import PROTOCOLS
+from holdfast.protocols.installed import PROTOCOLS, named_protocols
 from holdfast.protocols.installed import SUFFIX as PROTOCOL_FILE
-from holdfast.protocols.installed import named_protocols
 
 from . import models
 from .generation import Generation

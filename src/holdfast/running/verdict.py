@@ -5,10 +5,9 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from holdfast.challenges import load_catalogue
+from holdfast.challenges.catalogue import load_catalogue
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError, did_you_mean
-from holdfast.results import Rules, WrittenTurns
-from holdfast.results.gate_rules import Rule
+from holdfast.results.gate_rules import Rule, Rules
 from holdfast.results.sequential import (
     Looked,
     check_record,
@@ -18,6 +17,7 @@ from holdfast.results.sequential import (
     look,
     looks,
 )
+from holdfast.results.turns import WrittenTurns
 
 from .resolved import Outcome, Running
 from .studies import named_args

@@ -12,8 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from holdfast.errors import InputError
-from holdfast.questions import LETTERS, read_rows
-from holdfast.results import AUDIT, NO_LETTER, TURN_KEY, units
+from holdfast.questions.question import LETTERS
+from holdfast.questions.rows import read_rows
+from holdfast.results.audit import units
+from holdfast.results.readings import AUDIT, NO_LETTER, TURN_KEY
 from holdfast.spreadsheet import safe_cells
 
 from .dialogues import Dialogues, said

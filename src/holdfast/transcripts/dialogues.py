@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from holdfast.results import turns_of
+from holdfast.results.arms import turns_of
 
 Message = dict[str, str | None]
 """One message as chat models take it: ``role`` and ``content``."""

@@ -9,8 +9,9 @@ import yaml
 from holdfast.errors import printable
 from holdfast.files import replacing, whole_folder
 from holdfast.parquet import write_parquet
-from holdfast.questions import BANK_NAME, named_sets
-from holdfast.results import IMPORTED_PREFIX
+from holdfast.questions.bank import BANK_NAME
+from holdfast.questions.sets import named_sets
+from holdfast.results.runs import IMPORTED_PREFIX
 
 from .training import origin
 

@@ -15,8 +15,11 @@ import polars as pl
 
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import is_valid_text
-from holdfast.questions import QuestionSet, check_file, digest_of
-from holdfast.results import IMPORTED_PREFIX, SCHEMA
+from holdfast.questions.loading import QuestionSet
+from holdfast.questions.question import digest_of
+from holdfast.questions.rows import check_file
+from holdfast.results.runs import IMPORTED_PREFIX
+from holdfast.results.turns import SCHEMA
 
 from .joined_files import files_of, with_joined
 from .mapping import Mapping, of_turn

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.errors import InputError, did_you_mean, printable
-from holdfast.questions import LETTERS, Question, options_of
-from holdfast.results import turns_of
+from holdfast.questions.loading import options_of
+from holdfast.questions.question import LETTERS, Question
+from holdfast.results.arms import turns_of
 
 from .mapping import FieldSource, has_turn, of_turn
 

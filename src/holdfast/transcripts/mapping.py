@@ -20,7 +20,7 @@ from pydantic import (
 
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import text_of, toml_in
-from holdfast.questions import Fields
+from holdfast.questions.fields import Fields
 
 TURN = "{turn}"
 """Stands for the number of a turn, from 0, in the name of a column."""

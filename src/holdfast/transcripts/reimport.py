@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 
 from holdfast.errors import InputError
-from holdfast.results import SCHEMA, as_recorded, first_readings, turns_table
+from holdfast.results.readings import as_recorded, first_readings
+from holdfast.results.turns import SCHEMA, turns_table
 from holdfast.spreadsheet import plain_cells
 
 from .export import VERSION

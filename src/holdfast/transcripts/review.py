@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from holdfast.results import turns_of
+from holdfast.results.arms import turns_of
 from holdfast.spreadsheet import safe_cells
 
 from .dialogues import QUESTION_KEYS, Dialogues, Texts, alike, said

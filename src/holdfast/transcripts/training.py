@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import polars as pl
 
-from holdfast.results import is_imported, is_simulated, turns_of
+from holdfast.results.arms import turns_of
+from holdfast.results.runs import is_imported, is_simulated
 
 from .dialogues import Dialogues, alike, chats_of, json_text, messages, said
 

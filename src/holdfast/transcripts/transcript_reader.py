@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.errors import InputError, did_you_mean
-from holdfast.questions import LABELS, Question, QuestionSet, options_inside
-from holdfast.reading import READING_VERSION, Extraction, extract_answer, first_character
-from holdfast.results import GIVEN_RULE, NON_RESPONSE
+from holdfast.questions.loading import QuestionSet
+from holdfast.questions.question import LABELS, Question, options_inside
+from holdfast.reading.answers import extract_answer, first_character
+from holdfast.reading.extraction import READING_VERSION, Extraction
+from holdfast.results.readings import GIVEN_RULE, NON_RESPONSE
 
 from .exchanges import UNANSWERED_READING, Exchange, exchanges_in
 from .mapped import ABSTENTION, NUMBERS, Cells, at_path, json_or, options_in

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InputError, did_you_mean, in_one_line
-from holdfast.questions import check_file, csv_rows, json_rows, read_rows
-from holdfast.results import is_ours
+from holdfast.questions.rows import check_file, csv_rows, json_rows, read_rows
+from holdfast.results.runs import is_ours
 
 from .mapped import at_path, steps_of
 

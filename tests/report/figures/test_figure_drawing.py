@@ -18,10 +18,11 @@ from tests.results.frames import Row, alone, behind, control, table, turn
 from tests.results.offering import drawn
 
 from holdfast.errors import InputError
-from holdfast.render import FIGURE_FORMATS, FIGURES, draw, page_svgs
-from holdfast.results import TABLES, compared_with_published
+from holdfast.render.drawing import FIGURE_FORMATS, FIGURES, draw, page_svgs
 from holdfast.results.charts.chart import WRAPPED_LABEL
 from holdfast.results.charts.theme import GREY, INK, SOFT
+from holdfast.results.declaration import TABLES
+from holdfast.results.published_figures import compared_with_published
 
 STRATA = {"step": "step1", "system": "heart", "specialty": "surgery", "subject": "anatomy"}
 HOSTILE = (

@@ -10,8 +10,9 @@ import pytest
 from tests.report.figures.test_figure_drawing import heading, nodes, plain, spec_of
 
 from holdfast.errors import InputError
-from holdfast.render import FIGURES, Paper, draw, figure_parts, page_svgs
 from holdfast.render.chart_files import exported
+from holdfast.render.drawing import FIGURES, draw, figure_parts, page_svgs
+from holdfast.render.paper import Paper
 from holdfast.results.charts.theme import AMONG, COLOURS, MANY_MODELS, MOST_SERIES, SHAPES, slots
 from holdfast.results.phrases import words_of
 

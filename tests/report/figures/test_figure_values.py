@@ -11,9 +11,9 @@ from tests.results.frames import STUDY, Row, alone, table, turn
 from tests.results.offering import flexible, held, single
 
 from holdfast.errors import InputError
-from holdfast.render import draw, figure_parts
-from holdfast.results import TABLES
+from holdfast.render.drawing import draw, figure_parts
 from holdfast.results.charts.chart import chain_label
+from holdfast.results.declaration import TABLES
 from holdfast.results.published_figures import published
 
 # the figures drawn of rows of Stick-or-Switch, those of what a model believed apart

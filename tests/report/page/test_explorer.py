@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from holdfast.report.conversations import FLIPS, LINK_KEYS, conversations_link
 from holdfast.report.explorer import OF_TURN, TURNED_GROUPS, Explorer, packed
-from holdfast.results import SCHEMA
 from holdfast.results.flows import flips
+from holdfast.results.turns import SCHEMA
 
 Row = dict[str, Any]
 

@@ -11,8 +11,11 @@ from tests.results.attacking import drawn as attacks_drawn
 from tests.results.frames import Row, table, turn
 from tests.results.offering import held, single
 
-from holdfast.report import headline, report_page
-from holdfast.results import TABLES, gate, read_rules
+from holdfast.report.first_screen import headline
+from holdfast.report.page import report_page
+from holdfast.results.declaration import TABLES
+from holdfast.results.gate import gate
+from holdfast.results.gate_rules import read_rules
 
 QUESTIONS = 40
 

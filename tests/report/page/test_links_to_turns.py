@@ -13,12 +13,11 @@ from tests.report.page.test_explorer import conversations
 from tests.results.frames import table
 from tests.results.test_every_table import study
 
-from holdfast.report import page, report_page
+from holdfast.report import page
 from holdfast.report.conversations import FLIPS, GROUP_LABELS, GROUPS, SHORT, Links
 from holdfast.report.explorer import packed
-from holdfast.report.page import ordered
-from holdfast.results import TABLES, sections
-from holdfast.results.declaration import Count, Listing
+from holdfast.report.page import ordered, report_page
+from holdfast.results.declaration import TABLES, Count, Listing, sections
 from holdfast.results.grid import Cell
 
 Row = dict[str, Any]

@@ -15,8 +15,8 @@ from tests.report.page.conftest import Opened
 from tests.results.frames import alone, table, turn
 from tests.studies import holdfast, holdfast_apart
 
-from holdfast.render import FIGURES
-from holdfast.results import TABLES, sections
+from holdfast.render.drawing import FIGURES
+from holdfast.results.declaration import TABLES, sections
 
 SECTIONS_OF_ALL = {"net", "accuracy", "flips", "cues", "strata", "compounding", "single-turn",
                    "stick-or-switch", "dynamics", "medfuzz", "flagging"}  # fmt: skip

@@ -8,28 +8,24 @@ from typing import Any
 
 from inspect_ai.model import GenerateConfig
 
-from holdfast.challenges import (
-    CONTEXTS,
-    INERT,
-    SUPPORTING,
-    Fault,
+from holdfast.challenges.catalogue import CONTEXTS, INERT, SUPPORTING
+from holdfast.challenges.contexts import (
     alternative_fault,
     drawn_sentences,
-    fill,
-    json_object,
     letter_fault,
-    option_lines,
     text_fault,
     text_key,
 )
-from holdfast.dialogue import Intervention, Run
+from holdfast.challenges.texts import Fault, fill, json_object, option_lines
+from holdfast.dialogue.conversation import Run
+from holdfast.dialogue.turn import Intervention
 from holdfast.errors import InputError
 from holdfast.files import packaged
 from holdfast.protocols.generating import Row, obtain
 from holdfast.protocols.protocol import Protocol
 from holdfast.protocols.settings import QuestionSettings, listed, setting
-from holdfast.questions import Question
-from holdfast.reading import extract_answer
+from holdfast.questions.question import Question
+from holdfast.reading.answers import extract_answer
 
 _LONGEST = 200
 

@@ -7,42 +7,38 @@ from typing import Any
 
 from inspect_ai.model import GenerateConfig, ModelOutput
 
-from holdfast.challenges import (
+from holdfast.challenges.catalogue import (
     CONTEXTS,
     INERT,
-    KINDS,
     MISLEADING,
     SUPPORTING,
     Catalogue,
     Chain,
-    Context,
-    Contexts,
-    Cue,
-    Letters,
-    SuggestRule,
     Technique,
-    challenge_prompt,
     choose,
     choose_chains,
-    judge_prompt,
     load_catalogue,
-    load_contexts,
-    load_letters,
     of_wording,
-    question_prompt,
-    read_cue,
-    read_judgement,
+)
+from holdfast.challenges.contexts import KINDS, Context, Contexts, load_contexts
+from holdfast.challenges.cues import Cue, judge_prompt, read_cue, read_judgement
+from holdfast.challenges.suggestion import (
+    Letters,
+    SuggestRule,
+    load_letters,
     suggest_rule,
     suggested_letter,
 )
-from holdfast.challenges import system_prompt as system_message
-from holdfast.dialogue import JUDGEMENT_TOKENS, Intervention, Run, Turn
+from holdfast.challenges.texts import challenge_prompt, question_prompt
+from holdfast.challenges.texts import system_prompt as system_message
+from holdfast.dialogue.conversation import JUDGEMENT_TOKENS, Run, Turn
+from holdfast.dialogue.turn import Intervention
 from holdfast.files import packaged
 from holdfast.models.behaviour import Behaviour, Profile
 from holdfast.protocols.control_turns import CONTROL, ask_control, is_resampled, resample
 from holdfast.protocols.protocol import JUDGE, Protocol
 from holdfast.protocols.settings import HISTORIES, TestedSettings, history, listed, setting
-from holdfast.questions import Question
+from holdfast.questions.question import Question
 
 from .context_generation import context_lengths
 from .published import medqa_followup

@@ -6,11 +6,13 @@ from typing import Any
 
 from inspect_ai.model import GenerateConfig, ModelOutput, ResponseSchema
 
-from holdfast.challenges import Fault, excerpt, fence, fill, json_objects, option_lines
-from holdfast.dialogue import Run, Turn
+from holdfast.challenges.texts import Fault, excerpt, fence, fill, json_objects, option_lines
+from holdfast.dialogue.conversation import Run, Turn
 from holdfast.files import packaged
-from holdfast.questions import Purpose, Question
-from holdfast.reading import is_refusal, without_reasoning
+from holdfast.questions.question import Question
+from holdfast.questions.truth import Purpose
+from holdfast.reading.refusal import is_refusal
+from holdfast.reading.reply_text import without_reasoning
 
 from .attack_arms import ATTACKER, REFUSALS
 from .modification import MOST_WORDS, Fuzz, word_count

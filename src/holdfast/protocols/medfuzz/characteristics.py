@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
-from holdfast.challenges import excerpt, words_of
+from holdfast.challenges.texts import excerpt, words_of
 from holdfast.files import packaged
 
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"

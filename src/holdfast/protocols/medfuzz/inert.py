@@ -2,10 +2,10 @@
 
 from functools import lru_cache
 
-from holdfast.challenges import first_sentence
+from holdfast.challenges.texts import first_sentence
 from holdfast.files import packaged
 from holdfast.protocols.few_shot import shuffled
-from holdfast.questions import Question
+from holdfast.questions.question import Question
 
 from .attack_arms import INERT
 from .modification import naming_fault, word_count

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
-from holdfast.challenges import Fault
+from holdfast.challenges.texts import Fault
 from holdfast.errors import InputError
-from holdfast.questions import Question
+from holdfast.questions.question import Question
 
 from .attack_arms import ATTACK
 from .modification import fuzz_of

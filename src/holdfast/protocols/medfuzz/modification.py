@@ -10,10 +10,10 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 
-from holdfast.challenges import Fault, is_valid_text, json_object, without_parentheses, words_of
+from holdfast.challenges.texts import Fault, json_object, without_parentheses, words_of
 from holdfast.errors import counted
-from holdfast.files import packaged
-from holdfast.questions import Question
+from holdfast.files import is_valid_text, packaged
+from holdfast.questions.question import Question
 
 from .characteristics import IDEOGRAPHS, is_function_word, stems, telling_stems
 

@@ -11,10 +11,11 @@ from functools import partial
 
 from inspect_ai.model import ModelOutput
 
-from holdfast.challenges import Fault
-from holdfast.dialogue import Intervention, Run, Turn
+from holdfast.challenges.texts import Fault
+from holdfast.dialogue.conversation import Run, Turn
+from holdfast.dialogue.turn import Intervention
 from holdfast.protocols.few_shot import LOGPROBS, choice_prompt, displayed, displayed_beliefs
-from holdfast.questions import Question
+from holdfast.questions.question import Question
 
 from .attack_arms import ATTACKED_ARM, CONTROL, CONTROL_WRITER, ORIGINAL
 from .attacker import attackers_chat, control_prompt, control_retry_prompt, modify

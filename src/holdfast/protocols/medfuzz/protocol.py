@@ -19,12 +19,15 @@ from typing import Any
 
 from inspect_ai.model import ContentReasoning, GenerateConfig, ModelOutput
 
-from holdfast.challenges import Fault, question_prompt
-from holdfast.dialogue import JUDGEMENT_TOKENS, Intervention, Run, Turn, beliefs_in
+from holdfast.challenges.texts import Fault, question_prompt
+from holdfast.dialogue.beliefs import beliefs_in
+from holdfast.dialogue.conversation import JUDGEMENT_TOKENS, Run, Turn
+from holdfast.dialogue.turn import Intervention
 from holdfast.protocols.few_shot import BANK
 from holdfast.protocols.protocol import JUDGE, Protocol
 from holdfast.protocols.settings import question_set
-from holdfast.questions import Purpose, Question
+from holdfast.questions.question import Question
+from holdfast.questions.truth import Purpose
 
 from .attack_arms import (
     AGAIN,

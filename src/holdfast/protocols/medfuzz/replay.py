@@ -8,10 +8,11 @@ own.
 from collections.abc import Awaitable
 from typing import Any
 
-from holdfast.challenges import question_prompt
-from holdfast.challenges import system_prompt as system_message
-from holdfast.dialogue import Intervention, Run, Turn
-from holdfast.questions import digest_of
+from holdfast.challenges.texts import question_prompt
+from holdfast.challenges.texts import system_prompt as system_message
+from holdfast.dialogue.conversation import Run, Turn
+from holdfast.dialogue.turn import Intervention
+from holdfast.questions.question import digest_of
 
 from .attack_arms import INERT, REASK, REPLAYED_ARM, UNATTACKED_ARM
 from .inert import inert_rewrite

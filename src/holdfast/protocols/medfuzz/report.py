@@ -8,7 +8,7 @@ from rich.table import Table
 from holdfast.errors import counted
 from holdfast.render.reported import NO_ROW, Headline, ReportOf, Together
 from holdfast.render.terminal import summary
-from holdfast.results import BASELINE
+from holdfast.results.first_answers import BASELINE
 from holdfast.results.grid import Cell, Row, percent
 from holdfast.results.inference import looked_up
 from holdfast.results.runs import system_of

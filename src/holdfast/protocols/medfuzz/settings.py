@@ -6,12 +6,13 @@ from functools import cached_property, lru_cache
 
 from inspect_ai.model import GenerateConfig
 
-from holdfast.challenges import system_prompt as system_message
-from holdfast.dialogue import Run, Turn
+from holdfast.challenges.texts import system_prompt as system_message
+from holdfast.dialogue.conversation import Run, Turn
 from holdfast.errors import InputError, counted
 from holdfast.protocols.few_shot import BANK, SHOTS, as_example, choose_exemplars, shuffled
 from holdfast.protocols.settings import HISTORIES, TestedSettings, history, setting
-from holdfast.questions import Question, QuestionSet
+from holdfast.questions.loading import QuestionSet
+from holdfast.questions.question import Question
 
 from .attack_arms import ATTACKER, REWRITES
 from .logged_attacks import Attack, attacks_in

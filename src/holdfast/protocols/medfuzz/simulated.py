@@ -12,7 +12,7 @@ from typing import Any
 from inspect_ai.model import Logprobs
 from pydantic import Field
 
-from holdfast.challenges import first_sentence
+from holdfast.challenges.texts import first_sentence
 from holdfast.files import packaged
 from holdfast.models.assistants import AGREEING, FAULTY
 from holdfast.models.behaviour import (
@@ -24,7 +24,8 @@ from holdfast.models.behaviour import (
     decided_at,
     pick,
 )
-from holdfast.questions import LETTERS, Question, Truth
+from holdfast.questions.question import LETTERS, Question
+from holdfast.questions.truth import Truth
 from holdfast.simulation import MARK
 
 from .attack_arms import REWRITTEN

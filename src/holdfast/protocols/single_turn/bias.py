@@ -6,10 +6,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from holdfast.challenges import chosen, draw, fill, first_sentence, option_lines
+from holdfast.challenges.catalogue import chosen
+from holdfast.challenges.suggestion import draw
+from holdfast.challenges.texts import fill, first_sentence, option_lines
 from holdfast.errors import InputError
 from holdfast.files import packaged
-from holdfast.questions import Question, digest_of
+from holdfast.questions.question import Question, digest_of
 
 Biases = Mapping[str, "Bias"]
 """Bias by id, in the order of MedQA-Followup's Table 2."""

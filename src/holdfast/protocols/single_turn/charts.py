@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from holdfast.results import BASELINE, FAMILY_AVERAGE
 from holdfast.results.accuracy import ACCURACY_AXIS, averages_last
 from holdfast.results.charts.chart import Chart, Row, counted, known, label
 from holdfast.results.charts.dots import Dots, Of, Series
+from holdfast.results.first_answers import BASELINE, FAMILY_AVERAGE
 
 _PLAIN = "no mitigation"
 

@@ -11,35 +11,28 @@ from typing import TYPE_CHECKING, Any
 
 from inspect_ai.model import GenerateConfig
 
-from holdfast.challenges import (
-    GENERATE,
+from holdfast.challenges.prepared import GENERATE, QuestionInputs, prepared
+from holdfast.challenges.suggestion import draw
+from holdfast.challenges.texts import (
     Fault,
-    QuestionInputs,
-    draw,
     fill,
     json_object,
     names_of,
     option_lines,
-    prepared,
     same_name,
     without_parentheses,
     words_of,
 )
-from holdfast.dialogue import Run
+from holdfast.dialogue.conversation import Run
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import is_valid_text, named_path, packaged
 from holdfast.protocols.generating import obtain
 from holdfast.protocols.protocol import Protocol
 from holdfast.protocols.settings import QuestionSettings, setting
-from holdfast.questions import (
-    BANK_NAME,
-    Problem,
-    Question,
-    QuestionSet,
-    bank_items,
-    digest_of,
-    read_rows,
-)
+from holdfast.questions.bank import BANK_NAME, bank_items
+from holdfast.questions.loading import Problem, QuestionSet
+from holdfast.questions.question import Question, digest_of
+from holdfast.questions.rows import read_rows
 from holdfast.simulation import is_simulated_row
 
 if TYPE_CHECKING:

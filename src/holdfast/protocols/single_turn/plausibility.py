@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from inspect_ai.model import GenerateConfig
 
-from holdfast.challenges import Fault, draw, fill, json_object
-from holdfast.dialogue import JUDGEMENT_TOKENS, Run
+from holdfast.challenges.suggestion import draw
+from holdfast.challenges.texts import Fault, fill, json_object
+from holdfast.dialogue.conversation import JUDGEMENT_TOKENS, Run
 from holdfast.files import packaged
 from holdfast.protocols.generating import obtain
 from holdfast.protocols.protocol import Protocol
 from holdfast.protocols.settings import QuestionSettings, setting
-from holdfast.questions import Question
+from holdfast.questions.question import Question
 from holdfast.stats.intervals import wilson
 
 from .distractors import Distractors, load_distractors

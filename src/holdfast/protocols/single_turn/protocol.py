@@ -7,21 +7,18 @@ from typing import Any
 
 from inspect_ai.model import GenerateConfig
 
-from holdfast.challenges import (
-    Letters,
-    load_letters,
-    question_prompt,
-    suggest_rule,
-    suggested_letter,
-)
-from holdfast.challenges import system_prompt as system_message
-from holdfast.dialogue import Intervention, Rule, Run, Turn
+from holdfast.challenges.suggestion import Letters, load_letters, suggest_rule, suggested_letter
+from holdfast.challenges.texts import question_prompt
+from holdfast.challenges.texts import system_prompt as system_message
+from holdfast.dialogue.conversation import Run, Turn
+from holdfast.dialogue.turn import Intervention, Rule
 from holdfast.errors import InputError, unknown
 from holdfast.protocols.control_turns import is_resampled, resample
 from holdfast.protocols.protocol import Protocol
 from holdfast.protocols.settings import HISTORIES, TestedSettings, history, listed, setting
-from holdfast.questions import Question, digest_of_each, exemplars
-from holdfast.reading import extract_answer, first_character
+from holdfast.questions.bank import exemplars
+from holdfast.questions.question import Question, digest_of_each
+from holdfast.reading.answers import extract_answer, first_character
 
 from .bias import (
     Bias,

@@ -16,9 +16,11 @@ from typing import Any
 
 from inspect_ai.model import GenerateConfig
 
-from holdfast.challenges import draw, fill, option_lines
-from holdfast.challenges import system_prompt as system_message
-from holdfast.dialogue import Intervention, Run, Turn
+from holdfast.challenges.suggestion import draw
+from holdfast.challenges.texts import fill, option_lines
+from holdfast.challenges.texts import system_prompt as system_message
+from holdfast.dialogue.conversation import Run, Turn
+from holdfast.dialogue.turn import Intervention
 from holdfast.errors import counted
 from holdfast.files import packaged
 from holdfast.protocols.few_shot import (
@@ -37,7 +39,7 @@ from holdfast.protocols.few_shot import (
 )
 from holdfast.protocols.protocol import Protocol
 from holdfast.protocols.settings import TestedSettings, setting
-from holdfast.questions import LETTERS, Question
+from holdfast.questions.question import LETTERS, Question
 
 from .convictions import CONTROLS
 from .simulated import BEHAVIOUR

@@ -22,7 +22,7 @@ from holdfast.models.behaviour import (
     pick,
 )
 from holdfast.protocols.few_shot import ABSTAIN
-from holdfast.questions import LETTERS
+from holdfast.questions.question import LETTERS
 
 from .published import stick_or_switch
 
