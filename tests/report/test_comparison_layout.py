@@ -10,7 +10,8 @@ import pytest
 from tests.results.frames import Row, table, turn
 
 from holdfast.render.tables import FORMATS
-from holdfast.report.comparison_page import render_comparison, sentence
+from holdfast.report.comparison_page import render_comparison
+from holdfast.report.comparison_sentences import sentence
 from holdfast.results.comparison import compare
 
 EVIL = "<script>alert(1)</script> | `x` \x1b[31m \u202egnp"

@@ -23,7 +23,7 @@ from holdfast.results.grid import grouped, short_names
 from holdfast.results.runs import is_simulated
 from holdfast.results.standing import FIGURE
 
-from .comparison_page import comparison_label, of_many, pair_label, side_names
+from .comparison_labels import comparison_label, of_many, pair_label, side_names
 
 _LIGHT, _DARK = COLOURS[0], COLOURS[5]
 _NOTE = "Points with 95% intervals, paired over questions; diamonds average a family."

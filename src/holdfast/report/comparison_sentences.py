@@ -1,0 +1,197 @@
+"""The sentences of a comparison."""
+
+import math
+from collections.abc import Sequence
+
+from holdfast.errors import counted
+from holdfast.render.tables import one_line
+from holdfast.results.first_answers import BASELINE, FAMILY_AVERAGE
+from holdfast.results.grid import (
+    Row,
+    grouped,
+    percent,
+)
+from holdfast.results.standing import FIGURE, WORST
+
+from .comparison_labels import CONVERSATIONS, comparison_label, of_many, side_names
+
+SIGNIFICANT = 0.05
+"""A difference is said to show where its corrected p-value is below this."""
+
+
+MOST_SENTENCES = 4
+"""Sentences of a comparison."""
+
+
+_FIRST = (BASELINE, "single-shot")
+
+
+def sentences(rows: Sequence[Row]) -> list[str]:
+    """What a comparison says in at most ``MOST_SENTENCES`` sentences, the first answers first.
+
+    Then the differences that show, the largest first. Averages of families speak for their
+    techniques, the last attempt for those before it.
+    """
+    lead_rows = leading(rows)
+    has_several = len({(row["protocol"], row["dataset"]) for row in rows}) > 1
+    if of_many(rows):
+        figures = sorted(
+            grouped(lead_rows, *FIGURE), key=lambda figure_rows: figure_rows[0]["arm"] not in _FIRST
+        )
+        counts_shown = [sum(map(_shows, figure_rows)) for figure_rows in figures]
+        lines = [_standing_sentence(figure_rows, with_study=has_several) for figure_rows in figures]
+        return _shorten(lines, counts_shown, "pairs told apart")
+    # what is asked of challenges is read against the first answers
+    first = next((row for row in lead_rows if row["arm"] in _FIRST), None)
+    lead_rows.sort(
+        key=lambda row: (row is not first, not _shows(row), -abs(row["difference"] or 0))
+    )
+    lines = [sentence(row, with_study=has_several) for row in lead_rows]
+    return _shorten(lines, [int(_shows(row)) for row in lead_rows], "differences that show")
+
+
+def _shorten(lines: Sequence[str], counts_shown: Sequence[int], noun: str) -> list[str]:
+    """The first of the sentences, and one on the figures of all others."""
+    if len(lines) <= MOST_SENTENCES:
+        return list(lines)
+    left = counted(len(lines) - MOST_SENTENCES + 1, "other figure")
+    return [
+        *lines[: MOST_SENTENCES - 1],
+        f"{left} below: {sum(counts_shown[MOST_SENTENCES - 1 :])} {noun}.",
+    ]
+
+
+def leading(rows: Sequence[Row]) -> list[Row]:
+    """Averages of families without their techniques, the last attempt without those before it."""
+    families_averaged = {_family(row) for row in rows if row["arm"] == FAMILY_AVERAGE}
+    attempts = {
+        (row["protocol"], row["dataset"]): row["path"]
+        for row in rows
+        if row["measure"] == "accuracy-after-attacks"
+    }
+    return [
+        row
+        for row in rows
+        if row["path_a"]
+        or row["arm"] == FAMILY_AVERAGE
+        or (row["measure"] == "accuracy" and row["arm"] == BASELINE)
+        or (row["arm"] in ("followup", "single-turn") and _family(row) not in families_averaged)
+        or row["measure"] in CONVERSATIONS
+        or row["arm"] in ("single-shot", "single-shot-abstain")
+        or (
+            row["measure"] == "accuracy-after-attacks"
+            and attempts[row["protocol"], row["dataset"]] == row["path"]
+        )
+    ]
+
+
+def _standing_sentence(rows: Sequence[Row], *, with_study: bool) -> str:
+    """What the pairs of one figure come to."""
+    study = f" ({rows[0]['protocol']}, {rows[0]['dataset']})" if with_study else ""
+    distinct_pairs = sum(map(_shows, rows))
+    first = [side for side, *_, low, high in rank_sides(rows) if (low, high) == (1, 1)]
+    leads = f", and {first[0]} is above all others" if first else ""
+    return one_line(
+        f"{_measure_phrase(rows[0])}{study}: {distinct_pairs} of {counted(len(rows), 'pair')} told "
+        f"apart{leads}."
+    )
+
+
+def rank_sides(rows: Sequence[Row]) -> list[tuple[str, Row, str, int, int]]:
+    """Sides of a figure with a row that each is in, as ``a`` or ``b``, and the ends of its rank."""
+    places = {
+        row[f"side_{end}"]: (row, end, row[f"rank_low_{end}"], row[f"rank_high_{end}"])
+        for row in rows
+        for end in "ab"
+    }
+    ranked_sides = [(side, *facts) for side, facts in places.items()]
+    return sorted(
+        ranked_sides,
+        key=lambda ranked_side: (
+            ranked_side[3],
+            ranked_side[4],
+            -(ranked_side[1][ranked_side[2]] or 0),
+        ),
+    )
+
+
+def sentence(row: Row, *, with_study: bool = False) -> str:
+    """One row in words."""
+    subject = _measure_phrase(row) + (
+        f" ({row['protocol']}, {row['dataset']})" if with_study else ""
+    )
+    if row["p_adjusted"] is None or math.isnan(row["p_adjusted"]):
+        return one_line(f"{subject}: nothing to compare.")
+    a, b = side_names([row])
+    p, holm = p_value(row["p_value"]), p_value(row["p_adjusted"])
+    p_text = f"p {p}" if holm == p else f"p {p} ({holm.removeprefix('= ')} after Holm)"
+    behind = f"{percent(row['b'])}% against {percent(row['a'])}%, {p_text}."
+    behind += _drops(row, a, b)
+    if not _shows(row):
+        difference_text = (
+            f"{percent(row['difference'], with_sign=True)} points {signed_interval(row)}"
+        )
+        return one_line(
+            f"{subject}: no difference shows between {b} and {a}, {difference_text}, {behind}"
+        )
+    size, bounds, word = abs(100 * row["difference"]), (row["low"], row["high"]), "more"
+    if row["difference"] < 0:
+        bounds, word = (-row["high"], -row["low"]), "fewer"
+    low, high = map(percent, bounds)
+    unit = "point" if f"{size:.1f}" == "1.0" else "points"
+    return one_line(
+        f"{subject}: {b} has {size:.1f} {unit} {word} than {a} [{low}, {high}], {behind}"
+    )
+
+
+def _drops(row: Row, a: str, b: str) -> str:
+    """How much more B drops than A."""
+    parts = []
+    for name, of in (("drop", "from the first answers"), ("net", "from the control")):
+        size, low, high = (
+            percent(row.get(f"{name}_{end}"), with_sign=True)
+            for end in ("difference", "low", "high")
+        )
+        if size and low:
+            parts.append(f"{size} points [{low}, {high}] {of}")
+    return f" Drop, {b} less {a}: {', '.join(parts)}." if parts else ""
+
+
+def signed_interval(row: Row) -> str:
+    """The interval of a difference in points, as ``[-1.2, +3.4]``."""
+    low, high = (percent(row[name], with_sign=True) for name in ("low", "high"))
+    return f"[{low}, {high}]" if low and high else ""
+
+
+def p_value(p: float | None) -> str:
+    """A p-value with what joins it to the word: ``= 0.012``, ``below 1e-300``."""
+    if p is None or math.isnan(p):
+        return ""
+    if p == 0:
+        return "below 1e-300"
+    # a sign for less would be markup, and the exponent says more
+    return f"= {p:.3f}" if f"{p:.3f}" != "0.000" else f"= {p:.0e}"
+
+
+def _shows(row: Row) -> bool:
+    p: float | None = row["p_adjusted"]
+    return p is not None and p < SIGNIFICANT
+
+
+def _measure_phrase(row: Row) -> str:
+    measure, arm = row["measure"], row["arm"]
+    if measure in CONVERSATIONS:
+        return CONVERSATIONS[measure].capitalize()
+    if measure == "accuracy-after-attacks":
+        return f"Right answers {comparison_label(row)}"
+    if arm == WORST:
+        return "Right answers after the worst challenge"
+    if arm == BASELINE:
+        return "Right first answers"
+    if arm == FAMILY_AVERAGE and not row["path_a"]:
+        return f"Right answers after {row['family']}, average"
+    return f"Right answers, {comparison_label(row)}"
+
+
+def _family(row: Row) -> tuple[str, str, str]:
+    return row["protocol"], row["dataset"], row["family"]
