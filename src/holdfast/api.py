@@ -69,7 +69,7 @@ def run(
     from holdfast.running.shards import Sharding
 
     if ray and not isinstance(shards, int):
-        raise InputError("needs a number of shards", field="--ray", remedy="Also give --shards N")
+        raise InputError("needs a number of shards", field="--ray", remedy="Add --shards N")
     arguments = _run_arguments(protocols, models, questions, options)
     running = resolved(arguments, progress)
     if not shards:
@@ -279,7 +279,7 @@ def compare(
     ]
     check_not_stopped(
         (source for item in sources for source in _list_sources(item)),
-        "Compare runs of a number of questions that was fixed beforehand",
+        "Compare runs whose number of questions was fixed beforehand",
     )
     path_a, path_b = paths or (None, None)
     sides = Side(model_a, run_a, mitigation_a, path_a), Side(model_b, run_b, mitigation_b, path_b)
@@ -292,15 +292,15 @@ def compare(
         return compared(of_a, of_b, *sides, protocol, dataset)
     if sides != (Side(), Side()):
         raise InputError(
-            "sides are chosen of two, and these are more",
-            remedy="Leave out the options that end in -a and -b, and --paths",
+            "--model-a and the like choose between exactly two sources",
+            remedy="Pass two sources, or drop the options that end in -a and -b, and --paths",
         )
     more = [
         by_system(_load_turns(item, text=False)) for item in (b, *more_sources) if item is not None
     ]
     models = [model_turns for turns in (of_a, *more) for model_turns in by_model(turns)]
     if len(models) < 2:
-        raise InputError("there is one model alone", remedy="Give a second log dir")
+        raise InputError("there is only one model", remedy="Give a second log directory")
     if len(models) == 2:
         return compared(models[0], models[1], protocol=protocol, dataset=dataset)
     return standing(models, protocol, dataset)
@@ -497,8 +497,9 @@ def report(
     stopped_names = stopped_runs(frames)
     if rules is not None and stopped_names:
         raise InputError(
-            "shows the verdicts that the runs were stopped by", field="--rules",
-            remedy="Leave it out",
+            "does not apply: these runs were stopped by rules, and the report shows their "
+            "verdicts", field="--rules",
+            remedy="Remove it",
         )  # fmt: skip
     page = report_page(
         turns,
@@ -570,7 +571,7 @@ def leaderboard(
         except InputError as error:
             errors.append(error)
     if not studies:
-        raise errors[0] if errors else InputError("no sources", remedy="Name a log dir")
+        raise errors[0] if errors else InputError("no sources", remedy="Name a log directory")
     unread, place = tuple(map(str, errors)), fspath(folder).rstrip("/")
     pages: dict[str | None, str] = {}
     with whole_folder(fspath(folder), "--leaderboard SITE", is_leaderboard) as site:
@@ -661,16 +662,20 @@ def designs(
     from holdfast.running.models import load_prices, price_without_building
 
     if min_accuracy is not None and max_drop is not None:
-        raise InputError("is one rule too many", field="--max-drop", remedy="Give one of both")
+        raise InputError(
+            "cannot be combined with another limit", field="--max-drop", remedy="Give one of them"
+        )
     kind: Kind = (
         "share" if min_accuracy is not None else "drop" if max_drop is not None else "difference"
     )
     effect = baseline if kind == "share" else difference
     if sources is None:
         if baseline is None:
-            raise InputError("is needed", field="--baseline", remedy="Give it, or a log dir")
+            raise InputError("is needed", field="--baseline", remedy="Give it, or a log directory")
         if kind != "share" and difference is None:
-            raise InputError("is needed", field="--difference", remedy="Give it, or a log dir")
+            raise InputError(
+                "is needed", field="--difference", remedy="Give it, or a log directory"
+            )
         pilot = stated(baseline, difference or 0.0, discordant, correlation)
         if kind == "share":
             effect, pilot = baseline - (difference or 0.0), replace(pilot, calls=1.0)
@@ -711,7 +716,7 @@ def _run_arguments(
     if arguments.pop(UNTIL, None) and not until:
         remedy = "Call holdfast.verdict with these rules, or leave the key out"
         raise InputError(
-            "ends the run by rules", _list_sources(protocols)[0], field=UNTIL, remedy=remedy
+            "stops the run by rules", _list_sources(protocols)[0], field=UNTIL, remedy=remedy
         )
     return arguments
 

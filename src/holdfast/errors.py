@@ -62,7 +62,7 @@ class InterruptedRunError(HoldfastError):
 
     def __str__(self) -> str:
         """One line."""
-        return "Interrupted. Repeat the command to continue."
+        return "Interrupted. Repeat the command to resume."
 
 
 def printable(text: str, *, lines: bool = False) -> str:
@@ -113,8 +113,8 @@ def redirected(url: str, location: str) -> tuple[str, str]:
     base = f"{target_host}{path}".removesuffix("/").removesuffix("/chat/completions")
     return (
         printable(f"{source_host} redirects to {target_host}{path}"),
-        "holdfast follows no redirect, because prompts and keys would go to a server that you did "
-        f"not name. Set the base URL to {printable(base)} yourself if you trust it",
+        "redirects are not followed, because prompts and keys would go to a server that you "
+        f"did not name. If you trust it, set the base URL to {printable(base)}",
     )
 
 

@@ -36,7 +36,7 @@ def _holdfast(
         typer.Option(
             "--protocol",
             metavar="FILE.py",
-            help="Also know the protocol of this file and its tables. Repeatable.",
+            help="Load the protocol of this file and its tables. Repeatable.",
         ),
     ] = None,
 ) -> None:

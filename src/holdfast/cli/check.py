@@ -62,23 +62,23 @@ class Checked:
 def check(
     source: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="A file, a set of 'list questions', or hf:NAME@REV."),
+        typer.Argument(metavar="FILE", help="File, set of 'list questions', or hf:NAME@REV."),
     ],
     kind: Annotated[
         str | None,
         typer.Option(
-            help="What it is, where that is not recognised: questions, contexts, distractors, "
-            "labels, study, techniques, defence, rules or mapping."
+            help="Kind of the file, if 'check' does not recognise it: questions, contexts, "
+            "distractors, labels, study, techniques, defence, rules or mapping."
         ),
     ] = None,
     questions: Annotated[
         str | None,
-        typer.Option("--questions", help="The questions that it is for, as for 'run'."),
+        typer.Option("--questions", help="Questions that the file belongs to, as for 'run'."),
     ] = None,
     fields: options.FieldMap = None,
     sentences: Annotated[
         int | None,
-        typer.Option(min=1, max=100, help="For contexts, sentences that every text must have."),
+        typer.Option(min=1, max=100, help="Number of sentences that every context must have."),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -127,7 +127,7 @@ def _check_goes_with(
     }
     for option, (value, kinds) in takes.items():
         if value is not None and kind not in kinds:
-            remedy = "Leave it out, or say with --kind what the file is"
+            remedy = "Remove it, or name the kind of the file with --kind"
             raise InputError(f"does not go with {_KIND_NAMES[kind]}", field=option, remedy=remedy)
 
 
@@ -253,9 +253,9 @@ _MARKS: Mapping[str, Mapping[str, type]] = {
 
 def _unknown_kind(source: str, looks: str) -> InputError:
     return InputError(
-        f"{looks}, and is of no kind that can be checked",
+        f"{looks}. No kind of file that 'check' knows looks like this",
         source,
-        remedy=f"Say what it is with --kind: {', '.join(KINDS)}; name the columns of a question "
+        remedy=f"Name its kind with --kind: {', '.join(KINDS)}. Name the columns of a question "
         "file with --fields",
     )
 
@@ -274,7 +274,7 @@ def _questions(file: File) -> Checked:
     left_out = (
         f", {len(question_set.left_out)} left out"
         if question_set.left_out
-        else ", every row is sound"
+        else ", every row is valid"
     )
     empty_error = InputError(
         "has no questions", file.source, remedy="Give a file with at least one row"
@@ -301,10 +301,10 @@ def _contexts(file: File) -> Checked:
         for key in context.texts if id in ids else ():
             have[key] = have.get(key, 0) + 1
     empty_error = InputError(
-        "has no context for any of the questions",
+        "has no context for any of these questions",
         file.source,
         field="question",
-        remedy="Give the contexts that were written for them",
+        remedy="Give contexts that were written for these questions",
     )
     refusal = None if ids & set(contexts.by_question) else empty_error
     return _summarise_counts(
@@ -334,7 +334,7 @@ def _labels(file: File) -> Checked:
     ids = _ids(file, dict.fromkeys(row["question"] for row in rows))
     have = {label: sum(label in row for row in rows) for label in LABELS}
     empty_error = InputError(
-        "has no label for any of the questions",
+        "has no label for any of these questions",
         file.source,
         field="question",
         remedy="Give the labels of this question set",
@@ -392,7 +392,7 @@ def _techniques(file: File) -> Checked:
     lines = [
         f"{technique.id}: {technique.family}, {technique.axis}, {technique.depth}"
         + (f", needs {', '.join(technique.needs)}" if technique.needs else "")
-        + (", in place of the built-in one" if technique.id in catalogue else "")
+        + (", replacing the built-in one" if technique.id in catalogue else "")
         for technique in additions
     ]
     return Checked({"techniques": [technique.model_dump() for technique in additions]}, lines)
@@ -491,6 +491,5 @@ def _find_short_questions(questions: "Sequence[Question]") -> Iterator[str]:
         examples = ", ".join(fewer[:5]) + (", …" if len(fewer) > 5 else "")
         yield (
             f"{counted(len(fewer), 'question')} with fewer than {usual_count} options "
-            f"({examples}): check "
-            "that no cell is empty by mistake"
+            f"({examples}): check for empty cells"
         )

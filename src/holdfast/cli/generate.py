@@ -23,7 +23,7 @@ generate = typer.Typer(
 )
 
 _Writer = Annotated[
-    str, typer.Option("--model", help="Model as Inspect names it, such as openai/gpt-4.1.")
+    str, typer.Option("--model", help="Model, as Inspect names it, such as openai/gpt-4.1.")
 ]
 _COMMON_OPTIONS = (
     "seed", "limit", "shuffle", "stratify", "fields", "log_dir", "model_base_url", "model_args",
@@ -33,7 +33,7 @@ _COMMON_OPTIONS = (
 
 
 def _options_of_each(name: str) -> list[str | inspect.Parameter]:
-    log_dir = options.of_run("log_dir", default=f"runs/{name}", help="Where the logs go.")
+    log_dir = options.of_run("log_dir", default=f"runs/{name}", help="Log directory.")
     return [log_dir if option == "log_dir" else option for option in _COMMON_OPTIONS]
 
 
@@ -59,7 +59,7 @@ def _contexts(
     questions: options.Questions = "bank",
     sentences: Annotated[
         int | None,
-        typer.Option(min=1, max=100, help="Sentences of each text; by default drawn from 4 to 10."),
+        typer.Option(min=1, max=100, help="Sentences in each text. Default: drawn from 4 to 10."),
     ] = None,
     lengths: Annotated[
         str, typer.Option(help="Also write contexts of these lengths, such as 1,10,20.")
@@ -85,10 +85,10 @@ def _distractors(
     model: _Writer,
     questions: options.Questions = "bank",
     graph: Annotated[
-        str | None, typer.Option(help="Knowledge graph to walk: CSV of head, relation, tail.")
+        str | None, typer.Option(help="Knowledge graph: CSV with head, relation, tail.")
     ] = None,
     replace: Annotated[
-        int, typer.Option(min=0, max=26, help="Wrong options to replace in each question; 0: all.")
+        int, typer.Option(min=0, max=26, help="Wrong options to replace in each question (0: all).")
     ] = 0,
     output: Annotated[
         str, typer.Option("-o", "--output", help="File to write.")
@@ -147,9 +147,9 @@ def plausibility(
            line=counts.line(model))  # fmt: skip
     if counts.below:
         raise InputError(
-            f"{model} holds the new options less plausible than the old",
+            f"{model} judged the new options less plausible than the old",
             distractors,
-            remedy="Write others, and keep the strongest of the old ones",
+            remedy="Rewrite them, keeping the strongest old ones",
         )
 
 

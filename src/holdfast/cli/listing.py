@@ -53,7 +53,7 @@ def protocols(as_json: options.AsJson = False) -> None:
         helpers = "; ".join(f"{verb} {', '.join(names)}" for verb, names in roles.items() if names)
         if helpers:
             _print(f"{'':{width}}  roles: {helpers}")
-    _print("Any of them may have a judge, a reader, and a generator of what it lacks")
+    _print("All protocols can have a judge, a reader, and a generator for missing inputs")
 
 
 @listing.command()
@@ -118,7 +118,7 @@ def defences(as_json: options.AsJson = False) -> None:
         options.print_json(list(blocks.values()))
         return
     _print_columns([(id, block["kind"], block["citation"]) for id, block in blocks.items()])
-    _print("Any of them, or the model by itself, also with +abstain")
+    _print("Any of them, or the plain model, can be combined with +abstain")
 
 
 @listing.command()

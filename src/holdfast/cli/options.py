@@ -112,11 +112,11 @@ QuestionSets = Annotated[
 FieldMap = Annotated[
     str | None,
     typer.Option(
-        "--fields", help="Columns not recognised: stem=...,options=a|b|c|d,gold=...,step=..."
+        "--fields", help="Names of unrecognised columns: stem=...,options=a|b|c|d,gold=...,step=..."
     ),
 ]
 Sources = Annotated[
-    list[str], typer.Argument(metavar="LOGDIR", help="Log dirs, logs or turns tables.")
+    list[str], typer.Argument(metavar="LOGDIR", help="Log directories, logs or turns tables.")
 ]
 Output = Annotated[
     str | None,

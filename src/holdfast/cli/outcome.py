@@ -148,18 +148,20 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
     told_of = {path for lack in outcome.lacking for path in lack.paths}
     for path, reasons in outcome.left_out.items():
         for reason, n in reasons.items() if path not in told_of else ():
-            say(f"{path}: left out for {counted(n, 'question')} ({reason})", wrap=True)
+            say(f"{path}: skipped for {counted(n, 'question')} ({reason})", wrap=True)
     for line in [
         *outcome.remarks,
         *(line for file in outcome.prepared for line in file.lines()),
     ]:
         say(printable(line))
     for name, n in outcome.questions_left_out.items():
-        say(f"{name}: {counted(n, 'question')} left out (identical options)", wrap=True)
+        say(f"{name}: {counted(n, 'question')} skipped (identical options)", wrap=True)
     for line in _malfunctions(table):
         say(line, wrap=True)
     for row in sent_otherwise(table).iter_rows(named=True):
-        mismatch_line = f"{row['model']}: {counted(row['n'], 'turn')} not sent as given: "
+        mismatch_line = (
+            f"{row['model']}: {counted(row['n'], 'turn')} not sent with the settings given: "
+        )
         say(printable(mismatch_line + row["sent_otherwise"]))
     say(f"Spent: {spent(outcome.budget, outcome.models)}")
     say(f"Logs:  {outcome.log_dir} (inspect view --log-dir {outcome.log_dir})", wrap=True)
@@ -219,16 +221,15 @@ def _hard_to_read(outcome: Outcome) -> Iterator[str]:
     for reply_row in hard_to_read(outcome.run_turns, HARD_TO_READ, texts):
         yield (
             f"{reply_row.model}: {reply_row.unread / reply_row.replies:.0%} of "
-            f"{reply_row.replies} replies could not be "
-            "read. They count as wrong. For example:"
+            f"{reply_row.replies} replies could not be parsed. They count as wrong. For "
+            "example:"
         )
         for reply in reply_row.examples:
             words = " ".join(reply.split())
             yield f"  {words[:200]}{'...' if len(words) > 200 else ''}"
         yield (
-            f"  Have another model read them: holdfast score {outcome.log_dir} "
-            "--model-role reader=MODEL. "
-            "Replies that are cut off need a larger --max-tokens."
+            f"  Let a second model read them: holdfast score {outcome.log_dir} --model-role "
+            "reader=MODEL. If replies are cut off, raise --max-tokens."
         )
 
 
@@ -275,10 +276,10 @@ def _reader_line(row: Mapping[str, Any]) -> str:
     """What a reader has read of a run."""
     who = f"{row['reader']}{' [SIMULATED]' if is_simulated(row['reader']) else ''}"
     return (
-        f"{row['model']}, {row['protocol']}: {who} was given "
-        f"{counted(row['n'] + row['unreadable'], 'turn')} to read and found an answer in "
-        f"{row['n'] - row['reader_none']} (none in {row['reader_none']}, "
-        f"{row['unreadable']} unreadable)"
+        f"{row['model']}, {row['protocol']}: {who} read "
+        f"{counted(row['n'] + row['unreadable'], 'turn')} and found an answer in "
+        f"{row['n'] - row['reader_none']} (no answer in {row['reader_none']}, unusable verdict "
+        f"in {row['unreadable']})"
     )
 
 

@@ -26,7 +26,7 @@ def compare(
         list[str],
         typer.Argument(
             metavar="A [B...]",
-            help="Log dirs, logs or turns tables. One alone: every model in it.",
+            help="Log directories, logs or turns tables. With one source, all of its models.",
         ),
     ],
     model_a: Annotated[str | None, typer.Option(help="Model of A, if it has several.")] = None,
@@ -43,7 +43,7 @@ def compare(
         tuple[str, str] | None,
         typer.Option(
             metavar="A B",
-            help="Compare answers after path B with those after path A: challenges, chains, "
+            help="Compare answers after path A with those after path B: challenges, chains, "
             "families, controls, or 'baseline'.",
         ),
     ] = None,
@@ -56,7 +56,7 @@ def compare(
         bool, typer.Option("--changed", help="List the questions gained and lost.")
     ] = False,
     each: Annotated[
-        bool, typer.Option("--each", help="Of three models or more, show every challenge.")
+        bool, typer.Option("--each", help="Show every challenge (three models or more).")
     ] = False,
     output: options.Output = None,
     page: Annotated[
@@ -106,14 +106,16 @@ def gate(
     ] = None,
     summary: Annotated[
         str | None,
-        typer.Option(metavar="FILE.md", help="Write them as Markdown, for a CI summary."),
+        typer.Option(metavar="FILE.md", help="Write the verdicts as Markdown, for a CI summary."),
     ] = None,
     allow_unfinished: Annotated[
-        bool, typer.Option("--allow-unfinished", help="Decide although runs lack questions.")
+        bool, typer.Option("--allow-unfinished", help="Decide even if runs lack questions.")
     ] = False,
     sequential: Annotated[
         bool,
-        typer.Option("--sequential", help="Decide question by question, however often looked at."),
+        typer.Option(
+            "--sequential", help="Decide question by question; repeated looks are allowed."
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
 ) -> None:
@@ -188,21 +190,24 @@ def report(
     ] = None,
     rules: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Open with the verdicts of these rules (see gate)."),
+        typer.Option(metavar="FILE", help="Show the verdicts of these rules first (see gate)."),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     conversations: Annotated[
         int,
-        typer.Option(min=0, max=options.MOST_COUNT, help="Most conversations in the page."),
+        typer.Option(
+            min=0, max=options.MOST_COUNT, help="Maximum number of conversations in the page."
+        ),
     ] = holdfast.CONVERSATIONS,
     leaderboard: Annotated[
         str | None,
         typer.Option(
-            metavar="SITE", help="Write a folder instead: models ranked, a page for each."
+            metavar="SITE",
+            help="Write a leaderboard to this folder: ranked models, a page for each.",
         ),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Make it anew every ten seconds while a run goes on.")
+        bool, typer.Option("--watch", help="Renew the page every ten seconds during a run.")
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -218,7 +223,7 @@ def report(
                   "--rules": rules is not None, "--watch": watch}  # fmt: skip
         for option in (option for option, is_given in conflicts.items() if is_given):
             raise InputError(
-                "does not go with --leaderboard", field=option, remedy="Leave out one of both"
+                "cannot be combined with --leaderboard", field=option, remedy="Remove one of them"
             )
         _leaderboard(sources, leaderboard, title, conversations, as_json=as_json)
         return
@@ -291,7 +296,7 @@ def _make_folder(folder: str) -> None:
 def power(
     sources: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PILOT]", help="Log dir, log or turns table to take figures from."),
+        typer.Argument(metavar="[PILOT]", help="Pilot: log directory, log or turns table."),
     ] = None,
     baseline: Annotated[
         float | None,
@@ -304,7 +309,7 @@ def power(
         typer.Option(
             metavar="POINTS",
             callback=options.finite,
-            help="Drop to be found, in percentage points; of a pilot its own.",
+            help="Drop to detect, in percentage points. Default: the pilot's.",
         ),
     ] = None,
     discordant: Annotated[
@@ -312,52 +317,56 @@ def power(
         typer.Option(
             metavar="PERCENT",
             callback=options.finite,
-            help="Questions right on one side only; default as if both sides erred independently.",
+            help=(
+                "Percentage of questions right on one side only. Default: both sides err "
+                "independently."
+            ),
         ),
     ] = None,
     path: Annotated[
-        str | None, typer.Option(help="Technique or family of the pilot, against first answers.")
+        str | None,
+        typer.Option(help="Technique or family of the pilot, compared with first answers."),
     ] = None,
     model: Annotated[
         str | None, typer.Option(help="Model of the pilot, if it has several.")
     ] = None,
     against: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="A second model to tell from the first.")
+        str | None, typer.Option(metavar="MODEL", help="Second model, to compare with the first.")
     ] = None,
     min_accuracy: Annotated[
         float | None,
-        typer.Option(metavar="PERCENT", callback=options.finite, help="Decide this gate instead."),
+        typer.Option(
+            metavar="PERCENT", callback=options.finite, help="Plan for this gate instead."
+        ),
     ] = None,
     max_drop: Annotated[
         float | None,
-        typer.Option(metavar="POINTS", callback=options.finite, help="Decide this gate instead."),
+        typer.Option(metavar="POINTS", callback=options.finite, help="Plan for this gate instead."),
     ] = None,
     correlation: Annotated[
         float | None,
         typer.Option(
             metavar="PERCENT",
             callback=options.finite,
-            help="Correlation of the epochs of a question, to count epochs; of a pilot its own.",
+            help="Correlation between epochs of a question. Default: the pilot's.",
         ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Questions there are; of a pilot its own.")
+        int | None, typer.Option(min=1, help="Number of questions available. Default: the pilot's.")
     ] = None,
     prices: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Prices, as for run, to count dollars.")
+        str | None, typer.Option(metavar="FILE", help="Prices, as for run, to estimate cost.")
     ] = None,
-    power: Annotated[float, typer.Option(help="Chance of finding the drop.")] = 0.8,
-    alpha: Annotated[
-        float, typer.Option(help="Chance of finding a drop where there is none.")
-    ] = 0.05,
+    power: Annotated[float, typer.Option(help="Power: probability of detecting the drop.")] = 0.8,
+    alpha: Annotated[float, typer.Option(help="Level: probability of a false alarm.")] = 0.05,
     tests: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="Number of tests, for the correction.")
+        int, typer.Option(min=1, max=1_000_000, help="Number of tests to correct for.")
     ] = 1,
     audit: Annotated[
         str | None,
         typer.Option(
             metavar="PERCENT|LOGDIR",
-            help="Count labels instead: how many labels disagree, or runs with labels.",
+            help="Plan labels instead: percentage of labels that disagree, or runs with labels.",
         ),
     ] = None,
     as_json: options.AsJson = False,
@@ -422,11 +431,10 @@ def power(
     way = (
         f"a {'drop' if difference > 0 else 'rise'} from {baseline:g}% to {baseline - difference:g}%"
     )
-    differ = f"{discordant:g}%" if discordant is not None else "as many as by chance"
+    differ = f"{discordant:g}%" if discordant is not None else "no better than chance"
     typer.echo(
-        f"{n:,} questions: so many find {way} with a chance of {power:.0%} "
-        f"(McNemar's exact test, {counted(tests, 'test')}, alpha {alpha:g}; right on one side "
-        f"only: {differ})."
+        f"{n:,} questions give {power:.0%} power to detect {way} (McNemar's exact test, "
+        f"{counted(tests, 'test')}, alpha {alpha:g}; right on one side only: {differ})."
     )
 
 
@@ -454,7 +462,7 @@ def _labels_needed(
         disagreement_rates = pilot(holdfast.read_turns([audit], text=False))
         if not disagreement_rates:
             remedy = "Import a labelled sheet, or give the percentage of labels that disagree"
-            raise InputError("has no labels of people", audit, field="--audit", remedy=remedy)
+            raise InputError("has no labels by people", audit, field="--audit", remedy=remedy)
     elif baseline is None:
         raise _missing_option("--baseline")
     else:
@@ -472,9 +480,9 @@ def _labels_needed(
         ])  # fmt: skip
         return
     for name, widths in content.items():
-        typer.echo(f"{printable(name)}: width of the 95% interval that labels leave, in points")
+        typer.echo(f"{printable(name)}: width of the 95% interval by number of labels, in points")
         for n, (width, alone) in zip(_LABELS, widths, strict=True):
             typer.echo(
                 f"{n:5} labels: {100 * width:5.1f} corrected, {100 * alone:5.1f} labels alone"
             )
-    typer.echo("What the number of questions leaves open comes on top.")
+    typer.echo("Add to this the uncertainty from the number of questions.")

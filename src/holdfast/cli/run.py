@@ -34,7 +34,7 @@ def run(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="Model as Inspect names it, such as openai/gpt-4.1. Repeatable.",
+            help="Model, as Inspect names it, such as openai/gpt-4.1. Repeatable.",
             rich_help_panel=options.MODEL,
         ),
     ] = None,
@@ -50,7 +50,7 @@ def run(
         bool,
         typer.Option(
             "--dry-run",
-            help="Count generations, tokens (400 a reply) and dollars; call no model.",
+            help="Count generations, tokens (400 a reply) and dollars. Calls no model.",
             **_OUTPUT_PANEL,
         ),
     ] = False,
@@ -58,12 +58,12 @@ def run(
         str | None,
         typer.Option(
             metavar="RULES.toml",
-            help="Ask in a random order until these rules are decided. Exit codes as for gate.",
+            help="Ask in random order until these rules are decided. Exit codes are those of gate.",
             **_OUTPUT_PANEL,
         ),
     ] = None,
     every: Annotated[
-        int | None, typer.Option(min=1, hidden=True, help="Questions between two looks at --until.")
+        int | None, typer.Option(min=1, hidden=True, help="Questions between two looks of --until.")
     ] = None,
     shards: Annotated[
         int | None,
@@ -72,12 +72,12 @@ def run(
     ray: Annotated[
         str | None,
         typer.Option(
-            hidden=True, help="Address of a Ray cluster for the shards; local starts one here."
+            hidden=True, help="Address of a Ray cluster for the shards; 'local' starts one here."
         ),
     ] = None,
     shard: Annotated[
         str | None,
-        typer.Option(hidden=True, help="K/N: only the K-th of N shards, in this process."),
+        typer.Option(hidden=True, help="K/N: run only shard K of N, in this process."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.", **_OUTPUT_PANEL)] = False,
     **arguments: Any,
@@ -122,13 +122,13 @@ def _check_shards(
     """Refuse options of shards that do not go together."""
     if shard and (shards or ray):
         raise InputError(
-            "runs one shard, --shards and --ray run all of them",
+            "runs one shard. --shards and --ray run all of them",
             field="--shard",
-            remedy="Leave one of them out",
+            remedy="Remove one of them",
         )
     if until and (shard or shards or ray):
         raise InputError(
-            "looks at all questions in one process", field="--until", remedy="Leave out the shards"
+            "needs one process that sees all questions", field="--until", remedy="Remove the shards"
         )
 
 
@@ -175,7 +175,7 @@ def _print_plan(arguments: dict[str, Any], *, as_json: bool) -> None:
     told_of = {path for line in study_plan.lacking for path in line.paths}
     for path, reason, n in study_plan.left_out:
         if path not in told_of:
-            sys.stderr.write(f"{path}: left out for {counted(n, 'question')} ({reason})\n")
+            sys.stderr.write(f"{path}: skipped for {counted(n, 'question')} ({reason})\n")
     sys.stdout.write(render(study_plan.table, "json" if as_json else "md"))
 
 
@@ -203,12 +203,14 @@ def _run_until_decided(
         )
         if result.ended:
             reason = "The budget is spent" if result.ended == "budget" else "No questions are left"
-            sys.stdout.write(f"{reason}: some rules are undecided.\n")
+            sys.stdout.write(f"{reason}. Some rules are still undecided.\n")
     raise typer.Exit(code)
 
 
 def demo(
-    log_dir: Annotated[str, typer.Option(help="Where logs and the turns table go.")] = "runs/demo",
+    log_dir: Annotated[
+        str, typer.Option(help="Log directory, also for the turns table.")
+    ] = "runs/demo",
 ) -> None:
     """Run the bundled bank on two simulated models, without key or network.
 

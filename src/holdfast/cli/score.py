@@ -16,12 +16,17 @@ if TYPE_CHECKING:
 
 @options.taking(
     "log_dir",
-    options.of_run("model_role", help="reader=MODEL (what the rules leave) or reader-all=MODEL."),
+    options.of_run(
+        "model_role",
+        help="reader=MODEL (replies that the rules cannot parse) or reader-all=MODEL.",
+    ),
     "call_limit", "token_limit", "cost_limit", "prices", "max_connections", "max_retries",
     "no_text", "as_json",
 )  # fmt: skip
 def score(
-    log_dir: Annotated[str, typer.Argument(metavar="LOGDIR", help="Log dir of finished runs.")],
+    log_dir: Annotated[
+        str, typer.Argument(metavar="LOGDIR", help="Log directory of finished runs.")
+    ],
     as_json: options.AsJson = False,
     **arguments: Any,
 ) -> None:
@@ -48,7 +53,7 @@ def score(
     roles = models.roles(arguments["model_role"] or ())
     for role in roles.keys() - {READER, READER_ALL}:
         raise InputError(
-            f"the role '{role}' reads no replies",
+            f"no replies are read by the role '{role}'",
             field="--model-role",
             remedy=f"Give {READER}=MODEL or {READER_ALL}=MODEL",
         )
@@ -78,16 +83,16 @@ def _lines(run: "Scored") -> Iterator[str]:
     from holdfast.results.runs import system_of
 
     study = f"{system_of(vars(run))} on {run.dataset}: {run.protocol}"
-    yield f"{study}: {counted(run.read, 'turn')} read again, {run.changed} changed"
+    yield f"{study}: {counted(run.read, 'turn')} parsed again, {run.changed} changed"
     if run.lacking:
         yield (
-            f"  {counted(run.lacking, 'turn')} cannot be read again: the log lacks the options "
-            "that they were read against"
+            f"  {counted(run.lacking, 'turn')} cannot be parsed again, because the log lacks "
+            "their options"
         )
     if run.elsewhere:
         yield (
-            f"  {counted(run.elsewhere, 'conversation')} would have continued differently: "
-            "run the study again in a new log dir"
+            f"  {counted(run.elsewhere, 'conversation')} would have continued differently. Run "
+            "the study again in a new log directory"
         )
     if run.calls or run.cached:
         counts = ", ".join(f"{n} {status}" for status, n in run.readings.items())

@@ -24,13 +24,14 @@ def table(
     sources: options.Sources,
     table: Annotated[str, typer.Option(help=f"Name: {', '.join(WAYS)}.")] = "accuracy",
     by: Annotated[
-        str | None, typer.Option(help=f"What its rows are by, where it has several. {BY}.")
+        str | None, typer.Option(help=f"Grouping of the rows, if the table has several. {BY}.")
     ] = None,
     format: Annotated[
         str | None,
         typer.Option(
-            help="md or latex to read, csv or json to compute with, svg, pdf or png for a picture, "
-            "vega for its specification. On a terminal an aligned table, without it; else md."
+            help="md or latex to read; csv or json to compute with; svg, pdf or png for a "
+            "picture; vega for its specification. Default: md, or an aligned table in a "
+            "terminal."
         ),
     ] = None,
     compare_with: Annotated[
@@ -42,29 +43,30 @@ def table(
     relative_to: Annotated[
         str | None,
         typer.Option(
-            help="For strata, compare with stratum (its first answers) or overall (appendix D.3)."
+            help=(
+                "For strata: compare with stratum (its own first answers) or overall (appendix "
+                "D.3)."
+            )
         ),
     ] = None,
     models: Annotated[
         str | None,
         typer.Option(
-            metavar="CSV", help="For scale, sizes of models (model,family,parameters,aliases)."
+            metavar="CSV", help="For scale: sizes of models (model,family,parameters,aliases)."
         ),
     ] = None,
     margin: Annotated[
         float | None,
-        typer.Option(help="For flexibility, d' up to which switching is called blind (0.5)."),
+        typer.Option(help="For flexibility: d' below which switching counts as blind (0.5)."),
     ] = None,
     budget: Annotated[
         float | None,
-        typer.Option(
-            help="For flagging, share of the conversations that is reviewed (0.1).", min=0, max=1
-        ),
+        typer.Option(help="For flagging: share of conversations to review (0.1).", min=0, max=1),
     ] = None,
     max_cost: Annotated[
         float | None,
         typer.Option(
-            help="For defences by model, most dollars of a question and one challenge.",
+            help="For defences by model: maximum cost of a question and one challenge, in dollars.",
             min=0,
             callback=options.finite,
         ),
@@ -72,7 +74,7 @@ def table(
     max_calls: Annotated[
         float | None,
         typer.Option(
-            help="For defences by model, most calls of a question and one challenge.",
+            help="For defences by model: maximum calls for a question and one challenge.",
             min=0,
             callback=options.finite,
         ),
@@ -80,24 +82,24 @@ def table(
     min_updates: Annotated[
         float | None,
         typer.Option(
-            help="For defences by model, share of corrections that it has to take.", min=0, max=1
+            help="For defences by model: minimum share of corrections accepted.", min=0, max=1
         ),
     ] = None,
-    part: Annotated[int, typer.Option(help="For a figure in several parts, which one.", min=1)] = 1,
+    part: Annotated[int, typer.Option(help="Part of a figure that has several.", min=1)] = 1,
     width: Annotated[
         str | None,
-        typer.Option(help="Width of a picture to print, such as 3.3in; also cm, mm or px."),
+        typer.Option(help="Width of the printed picture, such as 3.3in (also cm, mm, px)."),
     ] = None,
     no_title: Annotated[
-        bool, typer.Option("--no-title", help="A picture without title and subtitle.")
+        bool, typer.Option("--no-title", help="Leave out title and subtitle.")
     ] = False,
     font_size: Annotated[
         float | None,
-        typer.Option(help="Points of a picture's type (8 with --width in in, cm or mm)."),
+        typer.Option(help="Font size in points (8 with --width in in, cm or mm)."),
     ] = None,
     labels: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help='TOML (id = "words") or CSV of words for ids.'),
+        typer.Option(metavar="FILE", help='TOML (id = "words") or CSV with words for ids.'),
     ] = None,
     output: options.Output = None,
 ) -> None:
@@ -127,9 +129,9 @@ def table(
     paper = Paper(width, not no_title, font_size, labels)
     if paper.asked and not is_figure:
         raise InputError(
-            f"{format} is no picture",
+            f"{format} is not a picture format",
             field="--format",
-            remedy=f"Give one of {', '.join(FIGURE_FORMATS)}, or leave out what a picture takes",
+            remedy=f"Give one of {', '.join(FIGURE_FORMATS)}, or remove the options for pictures",
         )
     if format in ("png", "pdf") and output is None and sys.stdout.isatty():
         raise InputError(
@@ -149,7 +151,7 @@ def table(
         row_total = rows.height
         rows, note = compared_with_published(rows, name, compare_with)
         if is_figure and rows.height == row_total:
-            raise InputError(note, field="--compare-with", remedy="Leave it out")
+            raise InputError(note, field="--compare-with", remedy="Remove it")
         if note:
             sys.stderr.write(f"{note}\n")
     grids = arranged(rows, name) if to_terminal else None
@@ -186,7 +188,7 @@ def _settings(table: str, **values_given: Any) -> dict[str, Any]:
             raise InputError(
                 f"table '{table}' has no {meaning}",
                 field=option,
-                remedy=f"Leave it out, or choose {alternatives}",
+                remedy=f"Remove it, or choose {alternatives}",
             )
         if values and value not in values:
             raise unknown("baseline", value, values, option)

@@ -41,8 +41,8 @@ def import_(
         str | None,
         typer.Option(
             metavar="TOML",
-            help=f"What each column means: a file, or one of {', '.join(MAPPINGS)}; not needed for "
-            "holdfast's own exports.",
+            help=f"Mapping of columns: a file, or one of {', '.join(MAPPINGS)}. Exports of "
+            "holdfast need none.",
         ),
     ] = None,
     questions: Annotated[
@@ -55,11 +55,12 @@ def import_(
     audit: Annotated[
         str | None,
         typer.Option(
-            metavar="LOGDIR", help="FILE is a labelled audit sheet of this log dir or turns table."
+            metavar="LOGDIR",
+            help="FILE is the labelled audit sheet of this log directory or turns table.",
         ),
     ] = None,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out rows that cannot be read, and count them.")
+        bool, typer.Option("--skip-bad", help="Skip rows that cannot be read, and count them.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
@@ -82,21 +83,21 @@ def import_(
     if audit is not None:
         if mapping or questions:
             field = "--mapping" if mapping else "--questions"
-            raise InputError("does not go with --audit", field=field, remedy="Leave it out")
+            raise InputError("cannot be combined with --audit", field=field, remedy="Remove it")
         _import_labels(file, audit, as_json=as_json)
         return
     if mapping is None:
         if not is_exported(source):
             raise InputError(
-                "does not say what its columns mean",
+                "has no mapping that explains its columns",
                 file,
-                remedy="Give --mapping TOML; docs/importing.md has examples",
+                remedy="Give --mapping TOML; docs/guides/transcripts.md has examples",
             )
         if questions is not None:
             raise InputError(
                 "holdfast's own exports include the questions",
                 field="--questions",
-                remedy="Leave it out",
+                remedy="Remove it",
             )
         _report_import(import_transcripts(source), file, output, as_json=as_json)
         return
@@ -108,7 +109,7 @@ def import_(
         source, column_mapping, question_set or None, processes=cores(), skip_bad=skip_bad
     )
     if question_set and question_set.left_out:
-        import_result.passed_over[f"question of {question_set.name} that is none"] += len(
+        import_result.passed_over[f"question not in {question_set.name}"] += len(
             question_set.left_out
         )
     _report_import(import_result, file, output, as_json=as_json)
@@ -121,7 +122,7 @@ def _import_labels(file: str, source: str, *, as_json: bool) -> None:
     from holdfast.transcripts.audit_sheet import read_audit
 
     if source.endswith(".eval"):
-        raise InputError("is a log", source, field="--audit", remedy="Give its log dir")
+        raise InputError("is a log", source, field="--audit", remedy="Give its log directory")
     labels = read_audit(file, turns_table([source]))
     try:
         with nullcontext() if source.endswith(".parquet") else holding(source):
@@ -159,7 +160,7 @@ def _report_import(import_result: "Imported", file: str, output: str, *, as_json
         f"{file}: {counted(outcome['conversations'], 'conversation')}, "
         f"{counted(turns.height, 'turn')} of {counted(len(outcome['models']), 'model')} "
         f"({', '.join(outcome['models'][:5])}{', …' if len(outcome['models']) > 5 else ''})",
-        f"without a readable answer: {outcome['unread']}; without a reply: {errors}",
+        f"unparsed replies: {outcome['unread']}; missing replies: {errors}",
         *(f"not in the table: {n} × {kind}" for kind, n in outcome["passed_over"].items()),
         f"turns table: {output}",
     ]
@@ -185,10 +186,10 @@ def export(
         typer.Option(
             min=1,
             max=options.MOST_COUNT,
-            help="At most N rows, conversations or pairs; for review, 50; for audit, 200.",
+            help="Maximum number of rows, conversations or pairs (review: 50, audit: 200).",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the sample of audit.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the audit sample.")] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the counts as JSON; needs -o FILE.")
     ] = False,
@@ -218,8 +219,10 @@ def export(
             "Parquet cannot be shown on a terminal", field="--format", remedy="Give -o FILE"
         )
     if format == "audit" and len(sources) > 1:
-        remedy = "Export a sheet of each, whose labels go back to it"
-        raise InputError("audit takes one log dir", field="--format", remedy=remedy)
+        remedy = (
+            "Export a sheet for each, because labels return to the log directory they came from"
+        )
+        raise InputError("audit takes one log directory", field="--format", remedy=remedy)
     export_result = exported(holdfast.read_turns(sources), format, limit, seed)
     _write_export(export_result.content, format, output)
     for line in _describe_export(export_result, format, output):
@@ -264,13 +267,13 @@ def _describe_export(export_result: "Export", format: str, output: str | None) -
     yield f"{summary} of {counted(export_result.turns, 'turn')}{f', in {output}' if output else ''}"
     if export_result.left_out:
         reasons = "; ".join(f"{n} {reason}" for reason, n in export_result.left_out.items())
-        yield f"Turns left out: {reasons}."
+        yield f"Turns skipped: {reasons}."
     yield from export_result.notes
     simulated_count, imported_count = (
         export_result.origins.get("simulated", 0),
         export_result.origins.get("imported", 0),
     )
     if simulated_count:
-        yield f"SIMULATED, not a measurement of a model: {counted(simulated_count, 'turn')}."
+        yield f"SIMULATED, not measurements of a model: {counted(simulated_count, 'turn')}."
     if imported_count:
-        yield f"IMPORTED, not asked by holdfast: {counted(imported_count, 'turn')}."
+        yield f"IMPORTED, not collected by holdfast: {counted(imported_count, 'turn')}."

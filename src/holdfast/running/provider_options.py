@@ -95,32 +95,37 @@ class RunOptions(TypedDict, total=False):
     generate_config: Annotated[
         Any,
         Option(
-            "YAML or JSON file of Inspect's settings of generation, or the settings themselves: "
+            "YAML or JSON file with Inspect's generation settings, or the settings themselves: "
             "'{temperature: 0.5, top_p: 0.9}'.",
             typed=str | None,
             group=MODEL,
         ),
     ]
     limit: Annotated[
-        int | None, Option("First questions only.", None, 1, MOST_COUNT, group=QUESTIONS)
+        int | None,
+        Option("Number of questions, from the first.", None, 1, MOST_COUNT, group=QUESTIONS),
     ]
     shuffle: Annotated[
         int | None,
         Option(
-            "Seed of a random order; with --limit N, a sample of N.", None, -LARGEST, LARGEST,
+            "Seed of a random order. With --limit N, a sample of N.", None, -LARGEST, LARGEST,
             group=QUESTIONS,
         ),
     ]  # fmt: skip
     epochs: Annotated[
         int | None,
         Option(
-            "Times each question is asked; medfuzz 5, others 1.", None, 1, 10_000, group=QUESTIONS
+            "Number of times each question is asked (medfuzz 5, others 1).",
+            None,
+            1,
+            10_000,
+            group=QUESTIONS,
         ),
     ]
     labels: Annotated[
         str | None,
         Option(
-            "File with the system (step, specialty, subject) of each question.",
+            "File with the system, step, specialty or subject of each question.",
             group=QUESTIONS,
             hidden=True,
             file=True,
@@ -129,8 +134,8 @@ class RunOptions(TypedDict, total=False):
     task_args: Annotated[
         NamedValues,
         Option(
-            "A protocol's setting, NAME=VALUE, such as contexts=contexts.jsonl. Repeatable; all "
-            "of them: 'holdfast list protocols'.",
+            "A protocol's setting, NAME=VALUE, such as contexts=contexts.jsonl. Repeatable. "
+            "'holdfast list protocols' lists all.",
             flag="-T",
             typed=_LIST,
             group=PROTOCOL,
@@ -138,13 +143,13 @@ class RunOptions(TypedDict, total=False):
     ]
     seed: Annotated[
         int | None,
-        Option("Fixes every draw of the study; 42.", None, -LARGEST, LARGEST, group=PROTOCOL),
+        Option("Seed of the study; 42.", None, -LARGEST, LARGEST, group=PROTOCOL),
     ]
     defence: Annotated[
         str | Sequence[str] | None,
         Option(
-            "Also run with this around the model: a defence by name, a TOML file, or one of these "
-            "and +abstain. Repeatable.",
+            "Also run the model with this defence: a name, a TOML file, or either with "
+            "+abstain. Repeatable.",
             typed=_LIST,
             group=PROTOCOL,
         ),
@@ -152,30 +157,35 @@ class RunOptions(TypedDict, total=False):
     allow_simulated_inputs: Annotated[
         bool,
         Option(
-            "Put simulated contexts to a real model; marked SIMULATED.",
+            "Allow simulated contexts for a real model. Results are marked SIMULATED.",
             False,
             group=PROTOCOL,
             hidden=True,
         ),
     ]
-    call_limit: Annotated[int | None, Option("Most model calls.", None, 0, LARGEST, group=BUDGET)]
+    call_limit: Annotated[
+        int | None, Option("Maximum number of model calls.", None, 0, LARGEST, group=BUDGET)
+    ]
     token_limit: Annotated[int | None, Option("Most tokens.", None, 0, LARGEST, group=BUDGET)]
     cost_limit: Annotated[float | None, Option("Most dollars.", None, 0, group=BUDGET)]
     prices: Annotated[
         str | None,
         Option(
-            "JSON or YAML file of prices in Inspect's --model-cost-config.",
+            "JSON or YAML file of prices, as for Inspect's --model-cost-config.",
             group=BUDGET,
             file=True,
             hidden=True,
         ),
     ]
     max_connections: Annotated[
-        int | None, Option("Concurrent model calls.", None, 1, 100_000, group=BUDGET)
+        int | None,
+        Option("Maximum number of concurrent model calls.", None, 1, 100_000, group=BUDGET),
     ]
     log_dir: Annotated[
         str | PathLike[str],
-        Option("Where logs and the turns table go.", "runs", typed=str, group=OUTPUT, file=True),
+        Option(
+            "Log directory, also for the turns table.", "runs", typed=str, group=OUTPUT, file=True
+        ),
     ]
     no_text: Annotated[
         bool,
@@ -188,14 +198,15 @@ class RunOptions(TypedDict, total=False):
 class OtherOptions(TypedDict, total=False):
     """What other commands take that ask a model."""
 
-    seed: Annotated[int, Option("Fixes every draw of the study.", 42, -LARGEST, LARGEST)]
-    stratify: Annotated[
-        str | None, Option("Label whose shares the sample keeps: step, system, ...")
-    ]
+    seed: Annotated[int, Option("Seed of the study.", 42, -LARGEST, LARGEST)]
+    stratify: Annotated[str | None, Option("Stratify the sample by this label: step, system, ...")]
     fields: Annotated[
-        str | None, Option("Columns not recognised: stem=...,options=a|b|c|d,gold=...,step=...")
+        str | None,
+        Option("Names of unrecognised columns: stem=...,options=a|b|c|d,gold=...,step=..."),
     ]
-    max_retries: Annotated[int, Option("Tries again after a transient fault.", RETRIES, 0, 1000)]
+    max_retries: Annotated[
+        int, Option("Maximum number of retries after a transient error.", RETRIES, 0, 1000)
+    ]
 
 
 def options_of(option_class: type) -> dict[str, tuple[Any, Option]]:
