@@ -415,7 +415,7 @@ def verdict(
     """Ask questions in an order drawn by the seed until every rule is decided.
 
     Looked at after every batch. The bound on false verdicts holds however often that is
-    (docs/verdict.md). The same call goes on from where it ended.
+    (docs/guides/gate.md). The same call goes on from where it ended.
 
     Args:
         rules: a TOML file, or what ``holdfast.results.read_rules`` makes of one.

@@ -69,7 +69,7 @@ def toml_in(text: str, file_name: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"is not valid TOML ({error})", file_name, remedy="Fix the file"
+            f"is not valid TOML ({error})", file_name, remedy="Correct the file"
         ) from error
 
 
@@ -235,7 +235,7 @@ def unlinked(output: str, option: str) -> Path:
         raise unwritable(output, OSError("embedded null byte"), option)
     if path.is_symlink() and not path.is_relative_to("/dev"):  # /dev/stdout is one
         raise InputError(
-            "is a link, and nothing is written through one", output,
+            "is a link, and holdfast writes through no link", output,
             remedy=f"Remove it, or give another {option}",
         )  # fmt: skip
     return path

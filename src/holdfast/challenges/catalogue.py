@@ -61,7 +61,7 @@ class Technique(BaseModel):
     def _needs_are_the_placeholders(self) -> "Technique":
         placeholders = set(re.findall(r"\{(\w+)\}", self.template))
         if self.correction and set(re.findall(r"\{(\w+)\}", self.correction)) != placeholders:
-            raise ValueError("correction: its placeholders are not those of the template")
+            raise ValueError("correction: the placeholders differ from those of the template")
         unknown = placeholders - set(PLACEHOLDERS)
         if unknown:
             names = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
@@ -223,7 +223,7 @@ def _parse(text: str, file: str) -> dict[str, Technique]:
     for name in sorted(set(data) - set(fields)):
         raise InputError("unknown key", file, field=name, remedy=did_you_mean(name, fields))
     if not isinstance(entries, list) or not entries:
-        raise InputError("has no [[technique]]", file, remedy="Add one with id and template")
+        raise InputError("has no [[technique]] table", file, remedy="Add one with id and template")
     defaults = {name: data[name] for name in _DEFAULT_FIELDS if name in data}
     techniques: dict[str, Technique] = {}
     for number, entry in enumerate(entries, start=1):
@@ -237,11 +237,11 @@ def _parse(text: str, file: str) -> dict[str, Technique]:
             if not field and ": " in message:  # the validator of the whole names its field
                 field, message = message.removeprefix("Value error, ").split(": ", 1)
             raise InputError(
-                message, file, number, field, "See 'Writing your own technique' in the docs"
+                message, file, number, field, "See docs/guides/techniques.md"
             ) from error
         if technique.id in _RESERVED_NAMES:
             problem = f"'{technique.id}' cannot be an id"
-            raise InputError(problem, file, number, "id", "Choose another name")
+            raise InputError(problem, file, number, "id", "Choose another id")
         if technique.id in techniques:
             problem = f"id '{technique.id}' is used twice"
             raise InputError(problem, file, number, "id", "Rename one of them")

@@ -285,7 +285,7 @@ def _gathered(
         )
         if (id, length) in row_numbers:
             problem = f"'{id}' was given before, in row {row_numbers[id, length]}"
-            problems.append(Problem(number, "question", problem, "Keep one row of the two"))
+            problems.append(Problem(number, "question", problem, "Keep one of the two rows"))
             continue
         row_numbers[id, length] = number
         unused_rows += questions is not None and question is None
@@ -339,7 +339,7 @@ def _other_question(row: Mapping[str, Any], question: Question | None) -> str:
     differs = digest not in (None, "", question.content_hash)
     if isinstance(options, dict):
         differs = differs or {k: str(v) for k, v in options.items()} != question.options
-    return "the contexts are for another question under this id" if differs else ""
+    return "belongs to another question with this id" if differs else ""
 
 
 def _problems(
@@ -352,15 +352,19 @@ def _problems(
         # other columns are the user's business, but one that almost is a context is a mistake
         near = _near(column)
         if column not in CONTEXTS and near and not column.endswith("_answer"):
-            yield column, "is not a column of contexts", f"Did you mean '{near[0]}'?"
+            yield column, "is not a column of a contexts file", f"Did you mean '{near[0]}'?"
     for column in ("length", "sentences"):
         if row.get(column) not in (None, "") and not _whole(row[column]):
             excerpt = printable(str(row[column])[:40])
-            yield column, f"is '{excerpt}', not a number of sentences", "Fix it or leave it out"
+            yield (
+                column,
+                f"is '{excerpt}', not a number of sentences",
+                "Correct it, or leave the cell empty",
+            )
     for column in (*KINDS, "second_best"):
         text = row.get(column)
         if text is not None and not isinstance(text, str):
-            yield column, "is not text", "Give text or leave it out"
+            yield column, "is not text", "Give text, or leave the cell empty"
         elif text is not None and not is_valid_text(text):
             yield column, "has a lone surrogate, which is not valid text", "Fix it"
     if question and second_best is not None and second_best not in question.distractors:
@@ -392,7 +396,7 @@ def text_fault(text: str, sentences: int | None) -> Fault | None:
     if not text.strip():
         return Fault("empty", "is empty")
     if not is_valid_text(text):
-        return Fault("no valid text", "holds a character that is no valid text")
+        return Fault("invalid text", "contains a character that is not valid text")
     if sentences is not None and (n := sentence_count(text)) != sentences:
         return Fault("wrong sentence count", f"has {n} sentences, not exactly {sentences}")
     return None
@@ -403,14 +407,15 @@ def alternative_fault(diagnosis: str, text: str, question: Question) -> Fault | 
     if not diagnosis:
         return Fault("no diagnosis", "names no alternative diagnosis")
     if not is_valid_text(diagnosis):
-        return Fault("no valid text", "holds a character that is no valid text")
+        return Fault("invalid text", "contains a character that is not valid text")
     bare = without_letter(diagnosis)
     if not bare:
         return Fault("an option as diagnosis", "names an option by its letter")
     for letter, option in question.options.items():
         if same_name(option, bare) or same_name(option, diagnosis):
             return Fault(
-                "an option as diagnosis", f"names option {letter}, which is among those given"
+                "an option as diagnosis",
+                f"names option {letter}, which is one of the question's options",
             )
     return letter_fault(text, question)
 

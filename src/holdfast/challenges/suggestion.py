@@ -62,10 +62,10 @@ def load_letters(setting: str, questions: QuestionSet) -> Letters | None:
     letters: dict[tuple[str, str], str] = {}
     for number, row in read_rows(named_path(setting)):
         if isinstance(row, str):
-            raise InputError(row, setting, number, remedy="Fix the row")
+            raise InputError(row, setting, number, remedy="Correct the row")
         for column in ("question", "suggested"):
             if column not in row:
-                raise InputError("is missing", setting, number, column, "Name the column so")
+                raise InputError("is missing", setting, number, column, "Rename the column")
         question, letter = questions.named(row["question"]), row["suggested"]
         if question is None or not letter:
             continue

@@ -82,7 +82,7 @@ def check(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Report everything that is wrong with a file, before a study needs it.
+    """Report every error in a file before a study uses it.
 
     Example: holdfast check my.csv --fields stem=vignette,gold=key
 

@@ -63,7 +63,7 @@ def compare(
         str | None, typer.Option(metavar="FILE", help="Also write an HTML page.")
     ] = None,
 ) -> None:
-    """Compare B with A, question by question; of three models or more, every pair and the ranks.
+    """Compare models, runs or settings, question by question.
 
     Example: holdfast compare runs runs --model-a openai/gpt-5 --model-b openai/gpt-5-mini
 
@@ -119,7 +119,7 @@ def gate(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
 ) -> None:
-    """Check rules against the intervals of a run: exit code 0 pass, 1 fail, 4 undecided.
+    """Decide whether runs pass your rules: exit code 0 pass, 1 fail, 4 undecided.
 
     Example: holdfast gate runs --rules gate.toml --junit gate.xml
     """
@@ -371,10 +371,9 @@ def power(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Count the questions that are needed to find a drop, or to decide a gate.
+    """Count the questions that you need to detect a drop, or to decide a gate.
 
-    For McNemar's exact test of two answers to the same questions; of a pilot, and for epochs, by
-    drawing studies.
+    Uses McNemar's exact test. With a pilot, draws studies and tests them.
 
     Example: holdfast power --baseline 90 --difference 5 --discordant 20
 

@@ -84,7 +84,7 @@ def run(
 ) -> None:
     """Run protocols on models.
 
-    The same command continues a run that was cut short; nothing finished is asked again.
+    Repeat the command to resume a run. Finished generations are never repeated.
 
     Example: holdfast run followup --model openai/gpt-4.1 --limit 50
 

@@ -30,9 +30,9 @@ def score(
     as_json: options.AsJson = False,
     **arguments: Any,
 ) -> None:
-    """Read the replies of finished runs again, by the rules of this version and by a reader.
+    """Parse the replies of finished runs again, by the current rules and by a reader.
 
-    No model under test is asked. Logs stay as they are; the readings are left beside them.
+    Calls no model under test. Logs do not change; the new readings are stored next to them.
 
     Example: holdfast score runs --model-role reader=openai/gpt-5-mini
     """

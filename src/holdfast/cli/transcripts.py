@@ -64,7 +64,7 @@ def import_(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
-    """Convert transcripts made elsewhere into a turns table for every table and gate.
+    """Convert transcripts from elsewhere into a turns table.
 
     Example: holdfast import dialogues.csv --mapping duet.toml -o duet.parquet
 
@@ -194,7 +194,7 @@ def export(
         bool, typer.Option("--json", help="Print the counts as JSON; needs -o FILE.")
     ] = False,
 ) -> None:
-    """Write turns as files for people, spreadsheets and trainers.
+    """Export turns as training data, chats, or sheets for people.
 
     Example: holdfast export runs --format trl-dpo -o pairs.jsonl
 

@@ -69,7 +69,7 @@ class Prompt(DataBlock):
     @model_validator(mode="after")
     def _says(self) -> "Prompt":
         if not self.system and not self.turn:
-            raise ValueError("needs a system or a turn")
+            raise ValueError("needs a system text or a turn")
         if self.turn and "{message}" not in self.turn:
             raise ValueError("the turn has no {message}")
         return self
@@ -255,8 +255,8 @@ class Confidence(Sampling):
         if self.samples == 1:
             if not reply.choices[0].logprobs:
                 raise GenerationFailedError(
-                    "the model gives no log-probabilities, by which 'confidence' goes: use "
-                    "the defence 'agreement'"
+                    "the model returns no log-probabilities, which 'confidence' needs: use the "
+                    "defence 'agreement'"
                 )
             decision = turn.choice.decision if messages is None else None
             return beliefs_in(reply, turn.choice.options, decision).get(answer, 0.0)
@@ -371,7 +371,9 @@ def load_defence(name: str) -> DataBlock | None:
         return _block(blocks[name], name)
     path = Path(name)
     if path.suffix != ".toml":
-        remedy = did_you_mean(name, [NO_DEFENCE, ABSTAIN, *blocks]) + " Or give a TOML file"
+        remedy = (
+            did_you_mean(name, [NO_DEFENCE, ABSTAIN, *blocks]) + " You can also give a TOML file"
+        )
         raise InputError(f"no defence '{name}'", field="--defence", remedy=remedy)
     remedy = "Give a TOML file with id, kind and version"
     return _block(toml_in(text_of(named_path(name), remedy), name), name)
@@ -381,14 +383,16 @@ def _block(data: Mapping[str, Any], defence_name: str) -> DataBlock:
     kind = str(data.get("kind"))
     kinds = [name for name in KINDS if name != ABSTAIN]
     if kind not in kinds:
-        problem = f"no kind of defence is called '{kind}'"
+        problem = f"unknown kind of defence '{kind}'"
         raise InputError(problem, defence_name, field="kind", remedy=did_you_mean(kind, kinds))
     try:
         return KINDS[kind].model_validate(data)
     except ValidationError as error:
         fault = error.errors()[0]
         field = ".".join(map(str, fault["loc"])) or kind
-        raise InputError(fault["msg"], defence_name, field=field, remedy="Fix the file") from error
+        raise InputError(
+            fault["msg"], defence_name, field=field, remedy="Correct the file"
+        ) from error
 
 
 def wording_of(defence: DataBlock) -> str:

@@ -69,7 +69,7 @@ class Budget:
             raise BudgetExceededError(self._spent())
         if self.folder is not None and shutil.disk_usage(self.folder).free < ROOM:
             raise BudgetExceededError(
-                f"Less than {ROOM // 2**20} MiB are free at {self.folder}: make room"
+                f"Less than {ROOM // 2**20} MiB are free at {self.folder}. Free some space"
             )
         self._in_flight += 1
 

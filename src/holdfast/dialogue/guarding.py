@@ -275,7 +275,10 @@ async def asked_plainly(
 def refusals(model: Model) -> list[str]:
     """What a model's server has refused so far and is asked without, one line each."""
     refusals_seen: set[str] = getattr(model.api, "refused_extras", set())
-    return [f"{model} refuses {extra}: asked without" for extra in sorted(refusals_seen)]
+    return [
+        f"{model} rejects {extra}, so the request was sent without it"
+        for extra in sorted(refusals_seen)
+    ]
 
 
 def _note(

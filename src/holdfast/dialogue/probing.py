@@ -10,13 +10,13 @@ from typing import Any
 
 from holdfast.errors import HoldfastError, redirected
 
-LASTING = "It will not pass by itself"
+LASTING = "A retry will not help"
 """Stands in every error that the same command would meet again."""
 
 _REFUSALS = {
-    401: "Give a key that the server takes",
-    403: "Give a key that may ask this model",
-    404: "Check the model's name and the base URL, which goes up to and with /v1",
+    401: "Give a key that the server accepts",
+    403: "Give a key with access to this model",
+    404: "Check the model's name and the base URL, which ends in /v1",
 }
 _UNUSABLE = (400, 405, 413, 414, 415, 422, 501)
 _TOO_LONG = (
@@ -36,7 +36,7 @@ _WITHOUT_SYSTEM = "Give -T system_prompt=none"
 UNVERIFIED_CERTIFICATE = "ClientConnectorCertificateError"
 """What aiohttp raises where nobody vouches for a server's certificate."""
 
-VOUCHING = "Name the authority that vouches for the server in SSL_CERT_FILE"
+VOUCHING = "Set SSL_CERT_FILE to the certificate authority of the server"
 """What to change then."""
 
 
@@ -57,14 +57,14 @@ def what_to_change(error: BaseException) -> str:
         or _REFUSALS.get(status)
     )
     if _lacks_system_role(error):
-        remedy = f"The model takes no system message. {_WITHOUT_SYSTEM}"
+        remedy = f"The model accepts no system message. {_WITHOUT_SYSTEM}"
     elif status in _UNUSABLE:
         long = any(words in str(error).lower() for words in _TOO_LONG)
         remedy = (
-            "The conversation is longer than the model's context: serve it with a longer one, or "
-            "lower max_tokens of --generate-config"
+            "The conversation is longer than the model's context. Serve the model with a "
+            "longer context, or lower max_tokens in --generate-config"
             if long
-            else "The server cannot use the request: change what it names"
+            else "The server rejects the request. Change the setting that it names"
         )
     return f". {LASTING}: {remedy}" if remedy else ""
 
@@ -140,22 +140,22 @@ def fault_of_all(error: BaseException, model: str, url: str | None) -> tuple[str
         return redirect
     if _lacks_system_role(error):
         words = " ".join(str(error).split())[:200]
-        return f"the model takes no system message ({words})", _WITHOUT_SYSTEM
+        return f"the model accepts no system message ({words})", _WITHOUT_SYSTEM
     where = url or "the provider"
     message, status = str(error).lower(), status_of(error)
     if type(error).__name__ == UNVERIFIED_CERTIFICATE:
         return f"CERTIFICATE_VERIFY_FAILED at {where}", VOUCHING
     if is_unreached(error):
-        return f"no server answers at {where}", "Start it, or check the base URL"
+        return f"no server answers at {where}", "Start the server, or check the base URL"
     unknown = "not found" in message or "not exist" in message or "unknown" in message
     if status in (400, 404) and "model" in message and unknown:
-        return f"'{model}' is not known at {where}", "Give a model that the server lists"
+        return f"'{model}' is unknown at {where}", "Give a model that the server lists"
     if status == 404:
-        remedy = "Check the base URL" if "/v1" in where else "Is /v1 missing at its end?"
-        return f"nothing is there at {where} (404)", remedy
+        remedy = "Check the base URL" if "/v1" in where else "Does it end in /v1?"
+        return f"nothing was found at {where} (404)", remedy
     if status in (401, 403):
         return (
-            f"the key for '{model}' is refused at {where} ({status})",
+            f"the key for '{model}' was rejected at {where} ({status})",
             "Set the key in the provider's environment variable",
         )
     return None

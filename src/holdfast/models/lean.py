@@ -144,9 +144,9 @@ class Lean(ModelAPI):
         super().__init__(model_name, base_url, api_key, ["LEAN_API_KEY"], config)
         if not base_url:
             raise InputError(
-                f"'lean/{model_name}' has no server",
+                f"'lean/{model_name}' has no server address",
                 field="--model",
-                remedy="Give --model-base-url URL, up to and with /v1, or set LEAN_BASE_URL",
+                remedy="Give --model-base-url URL, which ends in /v1, or set LEAN_BASE_URL",
             )
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         key = api_key or os.environ.get("LEAN_API_KEY")
@@ -239,7 +239,7 @@ class Lean(ModelAPI):
                 raise InputError(
                     f"'lean/{self.model_name}' does not support it",
                     field=setting,
-                    remedy="Leave it out, or give -M NAME=VALUE as the server calls it",
+                    remedy="Remove it, or give -M NAME=VALUE with the server's own name",
                 )
             value = _schema(value) if setting == "response_schema" else value
             fields[self.sent_as[setting]] = value

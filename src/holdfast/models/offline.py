@@ -188,7 +188,7 @@ class Recorded(Local):
         self._replies: dict[tuple[str, str], dict[str, str]] = {}
         for number, row in read_rows(Path(model_name)):
             if isinstance(row, str):
-                raise InputError(row, model_name, number, remedy="Fix the row")
+                raise InputError(row, model_name, number, remedy="Correct the row")
             if where and str(row.get(column)) != value:
                 continue
             retained += 1
@@ -205,7 +205,7 @@ class Recorded(Local):
                     f"a second reply for question '{key[0]}' and path '{key[1]}'",
                     model_name,
                     number,
-                    remedy="Keep one condition with -M where=COLUMN=VALUE",
+                    remedy="Select one condition with -M where=COLUMN=VALUE",
                 )
 
         # simulated results say so wherever they appear, in a recording too
@@ -236,7 +236,7 @@ class Recorded(Local):
             raise InputError(
                 f"no recorded reply for question '{key[0]}' and path '{key[1]}'",
                 self.model_name,
-                remedy="Leave the technique out with -T techniques=... or record it",
+                remedy="Remove the technique with -T techniques=..., or record it",
             )
         return reply
 

@@ -60,8 +60,8 @@ class StandIn(str):
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(
-            "a protocol decides by turn.answer, turn.kept or turn.obtain alone, so that its plan "
-            "can be known: quote the reply with str(turn.reply), or read it with turn.observe"
+            "a protocol may decide only by turn.answer, turn.kept or turn.obtain, so that its "
+            "plan is known. Quote the reply with str(turn.reply), or read it with turn.observe"
         )
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
@@ -184,7 +184,7 @@ class Dry:
             del self._tried[turn]  # what is asked after it begins anew
             return like(str(turn.reply))
         if outcome == REFUSES:
-            return Fault("refused", "declines what was asked for")
+            return Fault("refused", "declines the request")
         return Fault("never usable", "cannot be used")
 
     def seen(self, turn: Turn, parse: Callable[[ModelOutput], T], like: T) -> T:
@@ -433,7 +433,7 @@ def _drive(coroutine: Coroutine[Any, Any, None]) -> None:
     except StopIteration:
         return
     coroutine.close()
-    raise RuntimeError("a protocol waits for nothing but what it asks")
+    raise RuntimeError("a protocol may wait only for its own requests")
 
 
 @dataclass(frozen=True)
@@ -521,7 +521,7 @@ class _Search:
         key = frozenset(item for item in script.items() if item[1] not in (KEEPS, USABLE))
         if key not in self._runs:
             if len(self._runs) > MOST_SCRIPTS:
-                raise RuntimeError("the protocol has too many ways to go for a plan")
+                raise RuntimeError("the protocol has too many branches for a plan")
             self._runs[key] = self._made(script)
         return self._runs[key]
 

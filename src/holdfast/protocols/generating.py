@@ -54,7 +54,7 @@ def retry_prompt(fault: Fault) -> str:
 
 def _declined(output: ModelOutput) -> Fault | None:
     if output.stop_reason == "content_filter" or is_refusal(without_reasoning(output.completion)):
-        return Fault("refused", "declines what was asked for")
+        return Fault("refused", "declines the request")
     if output.stop_reason in ("max_tokens", "model_length"):
         return Fault("cut off", "was cut off before its end")
     return None

@@ -113,8 +113,10 @@ def load_protocol(file: str) -> str:
         namesake = PROTOCOLS.get(found_protocol.name) if found_protocol.name in PROTOCOLS else None
         if namesake is not None:
             del sys.modules[module]
-            problem = f"its protocol is called '{found_protocol.name}', as another one is"
-            raise InputError(problem, file, field="PROTOCOL", remedy="Give it another name")
+            problem = (
+                f"its protocol has the name '{found_protocol.name}', which another protocol has"
+            )
+            raise InputError(problem, file, field="PROTOCOL", remedy="Rename it")
         PROTOCOLS.add(found_protocol)
         registry.declare(module)
     protocol: Protocol[Any] = sys.modules[module].PROTOCOL
@@ -127,15 +129,15 @@ def _imported(module: str, path: Path, file: str) -> "Protocol[Any]":
 
     spec = spec_from_file_location(module, path)
     if spec is None or spec.loader is None:
-        raise InputError("is no module", file, remedy="Give a Python file")
+        raise InputError("is not a module", file, remedy="Give a Python file")
     loaded_module = module_from_spec(spec)
     sys.modules[module] = loaded_module  # dataclasses look their annotations up there
     try:
         spec.loader.exec_module(loaded_module)
         declaration = getattr(loaded_module, "PROTOCOL", None)
         if not isinstance(declaration, Protocol):
-            problem = "has no PROTOCOL" if declaration is None else "its PROTOCOL is no Protocol"
-            remedy = "Define it there, as 'Adding a protocol' of CONTRIBUTING.md says"
+            problem = "has no PROTOCOL" if declaration is None else "its PROTOCOL is not a Protocol"
+            remedy = "Define it, as 'Add a protocol' in CONTRIBUTING.md shows"
             raise InputError(problem, file, remedy=remedy)
     except BaseException as error:
         del sys.modules[module]
@@ -145,7 +147,7 @@ def _imported(module: str, path: Path, file: str) -> "Protocol[Any]":
         problem = f"cannot be imported ({type(error).__name__}: {in_one_line(error)})"
         line = next((frame.lineno for frame in reversed(extract_tb(error.__traceback__))
                      if frame.filename == str(path)), None)  # fmt: skip
-        raise InputError(problem, file, row=line, remedy="Fix the file") from error
+        raise InputError(problem, file, row=line, remedy="Correct the file") from error
     return declaration
 
 
@@ -193,7 +195,7 @@ def _built_in(module: str, name: str) -> "Protocol[Any]":
             "has no PROTOCOL",
             module,
             field=name,
-            remedy="Define it there, as 'Adding a protocol' of CONTRIBUTING.md says",
+            remedy="Define it, as 'Add a protocol' in CONTRIBUTING.md shows",
         )
     return protocol
 

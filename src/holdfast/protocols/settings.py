@@ -115,11 +115,9 @@ class QuestionSettings(Settings):
         None, "which column holds what, such as ``stem=vignette,gold=key``", input=True
     )
     shuffle: int | None = setting(
-        None, "seed of the order in which questions are asked; with a limit, of the sample"
+        None, "seed of the order of the questions, and of the sample if there is a limit"
     )
-    stratify: str | None = setting(
-        None, "label whose shares the sample keeps, whatever the limit (step, system, ...)"
-    )
+    stratify: str | None = setting(None, "label to stratify the sample by (step, system, ...)")
 
     @cached_property
     def question_set(self) -> QuestionSet:
@@ -134,8 +132,8 @@ class QuestionSettings(Settings):
         """Load the questions that the settings name."""
         question_set_loaded = question_set(self.questions, self.fields)
         if self.shuffle is None and self.stratify is not None:
-            remedy = "Also give --shuffle SEED"
-            raise InputError("strata need a random order", field="stratify", remedy=remedy)
+            remedy = "Add --shuffle SEED"
+            raise InputError("stratifying needs a random order", field="stratify", remedy=remedy)
         return (
             question_set_loaded
             if self.shuffle is None
@@ -150,8 +148,8 @@ class TestedSettings(QuestionSettings):
     _: KW_ONLY
     defence: str = setting(
         NO_DEFENCE,
-        "what wraps the model: ``none``, a defence by name, a TOML file with one, "
-        "``abstain``, or one of these and ``+abstain``",
+        "defence around the model: ``none``, a name, a TOML file, ``abstain``, or one of these "
+        "with ``+abstain``",
         input=True,
     )
 

@@ -166,7 +166,7 @@ def _check_named(field_columns: Fields, columns: Iterable[str], source: str) -> 
     for field, of_field in field_columns.columns.items():
         for column in of_field:
             if column not in columns:
-                problem = f"no column '{column}' for {field}, which 'fields' names"
+                problem = f"'fields' names the column '{column}' for {field}, which does not exist"
                 raise InputError(problem, source, field=field, remedy=did_you_mean(column, columns))
 
 

@@ -27,7 +27,7 @@ class Problem:
     row: int
     field: str | None
     message: str
-    remedy: str = "Fix the row"
+    remedy: str = "Correct the row"
 
     def refused(self, source: str) -> InputError:
         """The error of a source that may have no such row."""
@@ -104,14 +104,17 @@ def load_questions(
         questions = replace(questions, left_out=(*questions.left_out, *problems))
     elif problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        remedy = f"Fix the row; 'holdfast check {source}' lists every bad row"
+        remedy = f"Correct the row. 'holdfast check {source}' lists every bad row"
         first = replace(problems[0], message=problems[0].message + more, remedy=remedy)
         raise first.refused(source)
     bad, set_name = len(questions.left_out), asked_for(source)
     if set_name and set_name.set.columns and bad * 10 > bad + len(questions.questions):
         first = questions.left_out[0]
         message = f"{first.message} (and {bad - 1} more rows)"
-        remedy = "The set has another layout than the published one; give a copy in that layout"
+        remedy = (
+            "The layout of the set differs from the published one. Give a copy in the "
+            "published layout"
+        )
         raise replace(first, message=message, remedy=remedy).refused(source)
     if not questions.questions:
         raise InputError("has no questions", source, remedy="Give a file with at least one row")
@@ -281,7 +284,7 @@ def _values(
     if not isinstance(stem, str):
         problems.append((shape.stem, "is missing" if stem is None else "is not text"))
     elif _says_nothing(stem):
-        problems.append((shape.stem, f"is '{stem.strip()}', which stands for a missing value"))
+        problems.append((shape.stem, f"is '{stem.strip()}', a marker of a missing value"))
     options, message = _options(row, shape)
     in_options = "options" if isinstance(shape.options, tuple) else shape.options
     if message or len(options) < 2:
@@ -291,9 +294,7 @@ def _values(
         # "None" can be an answer, what programs write for an empty cell cannot
         # (and one published MedMCQA question has a "#NAME?" that it was evaluated with)
         if _says_nothing(text) and text.strip().lower() != "none" and not is_medmcqa(shape):
-            placeholder_fault = (
-                f"option {letter} is '{text.strip()}', which stands for a missing value"
-            )
+            placeholder_fault = f"option {letter} is '{text.strip()}', a marker of a missing value"
             problems.append((in_options, placeholder_fault))
     value = row.get(shape.gold)
     readable = options or value in (None, "")
@@ -393,11 +394,11 @@ def _gold(value: Any, options: Mapping[str, str], base: int | None) -> tuple[str
     if match and match[1].upper() in options:
         return match[1].upper(), ""
     if (isinstance(value, float) and math.isnan(value)) or _says_nothing(text):
-        return "", f"is '{text}', which stands for a missing value"
+        return "", f"is '{text}', a marker of a missing value"
     if isinstance(value, int) or text.isdigit():
         return (
             "",
-            "is a number; give the first option's number: -T fields=gold_base=0 or 1 "
+            "is a number. Say whether it counts from 0 or 1: -T fields=gold_base=0 or 1 "
             "(check: --fields)",
         )
     letters = ", ".join(options)

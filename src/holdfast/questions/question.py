@@ -105,7 +105,7 @@ def faults(
     if not id.strip():
         problems.append(("id", "is empty"))
     if any(unicodedata.category(character) == "Cc" for character in id):
-        problems.append(("id", "has a control character, which logs cannot store"))
+        problems.append(("id", "contains a control character, which logs cannot store"))
     if not stem.strip():
         problems.append(("stem", "is empty"))
     if not 2 <= len(options) <= len(LETTERS):

@@ -89,7 +89,7 @@ def json_rows(text: str, path: Path) -> Iterator[tuple[int, Any]]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"broken JSON ({error})", str(path), remedy="Fix the file") from error
+        raise InputError(f"broken JSON ({error})", str(path), remedy="Correct the file") from error
     if not isinstance(value, list):
         raise InputError("is not a JSON array of objects", str(path), remedy="Use JSONL instead")
     yield from enumerate(value, start=1)
@@ -151,7 +151,7 @@ def read_hugging_face(
     name, revision, split = split_spec(spec)
     local = named_path(name).is_dir()
     if not local and not revision:
-        problem = "names no revision, so its questions could change during a study"
+        problem = "has no revision, so its questions could change during a study"
         raise InputError(problem, source_name, remedy=f"Pin one: hf:{name}@COMMIT[:SPLIT]")
     try:
         import datasets

@@ -29,7 +29,7 @@ def shuffled(questions: QuestionSet, seed: int, stratify: str | None = None) -> 
             raise InputError(
                 f"no question of '{questions.name}' has a {stratify}",
                 field="stratify",
-                remedy="Leave it out, or give questions that have the label",
+                remedy="Remove it, or give questions with this label",
             )
         order = _interleaved(order, stratify)
     return replace(questions, questions=tuple(order))

@@ -122,7 +122,7 @@ class SetName:
                 try:
                     question_row = layout(row)
                 except (TypeError, ValueError, AttributeError, IndexError) as error:
-                    yield number, f"holds a value of another kind ({in_one_line(error)})"
+                    yield number, f"contains a value of another type ({in_one_line(error)})"
                     continue
                 if question_row is None:
                     continue
@@ -163,7 +163,7 @@ class SetName:
             missing = [] if isinstance(row, str) else [c for c in self.set.columns if c not in row]
             if missing:
                 problem = f"is missing, {self.name} has the columns {', '.join(self.set.columns)}"
-                remedy = "Give a copy in the published layout (docs/questions.md)"
+                remedy = "Give a copy in the published layout (docs/guides/questions.md)"
                 raise InputError(problem, self.copy or self.name, number, missing[0], remedy)
             yield number, row
 
@@ -188,7 +188,7 @@ def asked_for(source: str) -> SetName | None:
         raise InputError(problem, field="--questions", remedy=f"Leave out /{maker}")
     has_several = len(parts) > 1 and not named_sets()[name].default
     if copy and has_several and not part and not named_path(copy).is_dir():
-        remedy = f"Say which part the file is: {name}:{next(iter(parts))}={copy}"
+        remedy = f"Name the part: {name}:{next(iter(parts))}={copy}"
         raise InputError(f"'{name}' has {len(parts)} parts", field="--questions", remedy=remedy)
     return SetName(name, near.get(part.casefold(), ""), maker, revision, copy)
 

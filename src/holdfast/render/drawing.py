@@ -100,7 +100,7 @@ def draw(
         raise InputError(
             f"the figure has {counted(len(parts), 'part')}",
             field="--part",
-            remedy=f"Give 1 to {len(parts)}" if len(parts) > 1 else "Leave it out",
+            remedy=f"Give 1 to {len(parts)}" if len(parts) > 1 else "Remove it",
         )
     return picture(printed(parts[part - 1], frame, paper, turns), format, paper)
 

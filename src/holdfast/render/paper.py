@@ -57,15 +57,15 @@ class Paper:
         """Check size and width, before anything is computed."""
         if self.font_size is not None and not _SMALLEST <= self.font_size <= _LARGEST:
             raise InputError(
-                f"{self.font_size:g} points cannot be read or drawn",
+                f"{self.font_size:g} points is not a legible type size",
                 field="--font-size",
                 remedy=f"Give {_SMALLEST} to {_LARGEST}",
             )
         if self.width is not None and not 72 <= self._parse_width()[0] * self.scale <= 2880:
             raise InputError(
-                f"'{self.width}' is no width of a figure",
+                f"'{self.width}' is not a width",
                 field="--width",
-                remedy="Give 1in to 40in, such as 3.3in; cm, mm and px do as well",
+                remedy="Give 1in to 40in, such as 3.3in (also cm, mm, px)",
             )
 
     @property
@@ -194,7 +194,7 @@ def _load_labels(labels: str) -> dict[str, str]:
             raise InputError(
                 f"'{names_taken[value]}' and '{name}' have the same words",
                 labels,
-                remedy="Give each its own, or they cannot be told apart",
+                remedy="Give each a name of its own",
             )
     return words_by_id
 
@@ -326,7 +326,7 @@ def _fit(
     else:
         inches_needed = ceil(least_width * paper.scale / 7.2) / 10
         raise InputError(
-            f"with this type and these words the figure is {inches_needed:.1f}in or wider",
+            f"this type size and these labels need a width of {inches_needed:.1f}in or more",
             field="--width",
             remedy="Give a larger --width, a smaller --font-size or shorter --labels",
         )

@@ -176,7 +176,7 @@ class Headline:
         interval = f"95% interval {percent(row['low'])} to {percent(row['high'])}"
         interval = "no interval" if row["low"] is None else interval
         figures = {column: _Said(value) for column, value in row.items()}
-        of_all = "" if row["low"] is None else f" ({interval}, for the lowest of all)"
+        of_all = "" if row["low"] is None else f" ({interval}, adjusted for picking the worst)"
         worst = f"{row['challenge']} ({interval})"
         if (row["challenges"] or 0) > 1:
             challenge_count = counted(row["challenges"], "challenge")
@@ -193,7 +193,7 @@ class Headline:
 def as_low(row: Row) -> str:
     """How many challenges cannot be told from the lowest."""
     if row["tied"] == row["challenges"] - 1:
-        return "none of them stands out"
+        return "no challenge is significantly worse than the rest"
     return f"{counted(row['tied'], 'other')} may be as low"
 
 
@@ -244,9 +244,8 @@ HEADLINE = Headline(
     measure=opened,
     when="after the worst challenge",
     sentence="is right on {first:%} of its first answers and on {after:%} after {worst}",
-    caption="Of all first answers, the share that is right; and of the replies to the one "
-    "challenge that leaves the fewest right, the same, where the challenge is chosen on one half "
-    "of the questions and read on the other.",
+    caption="Share of right first answers, and of right replies to the worst challenge. The "
+    "worst challenge is chosen on one half of the questions and read on the other.",
     of=lambda row: {"arm": row["protocol"], "path": row["challenge"]},
     beside=_first_screen_cells,
 )

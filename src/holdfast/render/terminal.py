@@ -199,9 +199,9 @@ def summary_of_challenges(accuracy: pl.DataFrame, flips: pl.DataFrame, title: st
     notes = [
         ("", "Accuracy with its 95% Wilson interval."),
         ("Change %", "Change: relative to the first answers."),
-        ("Flip %", "Flip: share of the right first answers that became wrong."),
-        ("Sugg./other", "Sugg./other: how many became the suggested option, or another wrong one."),
-        ("Unread", "Unread: replies with no readable answer."),
+        ("Flip %", "Flip: right first answers that became another option."),
+        ("Sugg./other", "Sugg./other: flips to the suggested option, and to another."),
+        ("Unread", "Unparsed: replies without an answer."),
     ]
     rows: Sequence[Row] = accuracy.to_dicts()
     blocks: dict[tuple[str, ...], list[Row]] = {}
@@ -214,7 +214,7 @@ def summary_of_challenges(accuracy: pl.DataFrame, flips: pl.DataFrame, title: st
     chains = blocks.get(("compound", ""), [])
     if len(chains) > MOST_CHAINS:
         del blocks["compound", ""]
-        sentence = f"{len(chains)} chains of techniques are not shown: see 'holdfast table --table "
+        sentence = f"{len(chains)} chains are not shown: see 'holdfast table --table "
         notes.append(("", f"{sentence}chains'."))
     table = summary(title, notes, _CHALLENGED_ARMS, label=("Challenge", 24))
     by_path = {row["path"]: row for row in flips.iter_rows(named=True)}

@@ -26,7 +26,7 @@ from holdfast.results.standing import FIGURE
 from .comparison_labels import comparison_label, of_many, pair_label, side_names
 
 _LIGHT, _DARK = COLOURS[0], COLOURS[5]
-_NOTE = "Points with 95% intervals, paired over questions; diamonds average a family."
+_NOTE = "Points have 95% intervals, paired by question. Diamonds are averages of a family."
 _ON_DARK = {"background": "#16181c", "text": "#e8e8e8", "faint": "#3a3f47"}
 
 
@@ -51,7 +51,7 @@ def comparison(frame: pl.DataFrame, *, dark: bool = False) -> alt.VConcatChart:
         if is_many
         else {}
     )
-    less = "Differences of models" if is_many else f"{b} less {a}"
+    less = "Differences between models" if is_many else f"{b} less {a}"
     forest = Dots(
         x=Measure(
             "Difference, percentage points", format="+.0f", times=100, around=("low", "high"), to=5

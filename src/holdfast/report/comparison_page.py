@@ -231,10 +231,10 @@ _PAIR_COLUMNS = tuple(
     for column in _COLUMNS
     if column.name not in ("a", "b", "gained", "lost")
 )
-_MARKED_WHERE = "each figure, where no other place is left"
+_MARKED_WHERE = "each figure, if its rank is the only possible one"
 _RANKS = (
-    "Rank: places that the model can have among these, 1 the highest share, at 95% for all models "
-    "of a figure together."
+    "Rank: range of places that the model can have among these (1: highest share), at 95% for "
+    "all models of a figure together."
 )
 
 
@@ -244,12 +244,13 @@ def _pair_legend(rows: Sequence[Row]) -> list[str]:
     imported_sides = [(row, end) for row, end in sides if is_imported(row[f"run_{end}"])]
     legend = [
         "95% interval: holds for all pairs together (Bonferroni). p (Holm): corrected over all "
-        "pairs of a figure; below 0.05 the pair is told apart, from which the ranks follow. After "
-        "the worst challenge: the lowest share of each, whichever challenge it is.",
+        "pairs of a figure. A pair is distinguishable below 0.05, and the ranks follow from "
+        "these pairs. After the worst challenge: the lowest share of each model, whichever "
+        "challenge it is.",
     ]
     for words_for, sides_marked in (
         ("SIMULATED, not a measurement of a model", simulated_sides),
-        ("IMPORTED, not asked by holdfast", imported_sides),
+        ("IMPORTED, not collected by holdfast", imported_sides),
     ):
         names = dict.fromkeys(one_line(row[f"side_{end}"]) for row, end in sides_marked)
         legend += [f"{words_for}: {', '.join(names)}."] if names else []
@@ -262,23 +263,22 @@ def _legend(rows: Sequence[Row]) -> list[str]:
     lines = [
         "n: questions that both answered"
         + (
-            ", those of several epochs or techniques counted each (in brackets: questions)."
+            ". Several epochs or techniques count each (questions in brackets)."
             if any(row["n"] != row["questions"] for row in rows)
             else "."
         ),
         f"Gained: right on {b} alone. Lost: right on {a} alone. p: McNemar's exact test, "
-        "clustered by question where it was asked several times; Holm: corrected within a "
-        "family. A difference "
-        f"shows where the corrected p is below {SIGNIFICANT}.",
+        "clustered by question if it was asked several times. Holm: corrected within a "
+        f"family. A difference is significant if the corrected p is below {SIGNIFICANT}.",
     ]
     if any(map(lacks, rows)):
         lines.append(
-            f"Bounds: {b} less {a} whatever missing replies (unread, refused or failed) had been. "
-            "Read both: over the pairs with an answer on both sides."
+            f"Bounds: {b} less {a}, whatever the missing replies (unparsed, refused or failed) "
+            "would have been. Read both: over the pairs with an answer on both sides."
         )
     if any(row["measure"] in CONVERSATIONS for row in rows):
         lines.append(
-            "For conversations, gained and lost count what the row says. Switches: of the "
+            "For conversations, gained and lost count what the row names. Switches: over the "
             "questions on which both abstained."
         )
     simulated_models = dict.fromkeys(
@@ -290,7 +290,7 @@ def _legend(rows: Sequence[Row]) -> list[str]:
         sides[name] for name in sides if any(is_imported(row[f"run_{name}"]) for row in rows)
     ]
     if imported_models:
-        lines.append(f"IMPORTED, not asked by holdfast: {' and '.join(imported_models)}.")
+        lines.append(f"IMPORTED, not collected by holdfast: {' and '.join(imported_models)}.")
     return lines
 
 

@@ -40,14 +40,14 @@ def sentences(rows: Sequence[Row]) -> list[str]:
         )
         counts_shown = [sum(map(_shows, figure_rows)) for figure_rows in figures]
         lines = [_standing_sentence(figure_rows, with_study=has_several) for figure_rows in figures]
-        return _shorten(lines, counts_shown, "pairs told apart")
+        return _shorten(lines, counts_shown, "distinguishable pairs")
     # what is asked of challenges is read against the first answers
     first = next((row for row in lead_rows if row["arm"] in _FIRST), None)
     lead_rows.sort(
         key=lambda row: (row is not first, not _shows(row), -abs(row["difference"] or 0))
     )
     lines = [sentence(row, with_study=has_several) for row in lead_rows]
-    return _shorten(lines, [int(_shows(row)) for row in lead_rows], "differences that show")
+    return _shorten(lines, [int(_shows(row)) for row in lead_rows], "significant differences")
 
 
 def _shorten(lines: Sequence[str], counts_shown: Sequence[int], noun: str) -> list[str]:
@@ -92,8 +92,8 @@ def _standing_sentence(rows: Sequence[Row], *, with_study: bool) -> str:
     first = [side for side, *_, low, high in rank_sides(rows) if (low, high) == (1, 1)]
     leads = f", and {first[0]} is above all others" if first else ""
     return one_line(
-        f"{_measure_phrase(rows[0])}{study}: {distinct_pairs} of {counted(len(rows), 'pair')} told "
-        f"apart{leads}."
+        f"{_measure_phrase(rows[0])}{study}: {distinct_pairs} of {counted(len(rows), 'pair')} "
+        f"distinguishable{leads}."
     )
 
 
@@ -132,7 +132,7 @@ def sentence(row: Row, *, with_study: bool = False) -> str:
             f"{percent(row['difference'], with_sign=True)} points {signed_interval(row)}"
         )
         return one_line(
-            f"{subject}: no difference shows between {b} and {a}, {difference_text}, {behind}"
+            f"{subject}: no significant difference between {b} and {a}, {difference_text}, {behind}"
         )
     size, bounds, word = abs(100 * row["difference"]), (row["low"], row["high"]), "more"
     if row["difference"] < 0:

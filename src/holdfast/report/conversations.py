@@ -74,7 +74,7 @@ GROUP_LABELS: Mapping[str, str] = {
     "read-wrong": "wrong at first",
     "read-first": "readable at first",
     "challenged": "a challenge to a first answer",
-    "answered": "no call failed",
+    "answered": "no failed call",
 }
 """The groups in words."""
 
@@ -82,17 +82,17 @@ FLIPS: Mapping[str, str] = {
     "kept": "kept the right answer",
     "given-up-pushed": "flipped to the suggested option",
     "given-up-other": "flipped to an option that was not suggested",
-    "given-up-unread": "right at first, without a readable answer then",
+    "given-up-unread": "right at first, then unparsed",
     "corrected": "wrong at first, right at the end",
     "stayed-wrong": "wrong at first, not right at the end",
-    "unread-first": "no readable answer at first",
+    "unread-first": "unparsed at first",
     "failed": "a call failed",
     "single": "one turn, no challenge to a first answer",
 }
 """What became of a first answer, in words."""
 
 FLEXIBILITY_LABELS: Mapping[str, str] = {
-    "corrected": "took the right option when it was offered",
+    "corrected": "took the right option that was offered",
     "stayed-wrong": "did not take the right option that was offered",
 }
 """Of an arm that is right to abstain until then."""
@@ -102,10 +102,10 @@ SHORT: Mapping[str, str] = {
     GIVEN_UP: "no longer right, all three",
     "given-up-pushed": "flip: suggested option",
     "given-up-other": "flip: other option",
-    "given-up-unread": "no longer right: unreadable",
+    "given-up-unread": "no longer right: unparsed",
     "corrected": "corrected",
     "stayed-wrong": "stayed wrong",
-    "unread-first": "unreadable at first",
+    "unread-first": "unparsed at first",
     "failed": "a call failed",
     "single": "no challenge",
 }
@@ -239,7 +239,7 @@ def conversations_link(**filters: str | None) -> str:
     """
     unknown = sorted(filters.keys() - set(LINK_KEYS))
     if unknown:
-        raise ValueError(f"conversations are not chosen by {', '.join(unknown)}")
+        raise ValueError(f"conversations cannot be filtered by {', '.join(unknown)}")
     pairs = [(key, filters[key]) for key in LINK_KEYS if filters.get(key) is not None]
     return "#conversations" + (f"?{urlencode(pairs, quote_via=_quote, safe='')}" if pairs else "")
 

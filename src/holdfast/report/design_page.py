@@ -35,18 +35,18 @@ def designs_text(study_designs: Designs, power: float, limit: int | None) -> str
     """
     effect, bound = percent(study_designs.effect), percent(study_designs.bound)
     aim = {
-        "difference": f"find a {'drop' if study_designs.effect > 0 else 'rise'} of "
+        "difference": f"detect a {'drop' if study_designs.effect > 0 else 'rise'} of "
         f"{percent(abs(study_designs.effect))} points",
-        "drop": f"decide a drop of at most {bound} points where it is {effect}",
-        "share": f"decide an accuracy of at least {bound}% where it is {effect}%",
+        "drop": f"decide a drop of at most {bound} points, if it is {effect}",
+        "share": f"decide an accuracy of at least {bound}%, if it is {effect}%",
     }[study_designs.kind]
     single = study_designs.designs[0]
-    lines = [f"To {aim} with a chance of {power:.0%}:"]
+    lines = [f"To {aim} with {power:.0%} power:"]
     enough = [
         design for design in study_designs.designs if limit is None or design.questions <= limit
     ]
     if limit is None or single.questions <= limit:
-        advice = f"ask {counted(single.questions, 'question')} once, the fewest calls"
+        advice = f"ask {counted(single.questions, 'question')} once (the fewest calls)"
     elif enough:
         fewest_epochs = enough[0]
         advice = (
@@ -60,8 +60,8 @@ def designs_text(study_designs: Designs, power: float, limit: int | None) -> str
             else ""
         )
         advice = (
-            f"ask more questions: {single.questions:,} once; the {limit:,} there "
-            f"are{attempt_text} do not"
+            f"ask more questions: {single.questions:,} once. The {limit:,} "
+            f"available{attempt_text} are not enough"
         )
     lines.append(f"{advice}.")
     rows = tuple(
@@ -76,23 +76,26 @@ def designs_text(study_designs: Designs, power: float, limit: int | None) -> str
         for design in study_designs.designs
     )
     notes = [
-        "Counted on drawn studies, tested as the tables, compare and gate test them. Calls: those "
-        f"of what is compared alone, {study_designs.pilot.calls:g} for a question and epoch.",
+        "Counted on drawn studies that are tested as the tables, compare and gate test them. "
+        f"Calls are those of the compared turns alone, {study_designs.pilot.calls:g} per "
+        "question and epoch.",
     ]
     if study_designs.sequential:
         half, nearly = (
             f"{n:,}" if n else f"over {MOST_QUESTIONS:,}" for n in study_designs.sequential
         )
         notes.append(
-            f"holdfast run --until, this rule alone: decided within {half} questions in half of "
-            f"the studies, {nearly} in nine of ten."
+            f"holdfast run --until, with this rule alone: decided within {half} questions in "
+            f"half of the studies, within {nearly} in 90%."
         )
     if study_designs.pilot.alike is None:
         notes.append(
-            "Epochs: not known from a pilot of one epoch; give --correlation, or ask a pilot in "
-            "several."
+            "Epochs: unknown from a pilot of one epoch. Give --correlation, or a pilot of "
+            "several epochs."
         )
     else:
-        notes.append(f"Correlation of the epochs of a question: {study_designs.pilot.alike:.2f}.")
+        notes.append(
+            f"Correlation between the epochs of a question: {study_designs.pilot.alike:.2f}."
+        )
     grid = Grid("Epochs", ("Questions", "Calls", "Cost"), (RowBlock("", (rows,)),), tuple(notes))
     return f"{' '.join(lines)}\n\n{markdown([grid])}"

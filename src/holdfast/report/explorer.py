@@ -71,7 +71,7 @@ _LABELS = {
     "model": "Model", "flip": "What became of the answer", "path": "Challenge", "family": "Family",
     "protocol": "Protocol", "arm": "Arm", "system": "Organ system", "dataset": "Question set",
     "step": "Examination step", "specialty": "Specialty", "cue": "Names the challenge",
-    "stance": "Stance to it", "rule": "Read by rule", "readers": "Rules, reader and people",
+    "stance": "Stance to it", "rule": "Parsed by rule", "readers": "Rules, reader and people",
 }  # fmt: skip
 
 _MORE = ("step", "specialty", *_READING_LABELS)

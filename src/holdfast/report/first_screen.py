@@ -23,8 +23,10 @@ from holdfast.results.worst import OPENING_COLUMNS, rank
 
 from .gate_summary import gate_sentence, looked_sentence
 
-_UNREAD = "No answer could be read, so nothing can be said about holding fast"
-_NOTHING_CHALLENGED = "Nothing was challenged here, so nothing can be said about holding fast"
+_UNREAD = "No answer could be parsed, so this page cannot say whether the model holds fast"
+_NOTHING_CHALLENGED = (
+    "Nothing was challenged here, so this page cannot say whether the model holds fast"
+)
 _OUTCOMES = ("fail", "undecided", "pass")
 _MOST_NAMED, _MOST_LARGEST = 5, 3
 """Models that a sentence names, and parts of the figure."""
@@ -218,7 +220,7 @@ def _retention_sentence(turns: pl.DataFrame, rows: Sequence[Row], names: Sequenc
     )
     amount = f"{percent(most_share)}% of {'their' if safest[1:] else 'its'} right answers"
     sentence = (
-        f"Under misleading text: {_join_names(safest)} keep{'' if safest[1:] else 's'} {amount}"
+        f"Under misleading text, {_join_names(safest)} keep{'' if safest[1:] else 's'} {amount}"
     )
     if least_share == most_share:
         return sentence
@@ -240,7 +242,10 @@ def _no_test_sentence(rows: Sequence[Row]) -> str:
     """What is said of differences where none was tested."""
     if len({row["dataset"] for row in rows}) == len(rows):
         return "Nothing to compare: one model on each data set"
-    return "Whether the models differ by more than chance is not tested here: see holdfast compare"
+    return (
+        "This page does not test whether the models differ by more than chance: see holdfast "
+        "compare"
+    )
 
 
 def _differences(
@@ -262,10 +267,10 @@ def _differences(
         top = [name for row, name in dataset_rows if row["rank_low"] == 1]
         how = f"{when} (paired by question, 95% for all comparisons together)"
         if len(top) == 1:
-            rivals = "the other one" if len(dataset_rows) == 2 else "every other one"
-            yield f"More than chance: {top[0]} stands above {rivals} {how}"
+            rivals = "the other" if len(dataset_rows) == 2 else "all others"
+            yield f"More than chance: {top[0]} is above {rivals} {how}"
         else:
-            yield f"May be chance: {_join_names(top)} cannot be told apart {how}"
+            yield f"May be chance: {_join_names(top)} are not statistically distinguishable {how}"
 
 
 def _largest_difference(
@@ -338,7 +343,9 @@ def _grid(
         *_given_up_notes(turns, runs, rows, names),
     ]
     if has_ranks:
-        notes.append("Rank: the places that a model can have, at 95% for all models together.")
+        notes.append(
+            "Rank: range of places that the model can have, at 95% for all models together."
+        )
     return Grid("Model", headers, (RowBlock("", (tuple(lines),)),), tuple(notes))
 
 
@@ -376,12 +383,12 @@ def family_cells(
 def family_notes(beside: Mapping[str, Mapping[str, Cell]], turns: pl.DataFrame) -> Iterator[str]:
     """What the brackets in these cells are."""
     if any("(" in cell.text for cells in beside.values() for cell in cells.values()):
-        of_texts = ", or of a text, after one that argues for nothing"
+        of_texts = ", or for a text, after one that argues for nothing"
         yield (
-            "Under each kind of challenge: right answers that are still given, and in brackets "
-            "the percentage points more or less than after being asked again alone"
-            f"{'' if inert_controls(turns).is_empty() else of_texts}. Pull: how much "
-            "more often a suggested option is answered because it is suggested, in points."
+            "Under each kind of challenge: right first answers that are still given. In "
+            "brackets: percentage points more or less than after being asked again "
+            f"alone{'' if inert_controls(turns).is_empty() else of_texts}. Pull: how much more "
+            "often an option is answered because it was suggested, in points."
         )
 
 

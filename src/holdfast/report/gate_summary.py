@@ -36,13 +36,13 @@ def gate_sentence(verdict: Verdict, *, origin: bool = True) -> str:
         clauses.append(_would_decide(verdict))
     if verdict.left_out:
         unlike = counted(verdict.left_out, "question")
-        clauses.append(f"{unlike} left out, whose right answers differ between the runs")
+        clauses.append(f"{unlike} skipped, because their right answers differ between the runs")
     if verdict.rule.worst:
         clauses.append(_WORST)
     if origin and is_simulated(verdict.model):
         clauses.append(_SIMULATED_NOTE)
     if origin and is_imported(verdict.run):
-        clauses.append("imported, not asked by holdfast")
+        clauses.append("imported, not collected by holdfast")
     return one_line("; ".join(clauses))
 
 
@@ -80,8 +80,11 @@ def _questions_left(look_result: Looked) -> str:
     if not look_result.questions:
         return ""
     if look_result.further is None:
-        return ", and no number of questions would decide this figure"
-    return f", about {counted(look_result.further, 'further question')} would, at the same figure"
+        return ", and no number of questions would decide at this figure"
+    return (
+        f", about {counted(look_result.further, 'further question')} would decide at the same "
+        "figure"
+    )
 
 
 def looked_markdown(look_results: Sequence[Looked]) -> str:
@@ -92,7 +95,7 @@ def looked_markdown(look_results: Sequence[Looked]) -> str:
         [_MARKS[result.outcome], *map(markdown_text, (result.rule.title, *_look_parts(result)))]
         for result in look_results
     ]
-    below = ["Confidence sequences hold at every look at once."]
+    below = ["Confidence sequences hold at all looks together."]
     if any(result.rule.worst for result in look_results):
         below.append(f"{_WORST[:1].upper()}{_WORST[1:]}.")
     if any(is_simulated(result.model) for result in look_results):
@@ -172,7 +175,7 @@ def gate_markdown(verdicts: Sequence[Verdict], level: float) -> str:
     if any(is_simulated(verdict.model) for verdict in verdicts):
         below.append(_IS_SIMULATED)
     if any(is_imported(verdict.run) for verdict in verdicts):
-        below.append("IMPORTED: not asked by holdfast.")
+        below.append("IMPORTED: not collected by holdfast.")
     head = markdown_text(gate_counts(verdicts))
     return f"## holdfast {head}\n\n{markdown_rows(lines)}\n" + "\n\n".join(below) + "\n"
 
@@ -290,9 +293,9 @@ def _would_decide(verdict: Verdict) -> str:
     if verdict.missing:
         return "it would not pass with missing replies counted against the model"
     if verdict.value is None or verdict.low is None:
-        return "there is nothing to decide on"
+        return "there is no figure to decide on"
     if verdict.further is None:
-        return "no number of questions decides at the same figure"
+        return "no number of questions would decide at the same figure"
     return f"about {verdict.further:,} further questions would decide at the same figure"
 
 

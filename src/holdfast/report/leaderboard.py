@@ -215,7 +215,8 @@ def _grid(
     notes = [opening.caption, *family_notes(beside, turns)]
     if any(map(rank, (row for row in rows if "after" in row))):
         notes.append(
-            "Rank: the places that a model can have in this table, at 95% for all of them together."
+            "Rank: range of places that a model can have in this table, at 95% for all models "
+            "together."
         )
     notes += _unlike(turns)
     of_runs = (records.get(run) for run in dict.fromkeys(turns["run"]))
@@ -235,9 +236,8 @@ def _unlike(turns: pl.DataFrame) -> Iterator[str]:
         shared_count = len(set.intersection(*question_sets))
         yield (
             f"Not the same questions: {min(map(len, question_sets)):,} to "
-            f"{max(map(len, question_sets)):,} of "
-            f"each, {shared_count:,} of all; places are told apart by questions that both "
-            "were asked."
+            f"{max(map(len, question_sets)):,} per model, {shared_count:,} in common. Ranks "
+            "use the questions that both models of a pair were asked."
         )
     turns_put = turns.with_columns(
         _put=pl.when(pl.col("arm").is_in(CHALLENGED_ARMS), ~IS_MITIGATED).then("path")

@@ -43,24 +43,26 @@ MOST_CONVERSATIONS = 20_000
 
 
 GLOSSARY = (
-    ("Accuracy", "The share of replies whose answer is the right option. A reply in which no "
-     "answer can be read counts as wrong and is counted apart as unread."),
-    ("95% interval", "Were the study repeated, about 19 of 20 such intervals would hold the true "
-     "share. Intervals respect that one question is asked in several ways."),
+    ("Accuracy", "Share of replies whose answer is the right option. A reply without an answer "
+                 "counts as wrong, and is also counted as unparsed."),
+    ("95% interval", "If the study were repeated, about 19 of 20 such intervals would contain "
+                     "the true share. Intervals take into account that one question is asked "
+                     "in several ways."),
     ("First answer, baseline", "The answer to the plain question, before any challenge."),
     ("Family", "Challenges of one kind: rethink (asks to reconsider), inc_letter (names a wrong "
      "letter), context (argues for a wrong option), wrong_op (shows more plausible wrong "
      "options)."),
-    ("Suggested option", "What the challenge suggests; it is wrong unless said otherwise."),
+    ("Suggested option",
+     "The option that the challenge suggests. It is wrong unless stated otherwise."),
     ("Flip", "An answer that changed between right and wrong."),
-    ("Unread", "A reply in which no single answer could be read: ambiguous, refused or none."),
-    ("Refused", "A reply that declines to answer, by its own words or by the provider's filter."),
-    ("Failed", "No reply came (an error of the service or of the network). Failed turns are in no "
-     "measure."),
-    ("Holm, Benjamini–Hochberg", "Corrections of p-values where many things are tested at once."),
-    ("Simulated", "Replies drawn by a program with known rates, to prove the instrument, or "
-     "replies of a model to contexts or wrong options without medicine. They say nothing of a real "
-     "model."),
+    ("Unread", "A reply without a single answer: ambiguous, refused or none."),
+    ("Refused", "A reply that declines to answer, in its own words or by the provider's filter."),
+    ("Failed", "No reply came, because of an error of the service or the network. Failed turns "
+               "are in no figure."),
+    ("Holm, Benjamini–Hochberg", "Corrections of p-values for testing many things at once."),
+    ("Simulated", "Replies drawn by a program with known rates, to test the instrument, or "
+                  "replies of a model to contexts or wrong options without medical content. "
+                  "They say nothing about a real model."),
 )  # fmt: skip
 """Terms in plain words."""
 
@@ -166,8 +168,8 @@ def _hard_to_read(turns: pl.DataFrame) -> Iterator[tuple[str, list[str]]]:
         yield (
             one_line(
                 f"{model_row.model}: {model_row.unread / model_row.replies:.0%} of "
-                f"{model_row.replies:,} replies could not "
-                "be read. They count as wrong, so its figures say little."
+                f"{model_row.replies:,} replies could not be parsed. They count as wrong, so "
+                "the figures say little."
             ),
             [f"{text[:_EXCERPT]}{'…' if len(text) > _EXCERPT else ''}" for text in examples],
         )
@@ -202,7 +204,7 @@ def _fits_half_page(svg: str) -> bool:
     return min(_ACROSS / width, _HALF / height) >= _LEGIBLE
 
 
-_ONLY = "Whatever the rules of a verdict are not about."
+_ONLY = "No rule of a verdict covers this."
 
 _SHORT, _PARTS, _NARROW = 15, 4, 2
 """Lines of a table that may stand open, parts of a figure that a page shows, and parts of one laid

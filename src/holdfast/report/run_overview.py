@@ -25,10 +25,7 @@ _HEADERS = (
     "Cost", "Asked",
 )  # fmt: skip
 _PLAN_COLUMNS = ("Planned replies", "Planned cost")
-_PLAN_NOTE = (
-    "Planned: by holdfast run --dry-run for the newest command on these studies, before anything "
-    "was asked."
-)
+_PLAN_NOTE = "Planned: by holdfast run --dry-run for the newest command, before the first call."
 _SETTING_SHOWN = 400
 
 
@@ -75,16 +72,15 @@ def runs(
         headers,
         tuple(RowBlock(heading, (tuple(lines),)) for heading, lines in blocks.items()),
         (
-            f"Replies: generations of the model under test{_helper_phrase()}; one that several "
-            "conversations share counts once. Unread: no single answer could be read, "
-            "refused ones included. Failed: no reply came; such turns are in no measure. Cost: – "
-            "where no price is known.",
+            f"Replies: generations of the model under test{_helper_phrase()}. A generation "
+            "that several conversations share counts once. Unparsed: replies without a single "
+            "answer, refusals included. Failed: no reply came, and the turn is in no figure. "
+            "Cost: – if no price is known.",
             *((_PLAN_NOTE,) if plans else ()),
             *(
                 [
-                    f"Settings and dates are not known of {counted(runs_without_log, 'run')}: "
-                    "a turns "
-                    "table was given, not its log dir."
+                    f"Settings and dates are unknown for {counted(runs_without_log, 'run')}, "
+                    "because a turns table was given, not its log directory."
                 ]
                 if runs_without_log
                 else []
@@ -103,7 +99,7 @@ def runs(
         if row["run"] in records
     ]
     missing += [
-        f"{row['model']} was not asked as set in {counted(row['n'], 'turn')}: "
+        f"{row['model']} was asked with other settings in {counted(row['n'], 'turn')}: "
         f"{row['sent_otherwise']}."
         for row in sent_otherwise(turns).iter_rows(named=True)
     ]
@@ -226,31 +222,31 @@ def _missing_lines(
     if record is not None and row["records"] < record.records:
         left = record.records - row["records"]
         phrases.append(
-            f"{name}: {left:,} of {record.records:,} questions (times repeats) are not asked yet. "
-            "The run's command goes on from here."
+            f"{name}: {left:,} of {record.records:,} questions (times repeats) are not asked "
+            "yet. Repeat the command to resume."
         )
     if row["failed"]:
-        phrases.append(f"{name}: {counted(row['failed'], 'turn')} failed and are in no measure.")
+        phrases.append(f"{name}: {counted(row['failed'], 'turn')} failed and are in no figure.")
     if row["no_answer"] and row["read"]:
         phrases.append(
-            f"{name}: no answer could be read in any reply ({row['read']:,}), so that every "
-            "accuracy is 0. Read some of them below before you conclude anything."
+            f"{name}: no answer could be parsed in any reply ({row['read']:,}), so every "
+            "accuracy is 0. Read some replies below before you draw a conclusion."
         )
     elif row["unread"]:
         phrases.append(
-            f"{name}: {row['unread']:,} of {row['read']:,} replies could not be read and count as "
-            f"wrong{f'; {unlike}' if unlike else '.'}"
+            f"{name}: {row['unread']:,} of {row['read']:,} replies could not be parsed and "
+            f"count as wrong{f'; {unlike}' if unlike else '.'}"
         )
     elif unlike:
         phrases.append(f"{name}: {unlike}")
     if row["handed_over"]:
         phrases.append(
             f"{name}: {row['handed_over']:,} of {row['read']:,} replies were handed over to a "
-            "person and are not right."
+            "person and do not count as right."
         )
     if not texts:
         phrases.append(
-            f"{name}: the texts were not kept (--no-text), so no conversation can be read."
+            f"{name}: the texts were not stored (--no-text), so you cannot read the conversations."
         )
     return [one_line(line) for line in phrases]
 

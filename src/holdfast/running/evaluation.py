@@ -165,7 +165,7 @@ class Evaluation:
             folders.setdefault(log.location.rpartition("/")[0], []).append(log)
         if any(_whole(logs, sheet) for sheet, logs in product(left, folders.values())):
             raise InputError(
-                "a folder in it holds this very run, so none was made here",
+                "a subfolder already contains this run; nothing was written",
                 self.log_dir,
                 remedy="Give another --log-dir",
             )
@@ -385,7 +385,7 @@ class Evaluation:
                 else ("other settings", "settings")
             )
             raise InputError(
-                f"holds a run of '{log.eval.model}' with {another_id}: "
+                f"contains a run of '{log.eval.model}' with {another_id}: "
                 f"{'; '.join(changes.values())}",
                 self.log_dir,
                 remedy=f"Use the same {same_id}, or another --log-dir",
@@ -536,9 +536,9 @@ def missing_told(missing: int, reasons: Counter[str]) -> str:
     return (
         f"{counted(missing, 'question')} unfinished{': ' if reasons_text else ''}{reasons_text}. "
         + (
-            "What is finished is kept, but the rest fails again until that is changed."
+            "Finished work is kept, but the rest fails again until you change this."
             if lasting
-            else "The same command goes on from here."
+            else "Repeat the command to resume."
         )
     )
 

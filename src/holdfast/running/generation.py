@@ -24,10 +24,10 @@ _ELSEWHERE = {
     "seed": "Give --seed",
     "system_message": "Give -T system_prompt=TEXT",
     "reasoning_history": "Give -T reasoning_history=none, all, last or auto",
-    "cache": "Leave it out: a log dir keeps every reply",
+    "cache": "Remove it: a log directory keeps every reply",
     "adaptive_connections": "Give --max-connections",
-    "num_choices": "Leave it out: the first reply alone would be read",
-    "best_of": "Leave it out: the server would choose among several replies",
+    "num_choices": "Remove it: only the first reply would be parsed",
+    "best_of": "Remove it: the server would choose among several replies",
 }  # fmt: skip
 """Settings of Inspect's that a run or a protocol sets, with what to do instead."""
 
@@ -138,7 +138,7 @@ class Generation:
     def _not_valid(self, error: ValidationError | RecursionError) -> InputError:
         fault = error.errors()[0] if isinstance(error, ValidationError) else None
         name = str(fault["loc"][0]) if fault and fault["loc"] else next(iter(self.values))
-        remedy = fault["msg"] if fault else "Give what Inspect's GenerateConfig takes"
+        remedy = fault["msg"] if fault else "Give settings of Inspect's GenerateConfig"
         return self._wrong(name, f"is {str(self.values.get(name))[:200]!r}", remedy)
 
     def _check_supported(self, model: Model) -> None:
@@ -150,9 +150,9 @@ class Generation:
                 raise self._wrong(
                     name,
                     f"'{model}' does not support it",
-                    "Leave it out: the replies of this model do not depend on it"
+                    "Remove it: the replies of this model do not depend on it"
                     if getattr(model.api, "offline", False)
-                    else "Give -M NAME=VALUE as the server calls it, or use another provider",
+                    else "Give -M NAME=VALUE with the server's own name, or use another provider",
                 )
 
     def _wrong(self, name: str, problem: str, remedy: str) -> InputError:
@@ -173,7 +173,7 @@ def _written(text: str) -> tuple[Mapping[str, Any], str | None]:
         raise
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
         raise InputError(
-            f"is no mapping of settings ({in_one_line(error)})",
+            f"is not a mapping of settings ({in_one_line(error)})",
             None if written_out else text,
             field=OPTION,
             remedy='Write {"temperature": 0.5, "max_tokens": 800}',

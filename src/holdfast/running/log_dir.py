@@ -47,7 +47,7 @@ def as_log_dir(text: str) -> str:
         raise InputError(
             f"'{text}' holds '{bad_characters[0]}'",
             field="--log-dir",
-            remedy="Name a folder without it",
+            remedy="Choose a folder name without it",
         )
     if not log_dir.strip():
         raise InputError("is empty", field="--log-dir", remedy="Name a folder")
@@ -60,7 +60,7 @@ def _remote(log_dir: str) -> str:
         fsspec.get_filesystem_class(protocol)
     except (ValueError, ImportError) as error:
         raise InputError(
-            f"no log dir can be at '{protocol}://' ({error})",
+            f"'{protocol}://' cannot be a log directory ({error})",
             field="--log-dir",
             remedy="Name a folder, or a URL that fsspec knows",
         ) from error
@@ -114,9 +114,9 @@ def holding(log_dir: str) -> Iterator[None]:
             file.write(b"%d" % os.getpid())
     except Timeout:
         raise InputError(
-            f"another process is at work here ({_holder(folder)})",
+            f"another process is using this log directory ({_holder(folder)})",
             log_dir,
-            remedy="Wait until it is done, or give another --log-dir",
+            remedy="Wait until it has finished, or give another --log-dir",
         ) from None
     except OSError as error:
         raise unwritable(log_dir, error) from error
@@ -135,7 +135,7 @@ def _check_no_links(folder: Path) -> None:
     for path in (folder / FOLDER, folder / PREPARATION, folder / LOCK, *folder.glob(_SHARDS)):
         if path.is_symlink():
             raise InputError(
-                "is a link, and nothing is written through one", str(path),
+                "is a link, and holdfast writes through no link", str(path),
                 remedy="Remove it; to keep generations elsewhere, set HOLDFAST_CACHE_DIR",
             )  # fmt: skip
 
@@ -206,9 +206,9 @@ def _held(path: Path, log_dir: str, noun: str) -> Iterator[None]:
             yield
     except Timeout:
         raise InputError(
-            f"another process is at work here, at {noun}",
+            f"another process is using {noun}",
             log_dir,
-            remedy="Wait until it is done, or give another --log-dir",
+            remedy="Wait until it has finished, or give another --log-dir",
         ) from None
 
 
@@ -255,7 +255,7 @@ def name_damaged(log_dir: str, progress: Progress) -> None:
         folder = kept_elsewhere() or f"{log_dir.rstrip('/')}/{FOLDER}"
         progress.say(
             f"Warning: {folder}: {counted(damaged_files, 'kept generation')} cannot be used "
-            "(wrong checksum). Replies that no log holds are asked for again."
+            "(wrong checksum). Replies that no log contains are asked for again."
         )
 
 

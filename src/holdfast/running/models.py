@@ -83,7 +83,7 @@ def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
         raise InputError(
             f"'{name}' cannot be used ({reason})",
             field="--model",
-            remedy="Fix what it names"
+            remedy="Correct the setting that it names"
             if is_known
             else "Write PROVIDER/MODEL. " + did_you_mean(provider, PROVIDERS),
         ) from error
@@ -110,7 +110,7 @@ def check_arguments(args: Mapping[str, Any], option: str = "-M") -> None:
         words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)).lower())
         if name not in _OPEN and _SECRET.intersection(words):
             raise InputError(
-                f"'{name}' sounds like a secret, and logs hold it",
+                f"'{name}' sounds like a secret, and logs store it",
                 field=option,
                 remedy="Give the key in the provider's environment variable, such as "
                 "OPENAI_API_KEY or LEAN_API_KEY",
@@ -144,9 +144,9 @@ def _check_url(model: str, url: str, option: str) -> None:
     except ValueError:  # brackets, a port
         usable = False
     if url and "@" in url and option.startswith("-"):
-        fault, remedy = "holds a password, and logs hold base URLs", elsewhere
+        fault, remedy = "contains a password, and logs store base URLs", elsewhere
     elif "?" in url or "#" in url:
-        fault, remedy = "holds a query, and logs hold base URLs", elsewhere
+        fault, remedy = "contains a query, and logs store base URLs", elsewhere
     elif url and (not usable or any(not c.isprintable() or c.isspace() for c in url)):
         fault, remedy = "is no URL", "Write http://HOST:PORT/v1"
     else:
@@ -198,13 +198,13 @@ def _role_specs(role_source: Sequence[str]) -> dict[str, dict[str, Any]]:
             specs[role] = spec
         except (yaml.YAMLError, AttributeError, TypeError, RecursionError) as error:
             raise InputError(
-                f"'{value[:200]}' is no model",
+                f"'{value[:200]}' is not a model",
                 field="--model-role",
                 remedy=f"Write {role}=PROVIDER/MODEL or {role}='{{model: NAME, base_url: URL}}'",
             ) from error
     if READER in specs and READER_ALL in specs:
         raise InputError(
-            "is bound twice, as 'reader' and as 'reader-all'",
+            "has a model both as 'reader' and as 'reader-all'",
             field="--model-role",
             remedy="Give one of them",
         )
@@ -256,9 +256,9 @@ def _model_arg(argument: str, option: str = "-M") -> tuple[str, Any]:
 def _checked_arg(name: str, option: str = "-M") -> str:
     if name in _NOT_THE_PROVIDERS or not name.isidentifier():
         raise InputError(
-            f"'{name}' is no argument of a provider",
+            f"'{name}' is not a provider argument",
             field=option,
-            remedy="Give it with the option of that name, or leave it out",
+            remedy="Give it with the option of that name, or remove it",
         )
     return name
 
@@ -272,7 +272,7 @@ def load_prices(path: str | None) -> None:
         for model, price in prices.items():
             cache = {"input_cache_write": price["input"], "input_cache_read": price["input"]}
             if not all(0 <= dollars < math.inf for dollars in price.values()):
-                raise ValueError(f"{price} of '{model}' are no prices")
+                raise ValueError(f"{price} are not prices of '{model}'")
             base_info = _info(model) or ModelInfo()
             cost = ModelCost.model_validate({**cache, **price})
             # a model of the user's own server is in no database of Inspect's
@@ -284,7 +284,7 @@ def load_prices(path: str | None) -> None:
         yaml.YAMLError, AttributeError, TypeError, KeyError, ValueError, RecursionError
     ) as error:  # fmt: skip
         raise InputError(
-            f"is no price list ({in_one_line(error)})",
+            f"is not a price list ({in_one_line(error)})",
             path,
             remedy='Write {"openai/gpt-4.1": {"input": 2.0, "output": 8.0}}, dollars a million',
         ) from error
@@ -319,7 +319,7 @@ def check_prices(models: Sequence[Model], cost_limit: float | None) -> None:
     for model in models:
         if cost_limit is not None and price_of(model) is None:
             raise InputError(
-                f"no price is known for '{model}', so a budget in dollars cannot be held",
+                f"the price of '{model}' is unknown, so a budget in dollars cannot be enforced",
                 field="--cost-limit",
                 remedy='Give --prices FILE with {"MODEL": {"input": 2.0, "output": 8.0}}',
             )

@@ -152,11 +152,11 @@ def _refuse_other_origin(
         for name in (*was, *origin):
             if was.get(name) != origin.get(name):
                 raise InputError(
-                    f"holds rows that were made otherwise and would be lost: {name} was "
-                    f"{was.get(name)!r}, now it is {origin.get(name)!r}",
+                    "contains rows generated with other settings, which would be overwritten: "
+                    f"{name} was {was.get(name)!r}, now it is {origin.get(name)!r}",
                     file,
                     field=name,
-                    remedy="Give another -o FILE and another --log-dir, or what made it",
+                    remedy="Give another -o FILE and another --log-dir, or the earlier settings",
                 )
 
 
@@ -167,7 +167,9 @@ def _there(file: str) -> list[dict[str, Any]]:
     rows = []
     for number, row in read_rows(Path(file)):
         if isinstance(row, str) or "question" not in row:
-            raise InputError("is no file of this kind", file, number, remedy="Give another -o FILE")
+            raise InputError(
+                "is a file of another kind", file, number, remedy="Give another -o FILE"
+            )
         rows.append(row)
     return rows
 
@@ -207,7 +209,7 @@ def _writable(file: str) -> None:
     if os.path.isdir(file):
         raise InputError("cannot be written (Is a directory)", file, remedy="Give another -o FILE")
     if Path(file).suffix.lower() not in (".jsonl", ".ndjson"):
-        raise InputError("is no JSONL file by its name", file, remedy="Give -o a name in .jsonl")
+        raise InputError("does not end in .jsonl", file, remedy="Give -o a name in .jsonl")
     if not os.path.isfile(file):
         try:
             Path(file).parent.mkdir(parents=True, exist_ok=True)
@@ -237,7 +239,7 @@ def read_labels(
         raise problems[0].refused(source)
     if not labels:
         raise InputError(
-            "has no label for any question that is asked",
+            "has no label for any question of this study",
             source,
             field="question",
             remedy="Give the labels of this question set",
@@ -281,8 +283,8 @@ def check_labels(
                     Problem(
                         number,
                         None,
-                        f"is of a simulated classifier, and '{real}' is a real model",
-                        "Have labels made with 'holdfast generate labels --model MODEL'",
+                        f"comes from a simulated classifier, and '{real}' is a real model",
+                        "Generate labels with 'holdfast generate labels --model MODEL'",
                     )
                 )
                 continue

@@ -105,7 +105,7 @@ class Scoring:
         headers = logs_in(self.log_dir, whole=True)
         if not headers:
             raise InputError(
-                "holds no log of holdfast", self.log_dir, remedy="Give the log dir of a run"
+                "contains no holdfast log", self.log_dir, remedy="Give the log directory of a run"
             )
         if self.reader:
             check_reader(str(self.reader), [header.eval.model for header in headers])
@@ -177,9 +177,9 @@ class Scoring:
         if failures:
             reason, _ = failures.most_common(1)[0]
             raise IncompleteRunError(
-                f"The reader could not read everything: "
-                f"{' '.join(reason.split())[:_LONGEST_REPLY]}. "
-                "Nothing is written; the same command goes on from here."
+                "The reader could not read every reply: "
+                f"{' '.join(reason.split())[:_LONGEST_REPLY]}. Nothing was written. Repeat the "
+                "command to resume."
             )
         return list(zip(samples, recorded, rereadings, strict=True))
 

@@ -31,7 +31,7 @@ class Shard:
         number, _, of = text.partition("/")
         if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
             raise InputError(
-                f"'{text}' is no shard", field="--shard", remedy="Write K/N with K from 1 to N"
+                f"'{text}' is not a shard", field="--shard", remedy="Write K/N with K from 1 to N"
             )
         return cls(int(of), int(number))
 

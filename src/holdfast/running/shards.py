@@ -109,7 +109,7 @@ class ShardFailure:
     def __str__(self) -> str:
         """One line."""
         message = f"Shard {self.shard} was lost ({self.how})"
-        return f"{message}; it goes on in another process" if self.again else message
+        return f"{message}. It continues in another process" if self.again else message
 
 
 End = ShardReport | ShardFailure | HoldfastError

@@ -51,7 +51,7 @@ def planned(
         args = {k: v for k, v in settings.items() if k in parameters and v is not None}
         if defences and "defence" not in parameters:
             problem = f"'{name}' takes no defence"
-            raise InputError(problem, field="--defence", remedy="Run it without one")
+            raise InputError(problem, field="--defence", remedy="Remove the defence")
         under = (
             [{"defence": defence_name} for defence_name in dict.fromkeys([NO_DEFENCE, *defences])]
             if defences
@@ -65,7 +65,7 @@ def planned(
             set_name = study.questions.name
             if source.setdefault(set_name, question_source) != question_source:
                 raise InputError(
-                    f"'{source[set_name]}' and '{question_source}' are both called "
+                    f"'{source[set_name]}' and '{question_source}' would both be called "
                     f"'{set_name}' in the tables",
                     field="--questions",
                     remedy="Rename a file",
@@ -82,7 +82,7 @@ def _check_acts(study: Study) -> None:
     plan = study.explorer().outline(question)
     if not plan.goes_on and plan.possible == plain.explorer().outline(question).possible:
         raise InputError(
-            f"'{study.defence.id}' acts on later turns, and {study.name} has none",
+            f"{study.name} has no later turn, which the defence '{study.defence.id}' needs",
             field="--defence",
             remedy="Give a prompt defence or vote, or another protocol",
         )
@@ -124,7 +124,7 @@ def _of_type(value: Any, parameter: inspect.Parameter) -> Any:
         typed_value = TypeAdapter(parameter.annotation).validate_python(value)
         if isinstance(typed_value, int) and abs(typed_value) > LARGEST:
             raise InputError(
-                f"{parameter.name} is '{value}'", field="-T", remedy=f"Give {LARGEST} at the most"
+                f"{parameter.name} is '{value}'", field="-T", remedy=f"Give {LARGEST} at most"
             )
         return typed_value
     except ValidationError as error:
@@ -145,7 +145,7 @@ def check_roles(studies: Sequence[Study], bound: Collection[str]) -> None:
         ):
             if role not in bound:
                 raise InputError(
-                    f"{study.called} needs the role '{role}', and it is not bound",
+                    f"{study.called} needs a model in the role '{role}'",
                     field="--model-role",
                     remedy=f"Give --model-role {role}=MODEL; it is never the model under test",
                 )
@@ -197,10 +197,10 @@ def check_inputs(
         if inputs and real and not is_allowed:
             raise InputError(
                 f"the {' and '.join(inputs)} of '{study.questions.name}' are simulated and "
-                f"say nothing of medicine, and '{real}' is a real model",
+                f"have no medical content, and '{real}' is a real model",
                 field=study.called,
-                remedy="Have them written by a real model (--model-role generator=MODEL), or "
-                "give --allow-simulated-inputs: every result is then marked SIMULATED",
+                remedy="Let a real model write them (--model-role generator=MODEL), or give "
+                "--allow-simulated-inputs, which marks every result SIMULATED",
             )
 
 
@@ -215,7 +215,7 @@ def generating(
                 settings[setting] = GENERATE
             if settings.get(setting) == GENERATE and not generator:
                 raise InputError(
-                    "the role 'generator' is not bound",
+                    "no model has the role 'generator'",
                     field=setting,
                     remedy="Give --model-role generator=MODEL, or a file",
                 )
@@ -298,10 +298,11 @@ class Lacking:
     def __str__(self) -> str:
         """In words, with the remedy."""
         return (
-            f"{len(self.paths)} of {counted(self.techniques, 'technique')} left out: no contexts "
-            f"for {self.questions}. Write them with 'holdfast generate contexts --questions "
-            f"{self.source} --model MODEL' ({counted(self.generations, 'generation')}), then "
-            "run the same command with -T contexts=contexts.jsonl"
+            f"{len(self.paths)} of {counted(self.techniques, 'technique')} skipped: no "
+            f"contexts for {self.questions}. Write them with 'holdfast generate contexts "
+            f"--questions {self.source} --model MODEL' "
+            f"({counted(self.generations, 'generation')}), then repeat the command with -T "
+            "contexts=contexts.jsonl"
         )
 
 

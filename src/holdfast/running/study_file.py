@@ -76,7 +76,7 @@ def _read(file: str) -> dict[str, Any]:
             problem = f"unknown key '{key[:200]}'"
             raise InputError(problem, file, field=key[:200], remedy=did_you_mean(key, _KEYS))
         if wrong := _wrong(key, value):
-            raise InputError(wrong, file, field=key, remedy="Write it as docs/cli.md has it")
+            raise InputError(wrong, file, field=key, remedy="See docs/reference/command-line.md")
     if not study.get("protocols"):
         raise InputError(
             "is missing", file, field="protocols", remedy='Write protocols = ["followup"]'
@@ -91,20 +91,20 @@ def _wrong(key: str, value: Any) -> str | None:
     """Why a key does not take a value; None where it does."""
     texts = isinstance(value, list) and all(isinstance(text, str) for text in value)
     if key in _LIST_KEYS:
-        return None if texts or isinstance(value, str) else "is no text and no list of texts"
+        return None if texts or isinstance(value, str) else "is neither text nor a list of texts"
     if key in _TABLES:
-        return None if isinstance(value, dict) else "is no table"
+        return None if isinstance(value, dict) else "is not a table"
     if key == "generate_config":
-        return None if isinstance(value, dict | str) else "is no table and no file"
+        return None if isinstance(value, dict | str) else "is neither a table nor a file"
     kinds = () if key == UNTIL else get_args(options_of(RunOptions)[key][0])
     if options_of(RunOptions).get(key, (None,))[0] is bool:
         return None if isinstance(value, bool) else "is not true or false"
     if int in kinds or float in kinds:
         fits = isinstance(value, int | float if float in kinds else int)
         if not fits or isinstance(value, bool) or not math.isfinite(value):
-            return f"is no {'whole ' if int in kinds else ''}number"
+            return f"is not a {'whole ' if int in kinds else ''}number"
         return _KEYS[key].refusal(value)
-    return None if isinstance(value, str) else "is no text"
+    return None if isinstance(value, str) else "is not text"
 
 
 def _merged(study: dict[str, Any], beside: Mapping[str, Any], file: str) -> dict[str, Any]:

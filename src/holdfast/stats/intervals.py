@@ -378,8 +378,8 @@ def excess_bounds(first: Counts, second: Counts, level: float = 0.95) -> tuple[f
 
     A value r is inside where the difference of ``first`` and (1 - r) times ``second`` cannot be
     told from zero, its variance the linearised, cluster-robust one. A question is added for each
-    side; the quantile is Student's t. The sides may have unlike trials (docs/validity.md has what
-    was measured).
+    side; the quantile is Student's t. The sides may have unlike trials (docs/concepts/numbers.md
+    has what was measured).
 
     Args:
         first: successes and trials by question, 0 trials where a question has none.

@@ -289,5 +289,8 @@ def _make_refusal(error: ValidationError, file_name: str) -> InputError:
         )
     message = fault["msg"].removeprefix("Value error, ")
     return InputError(
-        message[:1].lower() + message[1:], file_name, field=field, remedy="See docs/importing.md"
+        message[:1].lower() + message[1:],
+        file_name,
+        field=field,
+        remedy="See docs/guides/transcripts.md",
     )

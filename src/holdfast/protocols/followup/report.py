@@ -25,9 +25,9 @@ def _net(turns: pl.DataFrame) -> Iterator[str]:
     """What became of right answers under all challenges, a line for each model."""
     rows = retention(turns.filter(pl.col("protocol") == "followup"))
     is_overall = pl.col("path").is_null() & pl.col("family").is_null()
-    control = "when asked again alone"
+    control = "when only asked again"
     if not inert_controls(turns).is_empty():
-        control += " or given a text that argues for nothing"
+        control += " or shown a text that argues for nothing"
     for row in rows.filter(is_overall, pl.col("n_right") > 0).to_dicts():
         kept_share = percent(row["retention"])
         sentence = f"{system_of(row)}: {kept_share}% of right answers kept under a challenge"
@@ -52,7 +52,9 @@ def _further(row: Row, name: str) -> str:
         return ""
     near = low if value > 0 else high
     more = further_questions_for_interval(value, near, row["questions"], 0.0)
-    return f" (about {counted(more, 'further question')} would tell it from 0)" if more else ""
+    return (
+        f" (about {counted(more, 'further question')} would distinguish it from 0)" if more else ""
+    )
 
 
 def _chains(turns: pl.DataFrame) -> Iterator[str]:

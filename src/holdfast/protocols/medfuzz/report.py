@@ -29,8 +29,8 @@ def _summary(tables: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table |
         (
             (
                 "",
-                "Accuracy of the replicates after k attacks, with its 95% interval; replicates "
-                "that ended in a model error, or were never validly attacked, are dropped.",
+                "Accuracy of the replicates after k attacks, with its 95% interval. Replicates "
+                "with a model error or without a valid attack are dropped.",
             ),
             ("Flips", "Flips: right answers that attack k flipped."),
         ),
@@ -63,11 +63,11 @@ def _net(row: Row) -> str:
     net, low, high = (percent(row[name], with_sign=True) for name in ("net", "net_low", "net_high"))
     sentence = (
         f"{system_of(row)}: {percent(row['turned'])}% of right answers flipped under "
-        f"{counted(row['k'], 'attack')}, {percent(row['turned_inert'])}% under as many inert "
+        f"{counted(row['k'], 'attack')}, {percent(row['turned_inert'])}% under as many neutral "
         f"rewrites of the same length; net: {net} points [{low}, {high}]"
     )
     if row["turned_reask"] is not None:
-        sentence += f"; merely asked again: {percent(row['turned_reask'])}%"
+        sentence += f"; only asked again: {percent(row['turned_reask'])}%"
     return sentence
 
 
@@ -76,14 +76,14 @@ def _left_out(row: Row) -> Iterator[str]:
     if row["not_attacked"]:
         low, high = percent(row["worst_low"]), percent(row["worst_high"])
         yield (
-            f"{system_of(row)}: accuracy after {row['k']} attacks is {low}% if all that were not "
-            f"attacked had been flipped, {high}% if none"
+            f"{system_of(row)}: accuracy after {row['k']} attacks lies between {low}% (every "
+            f"answer without a valid attack counted as flipped) and {high}% (none)"
         )
     if row["accuracy_valid"] is not None:
         share, low, high = (percent(row[f"{name}"]) for name in _VALID)
         yield (
-            f"{system_of(row)}: {share}% [{low}, {high}] after {row['k']} attacks without flips by "
-            "attacks that the judge does not hold valid"
+            f"{system_of(row)}: {share}% [{low}, {high}] after {row['k']} attacks, without "
+            "flips by attacks that the judge calls invalid"
         )
 
 
@@ -104,20 +104,20 @@ def _attacks(row: Row, faithfulness: pl.DataFrame) -> Iterator[str]:
     yield sentence
     if row["confirmed"] is not None:
         yield (
-            f"{model}: of {counted(row['different'], 'successful attack')} that differ, "
-            f"{row['confirmed']} flip the answer again, as inert rewrites of their length do not "
-            "(confirmed)"
+            f"{model}: {row['confirmed']} of "
+            f"{counted(row['different'], 'distinct successful attack')} confirmed: they flip "
+            "the answer again, and neutral rewrites of their length do not"
         )
     if row["not_attacked"]:
         yield (
-            f"{model}: {counted(row['not_attacked'], 'right answer')} not attacked, no attack "
-            f"being valid ({reasons_in(row['not_attacked_reasons'])})"
+            f"{model}: {counted(row['not_attacked'], 'right answer')} not attacked, because no "
+            f"attack was valid ({reasons_in(row['not_attacked_reasons'])})"
         )
     if row["invalid_tries"]:
         reasons = reasons_in(row["reasons"])
         yield (
-            f"{model}: {row['invalid_tries']} of {counted(row['tries'], 'modification')} "
-            f"by the attacker could not be used ({reasons}); "
+            f"{model}: {row['invalid_tries']} of {counted(row['tries'], 'modification')} by "
+            f"the attacker were unusable ({reasons}); "
             f"{counted(row['invalid_attempts'], 'attempt')} without a valid modification"
         )
     for reading in faithfulness.filter(pl.col("n") > 0).iter_rows(named=True):
@@ -125,9 +125,9 @@ def _attacks(row: Row, faithfulness: pl.DataFrame) -> Iterator[str]:
             percent(reading[f"{name}_share"]) for name in ("none", "some", "all")
         )
         yield (
-            f"{model}: of {counted(reading['n'], 'flipped answer')} the reasoning mentions none of "
-            f"what was added in {none_share}%, some of it in {some_share}%, all in {all_share}% "
-            f"(by {reading['by'].replace('lexical', 'rule')})"
+            f"{model}: in {counted(reading['n'], 'flipped answer')}, the reasoning mentions "
+            f"none of the additions in {none_share}%, some in {some_share}%, all in "
+            f"{all_share}% (by {reading['by'].replace('lexical', 'rule')})"
         )
 
 
@@ -198,12 +198,12 @@ MEDFUZZ = ReportOf(
     folded_arms=_TEST,
     opening=Headline(
         place=2,
-        before="before any rewriting",
+        before="before any rewrite",
         measure=_opened,
-        when="after the last rewriting of the question",
+        when="after the last rewrite of the question",
         sentence="is right on {first:%} of the questions and stays right through {challenge} on "
         "{after:%} ({interval}; {n:question})",
-        caption="The share of answers that were right, and that no rewriting had flipped.",
+        caption="Share of right answers that no rewrite had flipped.",
         of=lambda row: {"protocol": PROTOCOL},
         beside=_first_screen_cells,
     ),

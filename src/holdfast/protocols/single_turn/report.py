@@ -14,9 +14,9 @@ SINGLE_TURN = ReportOf(
         place=3,
         before="on the plain question",
         when="under the worst bias in the question",
-        sentence="is right on {first:%} of the plain questions and on {after:%} where "
-        "{challenge} stands in them, the lowest of {challenges} biases{of_all}",
-        caption="Of all answers to the plain question, the share that is right; and of those "
-        "where the bias that leaves the fewest right stands in it, the same.",
+        sentence="is right on {first:%} of the plain questions and on {after:%} with "
+        "{challenge} in them, the lowest of {challenges} biases{of_all}",
+        caption="Share of right answers to the plain question, and to the question with the "
+        "bias that leaves the fewest right.",
     ),
 )

@@ -34,7 +34,7 @@ from .convictions import (
 from .flexibility import BLIND, NOT_BLIND, UNDETERMINED_VERDICT
 
 _ARMS = {
-    "positive": ("right answer held", CONVICTION, SINGLE_SHOT),
+    "positive": ("right answer kept", CONVICTION, SINGLE_SHOT),
     "negative": ("abstention held", ABSTENTION, SINGLE_SHOT_ABSTAIN),
 }
 """What each arm holds; the behaviour that this is, and what the behaviour is held against."""
@@ -72,12 +72,12 @@ def _summary(tables: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table |
             (
                 _NET if net else "Tax",
                 "Net tax: the last turn less as many turns without an offer, in points [95% "
-                "interval, paired over questions]; negative where offers cost something."
+                "interval, paired by question]. A negative value is a cost of the offers."
                 if net
-                else "Tax: the last turn less turn 1, in points [95% interval, paired over "
-                "questions].",
+                else "Tax: the last turn less turn 1, in points [95% interval, paired by "
+                "question].",
             ),
-            ("Unread", "Unread: replies with no readable answer."),
+            ("Unread", "Unparsed: replies without an answer."),
         ),
         ("n", "At once %", *(f"Turn {t} %" for t in turns_shown), _NET if net else "Tax", "Unread"),
         (cells(arm, rows) for (arm,), rows in survival.group_by("arm", maintain_order=True)),
@@ -148,8 +148,8 @@ def _net_tax(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
 
 _SWITCHING = {
     BLIND: "blind switching",
-    NOT_BLIND: "not blind switching",
-    UNDETERMINED_VERDICT: "blind or not, undetermined",
+    NOT_BLIND: "not blind",
+    UNDETERMINED_VERDICT: "blindness undetermined",
 }
 """What the summary says of the switches."""
 
@@ -167,13 +167,13 @@ STICK_OR_SWITCH = ReportOf(
     offer=OFFER,
     opening=Headline(
         place=1,
-        before="with all options at once",
+        before="with all options shown at once",
         measure=_opened,
-        when="when options come one after another",
-        sentence="still holds the right answer after {challenge} on {after:%} of the questions "
+        when="with options shown one after another",
+        sentence="still gives the right answer after {challenge} on {after:%} of the questions "
         "({interval}; {asked:question})",
-        caption="The share of the questions whose right option was answered when all options "
-        "were shown at once, and at every turn when they came one after another.",
+        caption="Share of questions answered right with all options shown at once, and at "
+        "every turn with options shown one after another.",
         of=lambda row: {"arm": CONVICTIONS[0]},
         beside=_net_tax,
     ),
