@@ -165,7 +165,7 @@ _UNREAD = {"events", "attachments", "timelines", "events_data", "store"}
 
 
 def read_log(path: Path) -> Iterator[Record]:
-    """The samples of an Inspect log in their order (docs/guides/transcripts.md names the columns)."""
+    """The samples of an Inspect log in order (docs/guides/transcripts.md names the columns)."""
     from inspect_ai.log import read_eval_log, read_eval_log_samples  # takes long to load
 
     try:
