@@ -68,7 +68,7 @@ def test_the_example_challenges_are_found_sound() -> None:
     path = EXAMPLES / "jama_challenges.jsonl"
     check = holdfast("check", path)
     assert check.returncode == 0, check.stderr
-    assert check.stdout.endswith(f"{path}: 6 questions with 4 options, every row is sound\n")
+    assert check.stdout.endswith(f"{path}: 6 questions with 4 options, every row is valid\n")
 
 
 @pytest.mark.slow

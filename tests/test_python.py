@@ -78,7 +78,7 @@ def test_a_plan_counts_what_the_command_counts() -> None:
 def test_what_cannot_be_used_is_refused_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Did you mean 'flips'"):
         holdfast.table(tmp_path / "none.parquet", "flip")
-    with pytest.raises(InputError, match="Also give --shards"):
+    with pytest.raises(InputError, match="Add --shards"):
         holdfast.run(*STUDY, log_dir=tmp_path, ray="local")
     with pytest.raises(InputError, match="unknown setting"):
         holdfast.plan(*STUDY, task_args={"nope": 1})

@@ -228,16 +228,16 @@ ENTRY = 'needs = ["incorr_letter"]\ntemplate = "My uncle says {incorr_letter}."\
     ("text", "row", "field", "reason"),
     [
         pytest.param("family = ", None, None, "is not valid TOML", id="broken-toml"),
-        pytest.param("", None, None, "has no [[technique]]", id="empty"),
-        pytest.param("technique = 3", None, None, "has no [[technique]]", id="no-array"),
+        pytest.param("", None, None, "has no [[technique]] table", id="empty"),
+        pytest.param("technique = 3", None, None, "has no [[technique]] table", id="no-array"),
         pytest.param(
             MINE.replace("[[technique]]", "[technique]"),
             None,
             None,
-            "has no [[technique]]",
+            "has no [[technique]] table",
             id="single-table",
         ),
-        pytest.param("technique = []", None, None, "has no [[technique]]", id="no-entry"),
+        pytest.param("technique = []", None, None, "has no [[technique]] table", id="no-entry"),
         pytest.param('technique = ["nudge"]', 1, None, "", id="entry-no-table"),
         pytest.param(
             MINE.replace("[[technique]]", "[[techniques]]"),

@@ -196,7 +196,7 @@ def test_texts_for_another_question_under_the_same_id_are_left_out(
     context = load(write(tmp_path, GENERATED_ROW | changes)).of(Q1)
     assert context.texts == {}
     assert {context.obstacle(kind) for kind in CONTEXTS} == {
-        "the contexts are for another question under this id"
+        "belongs to another question with this id"
     }
 
 

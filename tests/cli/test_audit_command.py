@@ -111,12 +111,12 @@ def test_what_does_not_go_with_an_audit_is_one_line(tmp_path: Path) -> None:
     for option in ("--mapping", "--questions"):
         run = holdfast("import", sheet, "--audit", tmp_path, option, "x")
         assert (run.returncode, run.stderr) == (
-            2, f"holdfast: {option}: does not go with --audit. Leave it out.\n",
+            2, f"holdfast: {option}: cannot be combined with --audit. Leave it out.\n",
         )  # fmt: skip
     run = holdfast("import", sheet, "--audit", tmp_path / "x.eval")
-    assert "is a log. Give its log dir" in run.stderr
+    assert "is a log. Give its log directory" in run.stderr
     run = holdfast("export", "a", "b", "--format", "audit")
-    assert run.stderr.startswith("holdfast: --format: audit takes one log dir.")
+    assert run.stderr.startswith("holdfast: --format: audit takes one log directory.")
     run = holdfast("import", sheet, "--audit", tmp_path / "nowhere")
     assert (run.returncode, len(run.stderr.splitlines())) == (2, 1)
 
@@ -125,7 +125,7 @@ def test_power_counts_labels() -> None:
     estimate = holdfast("power", "--audit", "3", "--baseline", "70")
     assert estimate.returncode == 0
     assert estimate.stdout.splitlines()[0] == (
-        "70% right, 3% of labels disagree: width of the 95% interval that labels leave, in points"
+        "70% right, 3% of labels disagree: width of the 95% interval by number of labels, in points"
     )
     rows = json.loads(holdfast("power", "--audit", "3%", "--baseline", "70", "--json").stdout)
     assert [row["labels"] for row in rows] == [50, 100, 200, 400, 800]

@@ -185,7 +185,7 @@ BESIDE: dict[str, tuple[list[str], str, str, list[str]]] = {
     ),
     "contexts of a question twice": (
         ["followup", "-T", "contexts="], "c.csv", "id,edge_case_context\nq0,Text.\nq0,Text.\n",
-        ["row 2", "'q0' was given before, in row 1", "Keep one row"],
+        ["row 2", "'q0' was given before, in row 1", "Keep one"],
     ),
     "a second-best option that is the gold": (
         ["followup", "-T", "contexts="], "c.csv", "id,second_best,edge_case_context\nq0,A,Text.\n",
@@ -259,7 +259,7 @@ GRAPHS = {
     "no column": ("head,relation,tial\na,b,c\n", ["row 1", "field 'tail'", "'tial'"]),
     "an empty cell": ("head,relation,tail\na,b,c\na,,c\n", ["row 2", "field 'relation'"]),
     "a short row": ("head,relation,tail\na,b\n", ["row 1", "has 2 cells"]),
-    "no row": ("head,relation,tail\n", ["has no rows", "head, relation, tail"]),
+    "no row": ("head,relation,tail\n", ["has no rows", "head, relation, tail."]),
     "no text": (b"head,relation,tail\n\xff,b,c\n", ["is not UTF-8"]),
 }
 
@@ -330,7 +330,7 @@ def test_faulty_texts_in_a_file_are_left_out_and_counted_and_the_rest_is_asked(
                "--log-dir", tmp_path / "runs")  # fmt: skip
     outcome = json.loads(holdfast(*command, "--json").stdout)
     wrong_length = "misleading_context cannot be used (wrong sentence count)"
-    wrong_question = "the contexts are for another question under this id"
+    wrong_question = "belongs to another question with this id"
     assert outcome["left_out"] == {
         "misleading-context": {wrong_length: 1, wrong_question: 1},
         "rag-style": {wrong_length: 1, wrong_question: 1},
@@ -345,7 +345,7 @@ def test_faulty_texts_in_a_file_are_left_out_and_counted_and_the_rest_is_asked(
     output = " ".join(holdfast(*command).stdout.split())
     for path, reasons in outcome["left_out"].items():
         for reason, n in reasons.items():
-            assert f"{path}: left out for {n} question{'' if n == 1 else 's'} ({reason})" in output
+            assert f"{path}: skipped for {n} question{'' if n == 1 else 's'} ({reason})" in output
     assert "c.jsonl: 1 row for other questions" in output
     counts = {row["path"]: row["n"] for row in outcome["accuracy"] if row["arm"] == "followup"}
     # first answers of all three, and each text that can be used

@@ -126,7 +126,7 @@ def test_labels_are_counted_and_every_bad_row_is_named(tmp_path: Path) -> None:
     assert [(p["row"], p["field"]) for p in report["problems"]] == [(2, "question"), (3, "system")]
     assert (report["questions"], report["system"], report["step"]) == (2, 1, 1)
     second_run = check(write_jsonl(tmp_path / "o.jsonl", rows[3:]), "--questions", questions)[0]
-    assert "has no label for any of the questions" in second_run.stderr
+    assert "has no label for any of these questions" in second_run.stderr
 
 
 def test_wrong_options_given_twice_are_named_with_both_rows(tmp_path: Path) -> None:

@@ -38,10 +38,10 @@ def run(log_dir: Path, questions: str, *more: str | Path) -> Done:
 @pytest.mark.parametrize(
     ("status", "message", "path", "told"),
     [
-        (404, "Not Found", "", "Is /v1 missing at its end?"),
-        (404, "The model `bench` does not exist.", "/v1", "is not known at"),
-        (400, "unknown model: bench", "/v1", "is not known at"),
-        (401, "Incorrect API key provided", "/v1", "is refused at"),
+        (404, "Not Found", "", "Does it end in /v1?"),
+        (404, "The model `bench` does not exist.", "/v1", "is unknown at"),
+        (400, "unknown model: bench", "/v1", "is unknown at"),
+        (401, "Incorrect API key provided", "/v1", "was rejected at"),
     ],
 )
 @pytest.mark.rest_slow
@@ -75,7 +75,7 @@ def test_shards_are_not_put_to_a_server_that_refuses_the_key(
         made = run(tmp_path / "r", questions, "--model", "lean/bench", "--model-base-url", url,
                    "--shards", "2", *RETHINK)  # fmt: skip
     assert made.returncode == 2
-    assert "is refused at" in made.stderr
+    assert "was rejected at" in made.stderr
     assert not list((tmp_path / "r").glob("*.eval"))
 
 
@@ -141,7 +141,7 @@ def test_a_run_cut_short_while_it_is_given_contexts_keeps_both_and_is_unfinished
 
 @pytest.mark.slow
 def test_what_is_left_out_is_told_by_every_command(tmp_path: Path, questions: str) -> None:
-    place, told = tmp_path / "r", "4 of 14 techniques left out: no contexts for q."
+    place, told = tmp_path / "r", "4 of 14 techniques skipped: no contexts for q."
     run(place, questions, "--model", "simulated/sycophant")
     plan = holdfast(
         "run", "--dry-run", "followup", "--questions", questions, "--model", "simulated/sycophant"

@@ -260,7 +260,7 @@ def test_a_budget_stops_a_build_that_the_same_command_goes_on_with(tmp_path: Pat
             last = run.stderr.strip().splitlines()[-1]
             assert last.startswith("holdfast: ")
             assert "unfinished" in last
-            assert last.endswith("The same command goes on from here.")
+            assert last.endswith("Repeat the command to resume.")
     assert codes == [3, 3, 0]
     assert calls == [10, 10, 4]
     assert rows[-1] == len(rows_of(tmp_path / "c.jsonl")) == 6
@@ -472,7 +472,7 @@ def test_faulty_wrong_options_are_counted_and_kept_as_rows(tmp_path: Path) -> No
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     for reason, n in missing.items():
-        told = f"wrong-option: left out for {n} question{'' if n == 1 else 's'} (no replacement"
+        told = f"wrong-option: skipped for {n} question{'' if n == 1 else 's'} (no replacement"
         assert told in " ".join(run.stdout.split())
         assert reason in " ".join(run.stdout.split())
 
@@ -570,6 +570,6 @@ def test_a_file_that_was_made_otherwise_is_not_overwritten(
         "--log-dir", tmp_path / "again", *more,
     )  # fmt: skip
     assert run.returncode == 2
-    assert "were made otherwise" in run.stderr.strip().splitlines()[-1]
+    assert "with other settings," in run.stderr.strip().splitlines()[-1]
     assert path.read_bytes() == before
     assert not (tmp_path / "again").exists()  # nothing was asked

@@ -433,7 +433,7 @@ def test_another_generator_in_the_same_log_dir_is_refused_and_overwrites_nothing
     assert run.returncode == 2
     last = run.stderr.strip().splitlines()[-1]
     assert last.startswith(f"holdfast: {tmp_path / 'r' / 'contexts.jsonl'}, field 'model': ")
-    assert "were made otherwise" in last
+    assert "with other settings," in last
     assert {name: (tmp_path / "r" / name).read_bytes() for name in kept} == kept
 
 
@@ -496,7 +496,7 @@ def test_a_budget_that_the_generator_uses_up_says_so_and_asks_the_model_nothing(
     assert last.startswith("holdfast: ")
     assert "contexts.jsonl" in last
     assert "5 of 5 calls" in last
-    assert last.endswith("The same command goes on from here.")
+    assert last.endswith("Repeat the command to resume.")
     assert not (tmp_path / "r" / "turns.parquet").exists()
     assert holdfast(*command[:-2]).returncode == 0
     assert pl.read_parquet(tmp_path / "r" / "turns.parquet").height == 3 * 17
@@ -515,7 +515,7 @@ def test_what_is_to_be_generated_by_nobody_is_an_error(
     )  # fmt: skip
     assert run.returncode == 2
     (line,) = run.stderr.strip().splitlines()
-    assert "the role 'generator' is not bound" in line
+    assert "no model has the role 'generator'" in line
     assert "Give --model-role generator=MODEL" in line
     assert server.stats()["paths"] == {}
     assert not (tmp_path / "r").exists()

@@ -184,7 +184,7 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "no label": ('l.jsonl:{"question": "q0", "sistem": "x"}\n',
                  ["row 1", "field 'system'", "has no label", "Did you mean 'system'"]),
     "other questions": ('l.jsonl:{"question": "z9", "system": "x"}\n',
-                        ["field 'question'", "no label for any question that is asked"]),
+                        ["field 'question'", "no label for any question of this study"]),
     "a folder": ("folder/", ["is a folder"]),
     "another kind": ("l.txt:x", ["unknown kind of file '.txt'"]),
     "a short row": ("l.csv:question,system\nq0\n", ["row 1", "has 1 cells"]),

@@ -101,7 +101,7 @@ FAULTS: dict[str, tuple[str | tuple[str, str], str, str]] = {
     "refuses": (
         "I'm sorry, but I can't help with misleading a medical model.",
         "refused",
-        "declines what was asked for",
+        "declines the request",
     ),
     "is filtered": (("", "content_filter"), "content-filter", "is empty"),
     "returns nothing": ("", "empty", "is empty"),

@@ -229,7 +229,7 @@ def test_a_budget_stops_an_attack_and_the_same_command_goes_on(
         outcome = json.loads(stopped.stdout)
         assert outcome["complete"] is False
         assert "The budget is spent" in stopped.stderr
-        assert "The same command goes on from here." in stopped.stderr
+        assert "Repeat the command to resume." in stopped.stderr
         spent = len(site.requests)
         assert outcome["calls"] == spent
         if budget == "calls":
@@ -325,7 +325,7 @@ def by_attempts(request: Request) -> str:
 @pytest.mark.parametrize("way", [(), ("--dry-run",)])
 def test_without_an_attacker_one_line_says_so(way: tuple[str, ...]) -> None:
     line = refused("run", *way, "medfuzz", "--model", "simulated/fuzz-swayed")
-    assert "medfuzz needs the role 'attacker', and it is not bound" in line
+    assert "medfuzz needs a model in the role 'attacker'" in line
     assert "--model-role attacker=MODEL; it is never the model under test" in line
     assert not Path("runs").exists()
 

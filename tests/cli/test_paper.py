@@ -127,7 +127,7 @@ def test_the_chart_of_python_is_the_picture_of_the_command(study: str, tmp_path:
     ("arguments", "expected"),
     [
         (("--format", "svg", "--width", "3.3"), "--width: '3.3' is no width"),
-        (("--format", "svg", "--width", "0in"), "Give 1in to 40in"),
+        (("--format", "svg", "--width", "0in"), "Give 1in to 40in,"),
         (("--format", "svg", "--width", "1in"), "Give a larger --width"),
         (("--format", "svg", "--font-size", "1"), "Give 4 to 48"),
         (("--format", "md", "--width", "3in"), "--format: md is no picture"),

@@ -227,8 +227,8 @@ def test_plan_asks_nobody_and_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["followup", "-T", "contexts=generate"], "the role 'generator' is not bound"),
-        (["single-turn", "-T", "distractors=generate"], "the role 'generator' is not bound"),
+        (["followup", "-T", "contexts=generate"], "no model has the role 'generator'"),
+        (["single-turn", "-T", "distractors=generate"], "no model has the role 'generator'"),
         (["followup", "--model-role", "jugde=openai/x"], "Did you mean 'judge'?"),
         (["followup", "--model-role", "openai/x"], "is not ROLE=MODEL"),
         (["followup", "--model-role", "judge=simulated/juge"], "Did you mean 'judge'"),

@@ -14,7 +14,7 @@ def test_the_number_of_questions() -> None:
     told = holdfast(*asked)
     assert (told.returncode, told.stderr) == (0, "")
     assert told.stdout == (
-        "658 questions: so many find a drop from 90% to 85% with a chance of 80% (McNemar's exact "
+        "658 questions give a drop from 90% to 85% with a chance of 80% (McNemar's exact "
         "test, 1 test, alpha 0.05; right on one side only: 20%).\n"
     )
     told = holdfast(*asked, "--json")
@@ -95,7 +95,7 @@ def test_questions_and_epochs_from_a_pilot_with_calls_and_cost(pilot: str) -> No
         assert one["cost"] == pytest.approx(one["calls"] * 0.006)
     text = holdfast(*asked, *prices, "--limit", "5000").stdout
     assert text.startswith("To find a drop of 10.0 points with a chance of 80%: ask ")
-    assert f"ask {questions[0]:,} questions once, the fewest calls." in text
+    assert f"ask {questions[0]:,} questions once (the fewest calls)." in text
     assert f"| 1 | {questions[0]:,} | {2 * questions[0]:,} | $" in text
     few = holdfast(*asked, "--limit", "10").stdout
     assert f"ask more questions: {questions[0]:,} once" in few
@@ -105,7 +105,7 @@ def test_questions_and_epochs_from_a_pilot_with_calls_and_cost(pilot: str) -> No
 def test_a_gate_is_counted_for(pilot: str) -> None:
     told = holdfast("power", pilot, "--path", "push", "--min-accuracy", "50")
     assert told.returncode == 0
-    assert told.stdout.startswith("To decide an accuracy of at least 50.0% where it is ")
+    assert told.stdout.startswith("To decide an accuracy of at least 50.0%, if it is ")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,10 @@ def test_a_gate_is_counted_for(pilot: str) -> None:
         (("--difference", "5"), "--path: is needed"),
         (("--path", "pusch", "--difference", "5"), "Did you mean 'push'"),
         (("--path", "push", "--model", "m9"), "--model: no model 'm9'"),
-        (("--path", "push", "--min-accuracy", "50", "--max-drop", "5"), "is one rule too many"),
+        (
+            ("--path", "push", "--min-accuracy", "50", "--max-drop", "5"),
+            "cannot be combined with another limit",
+        ),
         (("--path", "push", "--correlation", "0.3"), "Give percent: --correlation 30"),
     ],
 )
@@ -128,4 +131,4 @@ def test_what_a_pilot_cannot_say_is_one_line(pilot: str, more: tuple[str, ...], 
 def test_without_figures_or_a_pilot_it_says_what_is_needed() -> None:
     told = holdfast("power", "--difference", "5")
     assert told.returncode == 2
-    assert told.stderr == "holdfast: --baseline: is needed. Give it, or a log dir.\n"
+    assert told.stderr == "holdfast: --baseline: is needed. Give it, or a log directory.\n"

@@ -104,7 +104,7 @@ def test_the_summary_has_a_table_for_each_set_and_counts_what_is_left_out_of_bot
     assert run.returncode == 0, run.stderr
     for name in ("first", "second"):
         assert f"simulated/sycophant on {name}: stick-or-switch" in run.stdout
-    assert "negative: left out for 2 questions" in run.stdout
+    assert "negative: skipped for 2 questions" in run.stdout
 
 
 def test_a_plan_has_a_row_for_each_protocol_and_set(sets: list[str], tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_contexts_are_built_for_the_sample_that_is_asked(tmp_path: Path) -> None
 
 
 BAD = {
-    "strata without a sample": (["-T", "stratify=step"], "Also give --shuffle SEED"),
+    "strata without a sample": (["-T", "stratify=step"], "Add --shuffle SEED"),
     "no such label": (["--shuffle", "1", "-T", "stratify=stp"], "Did you mean 'step'?"),
     "no question has it": (["--shuffle", "1", "-T", "stratify=system"], "has a system"),
 }

@@ -83,6 +83,6 @@ def test_an_interrupted_run_says_so_and_goes_on(
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=60)
         assert (running.returncode, out) == (130, "")
-        assert "holdfast: Interrupted. Repeat the command to continue." in err
+        assert "holdfast: Interrupted. Repeat the command to resume." in err
         assert holdfast_apart(*command, env=environment).returncode == 0
     assert pl.read_parquet(tmp_path / "r" / "turns.parquet").height == 340

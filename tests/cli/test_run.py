@@ -106,7 +106,7 @@ def test_the_message_of_an_incomplete_run_is_one_line_with_what_is_missing(
     assert last.startswith("holdfast: ")
     assert "questions unfinished" in last
     assert "The budget is spent: 20 of 20 calls" in last
-    assert last.endswith("The same command goes on from here.")
+    assert last.endswith("Repeat the command to resume.")
 
 
 def test_another_setting_in_the_same_log_dir_is_refused_by_name(
@@ -201,7 +201,7 @@ def test_questions_left_out_of_a_technique_are_counted_in_the_summary(
         "--log-dir", tmp_path / "r",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    assert "4 of 14 techniques left out: no contexts for q." in run.stdout
+    assert "4 of 14 techniques skipped: no contexts for q." in run.stdout
 
 
 def test_tables_come_in_every_format(
@@ -236,7 +236,7 @@ def test_plan_needs_neither_key_nor_package_and_says_what_is_left_out(
     assert planned.returncode == 0, planned.stderr
     (row,) = json.loads(planned.stdout)
     assert row["generations"] == 3 * 13
-    assert "4 of 14 techniques left out: no contexts for q." in planned.stderr
+    assert "4 of 14 techniques skipped: no contexts for q." in planned.stderr
 
 
 def test_a_budget_of_tokens_is_overspent_by_little(tmp_path: Path) -> None:

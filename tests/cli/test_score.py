@@ -178,7 +178,7 @@ def test_conversations_that_hang_on_answers_are_those_of_one_reader(tmp_path: Pa
     ("arguments", "said"),
     [
         (("score", "r", "--model-role", "judge=simulated/judge"),
-         "the role 'judge' reads no replies. Give reader=MODEL or reader-all=MODEL"),
+         "the role 'judge'. Give reader=MODEL or reader-all=MODEL"),
         (("score", "r", "--model-role", "reader=simulated/sycophant"),
          "--model-role: 'simulated/sycophant' is also the model under test"),
         (("run", "followup", "--model", "simulated/sycophant",
@@ -186,7 +186,7 @@ def test_conversations_that_hang_on_answers_are_those_of_one_reader(tmp_path: Pa
          "--model-role: 'simulated/sycophant' is also the model under test. Give another model"),
         (("run", "followup", "--model", "simulated/steadfast",
           "--model-role", "reader=simulated/reader",
-          "--model-role", "reader-all=simulated/reader"), "is bound twice"),
+          "--model-role", "reader-all=simulated/reader"), "has a model both"),
         (("run", "--dry-run", "followup", "--model", "openai/x",
           "--model-role", "reader=openai/x"), "is also the model"),
         (("score", "nowhere"), "nowhere: no such log dir"),
@@ -229,7 +229,7 @@ def test_a_reading_cut_short_by_the_budget_goes_on(server: Server, tmp_path: Pat
                f"reader-all={{model: openai/reader, base_url: {server.url}/v1}}")  # fmt: skip
     cut = holdfast(*command, "--call-limit", "20")
     assert (cut.returncode, cut.stdout) == (3, "")
-    assert "Nothing is written; the same command goes on from here." in cut.stderr
+    assert "Nothing was written. Repeat the command to resume." in cut.stderr
     assert turns(tmp_path).equals(before)
     assert server.stats()["calls"] == 20
     done = holdfast(*command)

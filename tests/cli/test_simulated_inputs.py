@@ -187,7 +187,7 @@ def test_labels_of_a_simulated_classifier_are_refused_for_a_real_model(server: S
     labelled = ("--labels", "systems.jsonl", "-T", "techniques=rethink", "--limit", "1")
     refused = holdfast("run", "followup", *at(server), *labelled)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "generate labels --model MODEL" in refused.stderr
+    assert "generate labels --model MODEL'" in refused.stderr
     assert asked(server) == 0
     assert not Path("runs").exists()
     assert holdfast("run", "followup", "--model", "simulated/sycophant", *labelled).returncode == 0

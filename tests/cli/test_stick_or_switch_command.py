@@ -192,14 +192,14 @@ def test_what_is_left_out_is_counted_for_people_and_machines(tmp_path: Path) -> 
     told = holdfast("run", "stick-or-switch", *command)
     assert told.returncode == 0, told.stderr
     for arm in arms:
-        line = f"{arm}: left out for 2 questions (an option already says none of the above)"
+        line = f"{arm}: skipped for 2 questions (an option already says none of the above)"
         assert line in " ".join(told.stdout.split())
     assert remark in told.stdout
     plan = holdfast("run", "--dry-run", "stick-or-switch", *command, "--json")
     (row,) = json.loads(plan.stdout)
     assert (row["at_least"], row["generations"]) == (4 * 4 + 2 * 2, 4 * 13 + 2 * 6)
     assert row["at_least"] <= outcome["calls"] <= row["generations"]
-    assert "negative: left out for 2 questions" in plan.stderr
+    assert "negative: skipped for 2 questions" in plan.stderr
 
 
 def test_too_few_exemplars_are_refused_with_the_file_and_the_remedy(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_tables_and_report_of_a_stopped_run_have_confidence_sequences(
     # no interval holds for the lowest of all, and the sentence does not speak of one
     assert re.search(r"here .+ of \d+ challenges$", page.headline)
     not_run = page.html.partition('<p id="not-run">')[2].partition("</p>")[0]
-    assert "Whatever the rules of a verdict are not about." in not_run
+    assert "No rule of a verdict covers this." in not_run
     assert STOPPED_NOTE not in not_run
     assert all(f">{one['sentence']}." in page.html for one in verdicts.values())
     assert STOPPED_NOTE in page.html

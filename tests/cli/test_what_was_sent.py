@@ -59,12 +59,12 @@ def test_what_a_provider_leaves_out_is_told_everywhere(tmp_path: Path) -> None:
         again = ran(site, tmp_path, "openai/o3-mini", *plain, "--json")
     assert all("temperature" not in body for body in asked(site))
     told = "temperature 0 was not sent; the system message was sent as developer"
-    assert f"openai/o3-mini: 4 turns not sent as given: {told}" in run.stdout
+    assert f"openai/o3-mini: 4 turns not sent with the settings given: {told}" in run.stdout
     row = {"model": "openai/o3-mini", "sent_otherwise": told, "n": 4}
     assert json.loads(again.stdout)["sent_otherwise"] == [row]
     assert turns_table(["runs"])["sent_otherwise"].to_list() == [told] * 4
     assert holdfast("report", "runs", "-o", "report.html").returncode == 0
-    assert "was not asked as set in 4 turns" in Path("report.html").read_text()
+    assert "was asked with other settings in 4 turns" in Path("report.html").read_text()
 
 
 def test_arguments_and_options_go_out_typed(tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def test_a_limit_has_no_second_name(name: str) -> None:
             "--generate-config batch: 'lean/m' does not support it",
         ),
         (("--generate-config", "{top_p: 2}"), "--generate-config top_p: is 2.0. Give 0 to 1"),
-        (("-M", "config=1"), "-M: 'config' is no argument of a provider"),
-        (("-M", "=1"), "-M: '' is no argument of a provider"),
+        (("-M", "config=1"), "-M: 'config' is not a provider argument"),
+        (("-M", "=1"), "-M: '' is not a provider argument"),
     ],
 )
 def test_options_that_cannot_go_out_are_refused(

@@ -204,7 +204,7 @@ def test_every_bundled_defence_loads_and_says_where_it_comes_from() -> None:
     ("text", "field", "told"),
     [
         ('id = "mine"\nkind = "prompts"\nversion = 1', "kind", "prompt"),
-        ('id = "mine"\nkind = "prompt"\nversion = 1', "prompt", "needs a system or a turn"),
+        ('id = "mine"\nkind = "prompt"\nversion = 1', "prompt", "needs a system text or a turn"),
         ('id = "mine"\nkind = "prompt"\nversion = 1\nturn = "x"', "prompt", "{message}"),
         ('id = "my own"\nkind = "vote"\nversion = 1', "id", "match"),
         ('id = "mine"\nkind = "vote"\nversion = 1\nsamples = 1', "samples", "2"),
@@ -470,7 +470,7 @@ def test_who_hands_over_is_not_said_to_be_unread(otherwise: Path) -> None:
     over = holdfast.read_turns(otherwise).filter(pl.col("rule") == "handed-over").height
     assert over > 0
     assert f"stick-or-switch: {over:,} of" in lacking
-    assert "replies were handed over to a person and are not right" in lacking
+    assert "replies were handed over to a person and do not count as right." in lacking
     assert "could not be read" not in lacking
 
 

@@ -198,7 +198,7 @@ def test_two_replies_to_one_turn_are_refused(tmp_path: Path) -> None:
     error = refusal(source)
     assert (error.file, error.row) == (source, 5)
     assert error.fault == "a second reply for question 'q1' and path 'authority-prior'"
-    assert error.remedy == "Keep one condition with -M where=COLUMN=VALUE"
+    assert error.remedy == "Select one condition with -M where=COLUMN=VALUE"
 
 
 def test_the_same_reply_twice_is_one(tmp_path: Path) -> None:

@@ -269,8 +269,8 @@ FILTERED, CUT = said("", "content_filter"), said("One. Two. Three", "max_tokens"
 TEXT_FAULTS: list[tuple[str | ModelOutput, Fault]] = [
     ("", Fault("empty", "is empty")),
     (" \n", Fault("empty", "is empty")),
-    (REFUSAL, Fault("refused", "declines what was asked for")),
-    (FILTERED, Fault("refused", "declines what was asked for")),
+    (REFUSAL, Fault("refused", "declines the request")),
+    (FILTERED, Fault("refused", "declines the request")),
     (CUT, Fault("cut off", "was cut off before its end")),
     ("One.", Fault("wrong sentence count", "has 1 sentences, not exactly 3")),
     (sentences(4), Fault("wrong sentence count", "has 4 sentences, not exactly 3")),
@@ -278,8 +278,8 @@ TEXT_FAULTS: list[tuple[str | ModelOutput, Fault]] = [
 _NO_JSON = 'is no JSON object with the texts "alternative_answer" and "context"'
 ALTERNATIVE_FAULTS: list[tuple[str | ModelOutput, Fault]] = [
     ("", Fault("empty", "is empty")),
-    (REFUSAL, Fault("refused", "declines what was asked for")),
-    (FILTERED, Fault("refused", "declines what was asked for")),
+    (REFUSAL, Fault("refused", "declines the request")),
+    (FILTERED, Fault("refused", "declines the request")),
     (said(alternative(3), "max_tokens"), Fault("cut off", "was cut off before its end")),
     ("It may be pertussis. So. Yes.", Fault("no JSON", _NO_JSON)),
     (alternative(3, context=None), Fault("no JSON", _NO_JSON)),
@@ -291,7 +291,7 @@ ALTERNATIVE_FAULTS: list[tuple[str | ModelOutput, Fault]] = [
     ),
     (
         alternative(3, alternative_answer="Finding B of case 0."),
-        Fault("an option as diagnosis", "names option B, which is among those given"),
+        Fault("an option as diagnosis", "names option B, which is one of the question's options"),
     ),
     (
         alternative(3, context="It beats option B. It does. Yes."),
@@ -305,8 +305,8 @@ SECOND_BEST_FAULTS: list[tuple[str | ModelOutput, Fault]] = [
     ("finding A of case 0", NO_LETTER),
     ("", NO_LETTER),
     ("It is hard to say.", NO_LETTER),
-    (REFUSAL, Fault("refused", "declines what was asked for")),
-    (FILTERED, Fault("refused", "declines what was asked for")),
+    (REFUSAL, Fault("refused", "declines the request")),
+    (FILTERED, Fault("refused", "declines the request")),
     (said("C", "max_tokens"), Fault("cut off", "was cut off before its end")),
 ]
 FAULTS = [
@@ -361,7 +361,7 @@ def test_the_last_fault_is_the_reason(one: str) -> None:
     longest = conversations(script)["edge_case_context", 3][-1]
     assert [text.split(".")[0] for text in longest[2::2]] == [
         "That is empty",
-        "That declines what was asked for",
+        "That declines the request",
         "That has 1 sentences, not exactly 3",
     ]
 

@@ -292,7 +292,9 @@ def test_a_protocol_that_decides_by_the_text_of_a_reply_is_refused(
         if look(turn.reply):
             await ask(turn, "Sure?")
 
-    with pytest.raises(TypeError, match=r"decides by turn.answer, turn.kept or turn.obtain alone"):
+    with pytest.raises(
+        TypeError, match=r"may decide only by turn.answer, turn.kept or turn.obtain,"
+    ):
         planned(method)
 
 
@@ -319,7 +321,7 @@ def test_a_protocol_that_waits_for_something_else_cannot_be_planned() -> None:
     async def method(run: Run) -> None:
         await asyncio.sleep(0)
 
-    with pytest.raises(RuntimeError, match="waits for nothing but what it asks"):
+    with pytest.raises(RuntimeError, match="may wait only for its own requests"):
         planned(method)
 
 
@@ -330,7 +332,7 @@ def test_a_protocol_with_too_many_ways_to_go_says_so(monkeypatch: pytest.MonkeyP
             turn = await ask(turn, f"{number} {turn.kept}?")
 
     monkeypatch.setattr("holdfast.protocols.dry_run.MOST_SCRIPTS", 100)
-    with pytest.raises(RuntimeError, match="too many ways to go"):
+    with pytest.raises(RuntimeError, match="too many branches"):
         planned(method)
 
 

@@ -16,7 +16,7 @@ from holdfast.questions.bank import SYSTEMS
 from holdfast.questions.loading import load_questions
 
 NO_CATEGORY = Fault("no category", "does not name one category by its number")
-REFUSED = Fault("refused", "declines what was asked for")
+REFUSED = Fault("refused", "declines the request")
 
 
 @pytest.fixture

@@ -202,7 +202,7 @@ def test_the_command_tells_what_a_judge_says_and_fails_where_the_new_are_below(
         "--log-dir", tmp_path / "logs",
     )  # fmt: skip
     assert far.returncode == 2
-    assert "simulated/judge holds the new options less plausible than the old" in far.stderr
+    assert "simulated/judge judged the new options less plausible than the old" in far.stderr
     other = holdfast(
         "generate", "plausibility", "--distractors", made, "--model", "simulated/judge"
     )

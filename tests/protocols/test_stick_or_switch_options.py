@@ -173,7 +173,7 @@ def test_a_summary_says_so_where_a_tax_is_of_fewer_questions(tmp_path: Path) -> 
     failed = (pl.col("arm") == "single-shot") & (pl.col("question") == "q0")
     status = pl.when(failed).then(pl.lit("error")).otherwise("status")
     told = summary_of(turns.with_columns(status=status))
-    (line,) = (line for line in told.splitlines() if "right answer held" in line and "│" in line)
+    (line,) = (line for line in told.splitlines() if "right answer kept" in line and "│" in line)
     assert "(n = 4)" in line
 
 

@@ -397,11 +397,13 @@ def test_medmcqa_in_a_file_counts_from_0_where_one_is_0(tmp_path: Path) -> None:
     ("golds", "what"),
     [
         pytest.param(
-            [1, 2], "is a number; give the first option's number: -T fields=gold_base=0", id="no-0"
+            [1, 2],
+            "is a number. Say whether it counts from 0 or 1: -T fields=gold_base=0",
+            id="no-0",
         ),
         pytest.param(
             ["A", 0],
-            "is a number; give the first option's number: -T fields=gold_base=0",
+            "is a number. Say whether it counts from 0 or 1: -T fields=gold_base=0",
             id="a-letter",
         ),
         pytest.param([0, 3], "3 is not an option: counted from 0", id="past-the-end"),

@@ -46,7 +46,7 @@ def test_a_cell_that_stands_for_nothing_is_named(tmp_path: Path, cell: str, colu
     assert done.returncode == 2
     first = done.stderr.splitlines()[0]
     assert "row 1" in first
-    assert "stands for a missing value" in first
+    assert "marker of a missing value" in first
 
 
 def test_none_is_an_option_but_no_question(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_columns_that_are_read_and_ignored_are_listed(tmp_path: Path) -> None:
         f"{path}: columns read: stem from question; options from options; "
         "gold from answer_idx; step from step",
         f"{path}: columns ignored: answer (gold is answer_idx), meta_info (step is step), author",
-        f"{path}: 1 question with 2 options, every row is sound",
+        f"{path}: 1 question with 2 options, every row is valid",
     ]
     told = json.loads(holdfast("check", path, "--json").stdout)
     assert told["columns"]["gold"] == ["answer_idx"]

@@ -629,7 +629,9 @@ def test_any_text_survives_any_kind_of_file(
             "Give a file with at least one row",
             id="empty-array",
         ),
-        pytest.param("set.json", b'[{"stem": ', "broken JSON", "Fix the file", id="broken-json"),
+        pytest.param(
+            "set.json", b'[{"stem": ', "broken JSON", "Correct the file", id="broken-json"
+        ),
         pytest.param(
             "set.json",
             b'{"stem": "x"}',
@@ -781,7 +783,7 @@ def test_a_bad_row_is_refused_in_one_line(
     line = str(error)
     assert line.splitlines() == [line]
     assert line.startswith(place)
-    assert line.endswith(f"Fix the row; 'holdfast check {source}' lists every bad row.")
+    assert line.endswith(f"Correct the row. 'holdfast check {source}' lists every bad row.")
 
 
 @pytest.mark.parametrize(("row", "field", "what"), BAD_ROWS)

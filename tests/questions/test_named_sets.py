@@ -176,7 +176,7 @@ def test_a_bad_row_of_a_published_set_is_left_out_and_counted() -> None:
     ]
     line = refused(copy("mmlu", rows[1:9], "anatomy"))
     assert "row 1, field 'options': options A and B have the same text (and 0 more rows)" in line
-    assert "another layout than the published one" in line
+    assert "The layout of the set differs from the published one." in line
 
 
 @pytest.mark.parametrize("name", [name for name, one in named_sets().items() if one.columns])
@@ -198,7 +198,7 @@ def test_a_value_of_another_kind_is_a_bad_row(name: str, value: Any) -> None:
 def test_a_set_without_a_confirmed_revision_wants_one() -> None:
     assert "Pin one: medmisbench@COMMIT, or give a copy" in refused("medmisbench")
     assert "Did you mean 'MEDMISQA'" in refused("medmisbench:MEDMISQAA")
-    assert "Say which part the file is: mmlu:anatomy=" in refused("mmlu=anatomy.jsonl")
+    assert "Name the part: mmlu:anatomy=" in refused("mmlu=anatomy.jsonl")
 
 
 def test_a_named_revision_is_asked_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ class Study:
 
     @property
     def log_dir(self) -> Path:
-        """Where the logs go."""
+        """Log directory."""
         return self.folder / "r"
 
     def command(self, *more: str | Path) -> list[str | Path]:

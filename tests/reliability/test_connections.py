@@ -134,7 +134,7 @@ def test_a_server_that_stays_down_ends_the_run_as_unfinished(
     assert run.returncode == 3
     last = run.stderr.strip().splitlines()[-1]
     assert "Cannot connect to host 127.0.0.1" in last
-    assert last.endswith("The same command goes on from here.")
+    assert last.endswith("Repeat the command to resume.")
 
 
 @pytest.mark.slow

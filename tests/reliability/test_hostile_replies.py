@@ -83,7 +83,7 @@ def test_what_no_file_could_hold_is_replaced_and_the_turns_table_is_written(
     ("kind", "told", "asked"),
     [
         ("error-in-200", "the worker is restarting", 2),
-        ("lasting-error-in-200", "HTTP 404: no such adapter. It will not pass by itself", 1),
+        ("lasting-error-in-200", "HTTP 404: no such adapter. A retry will not help", 1),
     ],
 )
 def test_an_error_with_the_status_of_a_reply_is_told_in_the_servers_words(

@@ -47,7 +47,7 @@ def test_a_run_that_is_told_to_end_leaves_turns_and_a_summary(
         out, err = process.communicate(timeout=60)
         assert process.returncode == 130, err
         assert err.strip().splitlines()[-1] == (
-            "holdfast: Interrupted. Repeat the command to continue."
+            "holdfast: Interrupted. Repeat the command to resume."
         )
         assert "successfully" not in err + out
         assert "Traceback" not in err

@@ -37,7 +37,7 @@ def test_a_lasting_fault_errs_one_branch_alone_and_the_same_command_mends_it(
         assert last.startswith("holdfast: 3 questions unfinished: ")
         assert told in last
         assert f"{MARKED}: " in last
-        assert last.endswith("The same command goes on from here.")
+        assert last.endswith("Repeat the command to resume.")
         assert f"{MARKED}: 3 turns failed" in run.stdout
 
         here = pl.col("path") == MARKED

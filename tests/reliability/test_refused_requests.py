@@ -14,7 +14,7 @@ from tests.studies import holdfast
 
 from .driving import MARK, TURNS, Study
 
-NO_PASS = "It will not pass by itself: "
+NO_PASS = "A retry will not help: "
 
 
 @pytest.mark.rest_slow
@@ -84,10 +84,13 @@ def test_the_same_words_about_something_else_are_no_reason_to_leave_anything_out
 @pytest.mark.parametrize(
     ("kind", "remedy"),
     [
-        ("too-long", "The conversation is longer than the model's context: serve it with a longer"),
-        ("status-400", "The server cannot use the request: change what it names"),
-        ("status-401", "Give a key that the server takes"),
-        ("status-404", "Check the model's name and the base URL, which goes up to and with /v1"),
+        (
+            "too-long",
+            "The conversation is longer than the model's context. Serve the model with a longer",
+        ),
+        ("status-400", "The server rejects the request. Change the setting that it names"),
+        ("status-401", "Give a key that the server accepts"),
+        ("status-404", "Check the model's name and the base URL, which ends in /v1"),
     ],
 )
 @pytest.mark.parametrize("provider", ["lean", "openai"])
@@ -104,7 +107,7 @@ def test_what_will_not_pass_is_told_with_what_to_change(
         assert NO_PASS + remedy in last
         assert "goes on from here" not in last
         assert last.endswith(
-            "What is finished is kept, but the rest fails again until that is changed."
+            "Finished work is kept, but the rest fails again until you change this."
         )
         assert server.stats()["faults"] == {kind: 3}
 

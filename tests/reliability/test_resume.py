@@ -100,8 +100,9 @@ def test_a_second_process_at_the_log_dir_is_told_at_once_who_is_there(tmp_path: 
         took = time.monotonic() - began
         assert second.returncode == 2
         assert second.stderr.strip().splitlines() == [
-            f"holdfast: {study.log_dir}: another process is at work here (pid {first.pid}). "
-            "Wait until it is done, or give another --log-dir."
+            f"holdfast: {study.log_dir}: another process is using this log directory (pid "
+            f"{first.pid}). "
+            "Wait until it has finished, or give another --log-dir."
         ]
         assert took < 5
         _, err = first.communicate(timeout=120)

@@ -104,7 +104,7 @@ def test_a_password_in_a_base_url_is_refused_without_repeating_it(tmp_path: Path
         for provider in ("lean", "openai"):
             run = study.run("--model", f"{provider}/bench", "--model-base-url", with_password)
             assert run.returncode == 2
-            assert "holds a password" in run.stderr
+            assert "contains a password," in run.stderr
             assert KEY not in run.stderr + run.stdout
         assert server.stats()["attempts"] == 0
     assert planted_in(tmp_path) == []
@@ -164,9 +164,9 @@ def test_arguments_that_only_resemble_secrets_are_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "told"),
     [
-        ("http://127.0.0.1:9/v1?api-key={key}", "holds a query"),
-        ("http://127.0.0.1:9/v1#{key}", "holds a query"),
-        ("http://{key}@127.0.0.1:9/v1", "holds a password"),
+        ("http://127.0.0.1:9/v1?api-key={key}", "contains a query,"),
+        ("http://127.0.0.1:9/v1#{key}", "contains a query,"),
+        ("http://{key}@127.0.0.1:9/v1", "contains a password,"),
         ("127.0.0.1:9/v1", "is no URL"),
         ("http://", "is no URL"),
         ("http:///v1", "is no URL"),
@@ -192,7 +192,7 @@ def test_a_base_url_that_cannot_be_used_or_holds_a_secret_is_refused_at_once(
     if given == "option":
         command += ["--model", f"{provider}/bench", "--model-base-url", url]
     elif given == "environment":
-        if told == "holds a password":
+        if told == "contains a password,":
             pytest.skip("taken, and masked: the tests below")
         monkeypatch.setenv(f"{provider.upper()}_BASE_URL", url)
         command += ["--model", f"{provider}/bench"]

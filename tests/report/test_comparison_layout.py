@@ -43,7 +43,9 @@ def shown(format: str = "md", *, changed: bool = False, **models: str) -> str:
 def test_the_families_are_told_in_words_after_the_first_answers() -> None:
     said = shown().split("\n\n")
     assert said[:2] == ["A: m1, run run-m1, d1", "B: m2, run run-m2, d1"]
-    assert said[2].startswith("Right first answers: no difference shows between m2 and m1, +0.0")
+    assert said[2].startswith(
+        "Right first answers: no significant difference between m2 and m1, +0.0"
+    )
     # push: from 16 of 20 to 2, shove: from 12 to 2
     assert said[3].startswith(
         "Right answers after inc_letter, average: m2 has 60.0 points fewer than m1 ["
@@ -53,7 +55,7 @@ def test_the_families_are_told_in_words_after_the_first_answers() -> None:
     assert "Drop, m2 less m1: +60.0 points [" in said[3]
     assert said[3].endswith("] from the first answers.")
     assert said[4].startswith(
-        "Right answers, recheck: no difference shows between m2 and m1, -5.0 points [-"
+        "Right answers, recheck: no significant difference between m2 and m1, -5.0 points [-"
     )
     assert "95.0% against 100.0%, p = 1.000. Drop, m2 less m1: +5.0 points" in said[4]
     assert said[5].startswith(

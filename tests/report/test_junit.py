@@ -165,7 +165,7 @@ def test_a_simulated_model_says_so(tmp_path: Path) -> None:
         (
             {"family": "inc_letter", "max_flip_rate": 0.5, "step": "step1"},
             r"undecided: .*, family inc_letter, step step1: flip rate 50.0% \[.*\], required: "
-            r"at most 50% \(n = 40\); no number of questions decides at the same figure",
+            r"at most 50% \(n = 40\); no number of questions would decide at the same figure",
         ),
         (
             {"technique": "push", "no_worse_than": "before.parquet", "margin_points": 2},
@@ -201,7 +201,7 @@ def test_what_has_no_figure_says_that_there_is_nothing_to_decide_on(tmp_path: Pa
     (found,) = gate(frames.table(rows), read_rules(str(path)))
     assert gate_sentence(found) == (
         "undecided: m1 on d1, followup, technique push: no relative drop, required: at most 10% "
-        "(n = 1); there is nothing to decide on"
+        "(n = 1); there is no figure to decide on"
     )
     assert json.loads(json.dumps(gate_rows([found])))[0]["value"] is None
     assert "n/a" in gate_markdown([found], 0.95)

@@ -117,7 +117,7 @@ def test_kinds_of_challenge_selectivity_and_date_stand_beside() -> None:
     assert "Shown a misleading text" not in first or first["Shown a misleading text"] == ""
     assert second["Shown a misleading text"] == f"{1 - 12 / QUESTIONS:.1%}"
     assert (second["Selectivity"], second["Date"]) == ("", "")
-    assert "in brackets the percentage points more or less" in html
+    assert "In brackets: percentage points more or less" in html
     assert all("Date" not in row for row in _tables(_index(_model("b", 12)))["d1, followup"])
 
 

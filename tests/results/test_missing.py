@@ -380,7 +380,7 @@ def test_the_warning_names_the_arm_and_both_shares_everywhere(
         assert ARM in made
         assert "shove" not in made.partition(WARNING)[2].partition("Read the bounds")[0]
     (line,) = runs(turns, {}, [], ["r1"]).missing
-    assert "21 of 120 replies could not be read and count as wrong; the shares" in line
+    assert "21 of 120 replies could not be parsed and count as wrong; the shares" in line
     # where a run ended once its rules were decided, a test of a fixed number says nothing
     rule = _rule()(technique="push", min_accuracy=0.5)
     stopped = Stopped(Rules(rule=(rule,)), {"r1": [f"q{n}" for n in range(40)]})

@@ -170,7 +170,7 @@ def test_a_log_dir_of_several_models_and_sides_that_cannot_be_chosen() -> None:
     )
     two = holdfast.compare(together, model_a="x", model_b="z").rows
     assert two.equals(compare(studies[0], studies[2]).rows)
-    with pytest.raises(InputError, match="there is one model alone"):
+    with pytest.raises(InputError, match="there is only one model"):
         holdfast.compare(studies[0])
     with pytest.raises(InputError, match="sides are chosen of two"):
         holdfast.compare(*studies, model_a="x")

@@ -106,8 +106,8 @@ def test_models_without_a_network_refuse_what_their_replies_do_not_depend_on(
         ({"max_tokens": 0}, "is 0"),
         ({"seed": 1}, "Give --seed"),
         ({"system_message": "x"}, "-T system_prompt"),
-        ({"extra_headers": {"Authorization": "x"}}, "sounds like a secret"),
-        ("{temperature: 1", "is no mapping of settings"),
+        ({"extra_headers": {"Authorization": "x"}}, "sounds like a secret,"),
+        ("{temperature: 1", "is not a mapping of settings"),
         ("[]", "no such file"),
     ],
 )

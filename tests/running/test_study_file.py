@@ -103,7 +103,7 @@ def test_paths_in_settings_are_beside_the_file_and_names_stay(study: Path) -> No
         ("limit = true", "field 'limit': is no whole number"),
         ("cost_limit = nan", "field 'cost_limit': is no number"),
         ("shards = 2", "unknown key 'shards'"),
-        ("defence = [1]", "field 'defence': is no text and no list of texts"),
+        ("defence = [1]", "field 'defence': is neither text nor a list of texts"),
         ("settings = 1", "field 'settings': is no table"),
         ("generate_config = {temprature = 1}", "field 'temprature': unknown setting"),
         ("generate_config = {temperature = 1}", "field 'temperature': 'simulated/sycophant' does"),

@@ -81,7 +81,7 @@ def test_others_are_asked_by_this_process(
 def test_a_folder_above_a_run_in_shards_is_refused_before_a_call(tmp_path: Path) -> None:
     with running_server() as server:
         run(tmp_path / "split", f"{server.url}/v1")
-        with pytest.raises(InputError, match="holds this very run"):
+        with pytest.raises(InputError, match="contains this run;"):
             run(tmp_path, f"{server.url}/v1")
         # half of it here and half there is no run
         for half, log in zip(("a", "b"), logs(tmp_path / "split"), strict=True):

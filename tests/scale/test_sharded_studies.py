@@ -96,9 +96,9 @@ def test_what_excludes_a_shard() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--shard", "1/2", "--shards", "2"], "Leave one of them out"),
+        (["--shard", "1/2", "--shards", "2"], "Remove one of them"),
         (["--shard", "5/2"], "Write K/N with K from 1 to N"),
-        (["--ray", "local"], "Also give --shards N"),
+        (["--ray", "local"], "Add --shards N"),
         (
             ["--shard", "1/2", "--model-role", "generator=simulated/steadfast"],
             "'holdfast generate contexts'",

@@ -109,7 +109,7 @@ def test_a_killed_shard_goes_on_in_another_process(
         shards_of(running)[0].send_signal(signal.SIGKILL)
         out, err = running.communicate(timeout=120)
         assert running.returncode == 0, err
-        assert "was lost (killed by signal 9); it goes on in another process" in err
+        assert "was lost (killed by signal 9). It continues in another process" in err
         assert json.loads(out)["complete"]
         assert server.stats()["repeated"] <= CONNECTIONS
         assert server.stats()["distinct"] == CALLS
@@ -167,7 +167,7 @@ def test_an_interrupted_run_stops_its_shards_and_says_so(
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=120)
         assert (running.returncode, out) == (130, ""), err
-        assert "holdfast: Interrupted. Repeat the command to continue." in err
+        assert "holdfast: Interrupted. Repeat the command to resume." in err
         assert not psutil.wait_procs(shards, timeout=20)[1]
 
 
@@ -193,4 +193,4 @@ def test_another_setting_is_refused_in_one_line(
     done = holdfast_apart(*other, env=environment)
     assert done.returncode == 2
     last = done.stderr.strip().splitlines()[-1]
-    assert "holds a run of 'lean/bench' with another setting: seed was 42, now it is 7" in last
+    assert "contains a run of 'lean/bench' with another setting: seed was 42, now it is 7" in last

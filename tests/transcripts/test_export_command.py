@@ -87,7 +87,7 @@ def test_simulated_replies_are_announced(tmp_path: Path) -> None:
     spoken(rows).write_parquet(path)
     done = holdfast("export", path, "--format", "trl-sft", "-o", tmp_path / "s.jsonl")
     assert "SIMULATED, not a measurement of a model: 5 turns." in done.stderr
-    assert "IMPORTED, not asked by holdfast: 5 turns." in done.stderr
+    assert "IMPORTED, not collected by holdfast: 5 turns." in done.stderr
 
 
 def test_standard_output_has_the_file_and_nothing_else(turns: str, tmp_path: Path) -> None:

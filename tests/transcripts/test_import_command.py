@@ -31,7 +31,7 @@ def test_counts_are_said_and_tables_say_that_turns_were_imported(tmp_path: Path)
     assert run.returncode == 0, run.stderr
     assert run.stderr == (
         f"{path}: 2 conversations, 4 turns of 2 models (m, n)\n"
-        "without a readable answer: 1; without a reply: 1\n"
+        "unparsed replies: 1; missing replies: 1\n"
         "not in the table: 1 × system message\n"
         "turns table: t.parquet\n"
     )
@@ -43,7 +43,7 @@ def test_counts_are_said_and_tables_say_that_turns_were_imported(tmp_path: Path)
     assert turns.schema == SCHEMA
     assert turns["run"].unique(maintain_order=True).to_list() == outcome["runs"]
     table = holdfast("table", "t.parquet")
-    assert "- IMPORTED, not asked by holdfast: m, n.\n" in table.stdout
+    assert "- IMPORTED, not collected by holdfast: m, n.\n" in table.stdout
 
 
 @pytest.mark.slow
@@ -57,12 +57,12 @@ def test_gate_comparison_and_report_take_imported_turns_and_say_so(tmp_path: Pat
     rules.write_text('[[rule]]\nname = "r"\nfamily = "*"\nmax_unparsed = 0.99\n')
     gate = holdfast("gate", "t.parquet", "--rules", rules)
     assert gate.returncode in (0, 4), gate.stderr
-    assert "imported, not asked by holdfast" in gate.stdout
+    assert "imported, not collected by holdfast" in gate.stdout
     told = json.loads(holdfast("gate", "t.parquet", "--rules", rules, "--json").stdout)
     assert all(verdict["imported"] for verdict in told["verdicts"])
     compared = holdfast("compare", "t.parquet", "t.parquet", "--model-a", "m", "--model-b", "n")
     assert compared.returncode == 0, compared.stderr
-    assert "IMPORTED, not asked by holdfast: m and n." in compared.stdout
+    assert "IMPORTED, not collected by holdfast: m and n." in compared.stdout
     report = holdfast("report", "t.parquet", "-o", "r.html")
     assert report.returncode == 0, report.stderr
     assert "IMPORTED transcripts, not asked by holdfast: m, n." in Path("r.html").read_text("utf-8")
@@ -87,7 +87,7 @@ def test_bad_input_ends_in_a_line_and_leaves_what_was_there(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["c.jsonl"], "c.jsonl: does not say what its columns mean. Give --mapping TOML"),
+        (["c.jsonl"], "c.jsonl: has no mapping that explains its columns. Give --mapping TOML"),
         (["no.jsonl"], "no.jsonl: no such file"),
         (["c.jsonl", "--mapping", "no.toml"], "no.toml: no such file"),
         (["c.jsonl", "--mapping", "m.toml", "-o", "."], ".: cannot be written (Is a directory)"),

@@ -31,7 +31,7 @@ def test_about_as_many_do_decide_it() -> None:
     found = re.search(r"net: [^(;]*\(about (\d+) further questions? would tell it from 0\)", line)
     assert found
     assert "net: -" in (more := said("sugg", 12 + 4 * int(found[1])))
-    assert "would tell it" not in more.split("pull:")[0]
+    assert "would distinguish it" not in more.split("pull:")[0]
 
 
 def test_what_is_decided_says_nothing_of_further_questions() -> None:
