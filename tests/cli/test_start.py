@@ -29,7 +29,7 @@ def loaded(*arguments: str) -> set[str]:
     """Top-level packages that a command imports."""
     code = (
         "import json, sys\n"
-        "from holdfast.cli import main\n"
+        "from holdfast.cli.main import main\n"
         f"sys.argv = ['holdfast', *{list(arguments)!r}]\n"
         "try: main()\n"
         "except SystemExit: pass\n"
