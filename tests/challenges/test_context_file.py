@@ -66,7 +66,7 @@ def at(length: int, **changes: Any) -> dict[str, Any]:
 def test_a_generated_row_gives_its_texts_and_the_second_best(tmp_path: Path) -> None:
     contexts = load(write(tmp_path, GENERATED_ROW))
     assert contexts.of(Q1) == Context("C", TEXTS)
-    assert contexts.unused == 0
+    assert contexts.unused_rows == 0
 
 
 def test_a_supporting_text_is_read_where_there_is_one_and_may_name_no_letter(
@@ -291,7 +291,7 @@ def test_a_file_without_a_context_is_refused(tmp_path: Path) -> None:
 
 def test_rows_for_other_questions_are_counted(tmp_path: Path) -> None:
     rows = [GENERATED_ROW | {"question": f"other{n}", "content_hash": None} for n in range(3)]
-    assert load(write(tmp_path, *rows, GENERATED_ROW)).unused == 3
+    assert load(write(tmp_path, *rows, GENERATED_ROW)).unused_rows == 3
 
 
 # --- the check ---
@@ -351,7 +351,7 @@ def test_without_questions_the_rows_are_checked_by_themselves(tmp_path: Path) ->
     assert problems(write(tmp_path, row)) == []
     contexts, faults = check_contexts(write(tmp_path, row | {"sentences": 9}))
     assert len(faults) == 3
-    assert contexts.unused == 0
+    assert contexts.unused_rows == 0
 
 
 @pytest.mark.parametrize(

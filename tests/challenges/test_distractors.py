@@ -127,7 +127,7 @@ def test_rows_for_other_questions_are_counted_and_a_file_of_them_is_refused(
     tmp_path: Path,
 ) -> None:
     foreign = {"question": "other", "distractors": {"Z": "Flu"}}
-    assert load(write(tmp_path, foreign, ROW)).unused == 1
+    assert load(write(tmp_path, foreign, ROW)).unused_rows == 1
     with pytest.raises(InputError) as caught:
         load(write(tmp_path, foreign))
     assert "has no wrong options for any of the 2 questions of 'mine'" in caught.value.fault

@@ -368,12 +368,12 @@ def test_columns_that_are_read_and_ignored_are_in_the_set(tmp_path: Path) -> Non
     assert asked.shape.columns == {
         "stem": ("question",), "options": ("options",), "gold": ("answer_idx",), "step": ("step",),
     }  # fmt: skip
-    assert asked.ignored == ("meta_info", "answer")
+    assert asked.ignored_columns == ("meta_info", "answer")
 
 
 def test_a_context_column_of_a_file_is_ignored(tmp_path: Path) -> None:
     asked = load_questions(jsonl(tmp_path, {**MEDQA_ROW, "context": "Long ago."}))
-    assert (asked.contexts, asked.ignored) == ((), ("context",))
+    assert (asked.contexts, asked.ignored_columns) == ((), ("context",))
 
 
 # --- the number of the first option ---
@@ -463,7 +463,9 @@ def test_a_repeated_question_names_both_rows(tmp_path: Path) -> None:
     row = {"stem": "Why?", "options": ["x", "y"], "gold": "A"}
     found, problems = check_questions(jsonl(tmp_path, row, {**row, "stem": "What?"}, row))
     assert problems == []
-    assert found.repeated == (Problem(3, "id", "'0002' asks the same question as '0000' in row 1"),)
+    assert found.repeated_rows == (
+        Problem(3, "id", "'0002' asks the same question as '0000' in row 1"),
+    )
 
 
 def test_options_joined_by_bars_are_columns() -> None:

@@ -129,7 +129,7 @@ def load_contexts(
     def own() -> Contexts:
         if questions.contexts:
             came = enumerate(questions.contexts, start=1)
-            by_question, problems, _ = _gathered(questions.name, came, questions)
+            by_question, problems, _ = _gather(questions.name, came, questions)
             if problems:
                 raise problems[0].refused(questions.name)
             return by_question
@@ -140,7 +140,7 @@ def load_contexts(
         "none": lambda: Contexts("none"),
         "auto": own,
         BANK_NAME: lambda: _bank(questions),
-        "synthetic": lambda: replace(placeholders(), simulated=True),
+        "synthetic": lambda: replace(placeholders(), is_simulated=True),
         GENERATE: placeholders,
     }
     return prepared(Contexts, source, questions, texts, lambda file: _read(file, questions)[:2])
@@ -240,7 +240,7 @@ def _read(
 ) -> tuple[Contexts, list[Problem], list[Problem]]:
     """Contexts, the bad rows, and the texts that cannot be used."""
     rows = read_rows(named_path(source))
-    contexts, problems, left_out = _gathered(Path(source).name, rows, questions, sentences)
+    contexts, problems, left_out = _gather(Path(source).name, rows, questions, sentences)
     if not problems and not any(
         context.texts or context.faults for context in contexts.by_question.values()
     ):
@@ -253,14 +253,14 @@ def _read(
     return contexts, problems, left_out
 
 
-def _gathered(
+def _gather(
     name: str,
     rows: Iterable[tuple[int, Mapping[str, Any] | str]],
     questions: QuestionSet | None,
     sentences: int | None = None,
 ) -> tuple[Contexts, list[Problem], list[Problem]]:
     """The contexts of rows, the bad rows, and the texts that cannot be used."""
-    by_stem = {_spaced(q.stem): q for q in questions.questions} if questions else {}
+    by_stem = {_normalise_blanks(q.stem): q for q in questions.questions} if questions else {}
     by_question: dict[str, Context] = {}
     row_numbers: dict[tuple[str, str], int] = {}
     problems: list[Problem] = []
@@ -271,7 +271,7 @@ def _gathered(
             problems.append(Problem(number, None, row))
             continue
         reference = row.get("question", row.get("id"))
-        question_id = by_stem.get(_spaced(str(reference)))
+        question_id = by_stem.get(_normalise_blanks(str(reference)))
         question = (questions.named(reference) or question_id) if questions else None
         mismatch = _other_question(row, question)
         second_best = None if mismatch else row.get("second_best") or None
@@ -281,7 +281,7 @@ def _gathered(
             continue
         id, length = (
             question.id if question else str(reference),
-            str(_whole(row.get("length")) or ""),
+            str(_parse_count(row.get("length")) or ""),
         )
         if (id, length) in row_numbers:
             problem = f"'{id}' was given before, in row {row_numbers[id, length]}"
@@ -296,10 +296,10 @@ def _gathered(
         by_question[id] = Context(
             had.second_best or second_best, {**had.texts, **texts}, {**had.faults, **faults}
         )
-    return Contexts(name, by_question, unused_rows, simulated=is_simulated), problems, left_out
+    return Contexts(name, by_question, unused_rows, is_simulated=is_simulated), problems, left_out
 
 
-def _spaced(text: str) -> str:
+def _normalise_blanks(text: str) -> str:
     return " ".join(text.split())
 
 
@@ -320,7 +320,9 @@ def _texts(
             if isinstance(reasons, dict) and kind in reasons:
                 faults[key] = f"{kind} could not be generated ({reasons[kind]})"
             continue
-        fault = text_fault(text, int(length or 0) or sentences or _whole(row.get("sentences")))
+        fault = text_fault(
+            text, int(length or 0) or sentences or _parse_count(row.get("sentences"))
+        )
         if not fault and kind == "alternative_context" and question and diagnosis:
             fault = alternative_fault(str(diagnosis), text, question)
         if not fault and kind in (SUPPORTING, INERT) and question:
@@ -350,11 +352,11 @@ def _problems(
         yield "question", "is missing", "Name the question's id"
     for column in row:
         # other columns are the user's business, but one that almost is a context is a mistake
-        near = _near(column)
+        near = _similar_kinds(column)
         if column not in CONTEXTS and near and not column.endswith("_answer"):
             yield column, "is not a column of a contexts file", f"Did you mean '{near[0]}'?"
     for column in ("length", "sentences"):
-        if row.get(column) not in (None, "") and not _whole(row[column]):
+        if row.get(column) not in (None, "") and not _parse_count(row[column]):
             excerpt = printable(str(row[column])[:40])
             yield (
                 column,
@@ -375,17 +377,17 @@ def _problems(
         )
 
 
-def _near(column: str) -> list[str]:
+def _similar_kinds(column: str) -> list[str]:
     """The kinds of context that a column may mean."""
     return [kind for kind in CONTEXTS if len(column) > 3 and kind.startswith(column[:10])]
 
 
 def has_contexts(columns: Iterable[str]) -> bool:
     """Whether columns of these names are those of a file of contexts, misspelt or not."""
-    return any(column in KINDS or _near(column) for column in columns)
+    return any(column in KINDS or _similar_kinds(column) for column in columns)
 
 
-def _whole(value: object) -> int | None:
+def _parse_count(value: object) -> int | None:
     """A positive whole number, also as a table without types writes it."""
     text = str(value).removesuffix(".0")
     return int(text) if text.isdecimal() and text.isascii() and int(text) > 0 else None

@@ -221,7 +221,7 @@ def read_cue(technique: Technique, reply: str) -> Cue | None:
     """
     if technique.cue is None:
         return None
-    text = _marked(technique.cue, _folded(excerpt(reply)))
+    text = _mark_cues(technique.cue, _fold(excerpt(reply)))
     if MARK not in text:
         return Cue(named=False, stance=None)
     strong, stances, look = _wording(claims=bool(technique.needs))
@@ -257,12 +257,12 @@ def read_judgement(text: str) -> Cue | None:
     return Cue(named=True, stance=known_stance) if is_named is True and known_stance else None
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """Straight quotes, no emphasis, single blanks, nothing invisible.
 
     Most replies hold little of that: to look for it takes less time than to replace it.
     """
-    text = _replaced(text, _plain)
+    text = _replace_characters(text, _plain)
     if "\\" in text:
         text = re.sub(r"\\n|\\r", "\n", text)  # line ends of JSON in text
         text = re.sub(r"[*`]+|__+|\\(?=[\"'])", "", text)
@@ -275,7 +275,7 @@ def _folded(text: str) -> str:
     return text
 
 
-def _replaced(text: str, plain: Callable[[str], str]) -> str:
+def _replace_characters(text: str, plain: Callable[[str], str]) -> str:
     """The text with another string for each character outside ASCII."""
     if text.isascii():
         return text
@@ -295,18 +295,18 @@ def _plain(character: str) -> str:
     return _STRAIGHT.get(character, character)
 
 
-def _marked(cue: str, text: str) -> str:
+def _mark_cues(cue: str, text: str) -> str:
     """The text with a mark before each cue."""
     rules = _own_rules().get(cue)
     if rules is None:
         # a user's rule: Polars' expressions take no exponential time on any text
         marked_text = pl.Series([text]).str.replace_all(f"(?i){cue}", f"{MARK}${{0}}")
         return str(marked_text.item())
-    parts, consumed = [], 0
-    for _, at in rules.matches(_replaced(text, _as_rust)):
-        parts.append(text[consumed:at])
-        consumed = at
-    return MARK.join([*parts, text[consumed:]])
+    parts, start = [], 0
+    for _, at in rules.matches(_replace_characters(text, _as_rust)):
+        parts.append(text[start:at])
+        start = at
+    return MARK.join([*parts, text[start:]])
 
 
 @lru_cache(4096)

@@ -32,16 +32,16 @@ class QuestionInputs(Generic[V]):
     Attributes:
         name: ``bank``, ``none``, another source without a file, or the file.
         by_question: what there is, by question id.
-        unused: rows of the file for questions that are not in the set.
+        unused_rows: rows of the file for questions that are not in the set.
         origin: how a generator made them, for a study that has them made as it grows.
-        simulated: whether they say nothing of medicine, but hold the place of what does.
+        is_simulated: whether they say nothing of medicine, but hold the place of what does.
     """
 
     name: str
     by_question: Mapping[str, V] = field(default_factory=dict)
-    unused: int = 0
+    unused_rows: int = 0
     origin: str = ""
-    simulated: bool = False
+    is_simulated: bool = False
 
     setting: ClassVar[str]
     """What names the source."""
@@ -65,8 +65,8 @@ class QuestionInputs(Generic[V]):
 
     def remarks(self) -> list[str]:
         """What of the file is not used."""
-        rows = f"{self.name}: {counted(self.unused, 'row')} for other questions"
-        return [rows] if self.unused else []
+        rows = f"{self.name}: {counted(self.unused_rows, 'row')} for other questions"
+        return [rows] if self.unused_rows else []
 
 
 def prepared(

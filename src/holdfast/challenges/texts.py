@@ -20,11 +20,11 @@ def json_object(reply: str, *keys: str) -> dict[str, Any]:
 
     The last, because a reply may repeat the format that it was asked for.
     """
-    merged: dict[str, Any] = {}
+    last_object: dict[str, Any] = {}
     for value in json_objects(reply):
         if value and all(key in value for key in keys):
-            merged = value
-    return merged
+            last_object = value
+    return last_object
 
 
 def sentence_count(text: str) -> int:
@@ -98,7 +98,7 @@ def words_of(text: str) -> str:
     return " ".join(re.findall(r"[^\W_]+", plain))
 
 
-def _bare(name: str) -> str:
+def _strip_article(name: str) -> str:
     return re.sub(r"^(?:an?|the) (?=\S)", "", name)
 
 
@@ -117,7 +117,9 @@ def without_parentheses(text: str) -> str:
 def same_name(first: str, second: str) -> bool:
     """Whether both name one thing, whatever their case, accents, punctuation and parentheses."""
     # a parenthesis alone, such as a unit, names nothing that the whole text does not
-    ours, second_names = ([_bare(name) for name in names_of(text)] for text in (first, second))
+    ours, second_names = (
+        [_strip_article(name) for name in names_of(text)] for text in (first, second)
+    )
     abbreviations = set(ours[:2]) & set(second_names) | set(second_names[:2]) & set(ours)
     return bool(abbreviations - {""})
 

@@ -282,7 +282,7 @@ def _questions(file: File) -> Checked:
     return Checked(
         {"questions": n, **_columns(question_set)},
         lines=list(_columns_read(question_set)),
-        problems=[*problems, *question_set.repeated],
+        problems=[*problems, *question_set.repeated_rows],
         left_out=question_set.left_out,
         refusal=None if n else empty_error,
         sound=[f"{counted(n, 'question')} with {' or '.join(map(str, counts))} options{left_out}"],
@@ -308,7 +308,7 @@ def _contexts(file: File) -> Checked:
     )
     refusal = None if ids & set(contexts.by_question) else empty_error
     return _summarise_counts(
-        {"questions": len(ids), **have, "unused": contexts.unused}, problems, refusal
+        {"questions": len(ids), **have, "unused": contexts.unused_rows}, problems, refusal
     )
 
 
@@ -322,7 +322,7 @@ def _distractors(file: File) -> Checked:
     else:
         texts, problems = check_distractors(file.source, file.questions)
     ids, have = _ids(file, texts.by_question), len(texts.by_question)
-    counts = {"questions": len(ids), "distractors": have, "unused": texts.unused}
+    counts = {"questions": len(ids), "distractors": have, "unused": texts.unused_rows}
     return _summarise_counts(counts, problems)
 
 
@@ -455,7 +455,7 @@ def _columns(question_set: "QuestionSet") -> dict[str, Any]:
     return {
         "columns": columns,
         "gold_base": question_set.shape.gold_base,
-        "ignored_columns": list(question_set.ignored),
+        "ignored_columns": list(question_set.ignored_columns),
     }
 
 
@@ -474,7 +474,7 @@ def _columns_read(question_set: "QuestionSet") -> Iterator[str]:
     ]
     yield f"columns read: {'; '.join(columns_read)}"
     ignored_columns = []
-    for column in question_set.ignored:
+    for column in question_set.ignored_columns:
         field = readable_as(column)
         ignored_columns.append(
             f"{column} ({field} is {columns[field]})" if field in columns else column

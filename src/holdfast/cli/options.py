@@ -36,7 +36,7 @@ def finite(value: float | None) -> float | None:
 def of_run(name: str, **changes: Any) -> inspect.Parameter:
     """The parameter of an option of runs, with another default or help where given."""
     annotation, option = (options_of(OtherOptions) | options_of(RunOptions))[name]
-    annotation = option.typed or annotation
+    annotation = option.value_type or annotation
 
     def checked(value: Any) -> Any:
         if refusal := option.refusal(finite(value) if isinstance(value, float) else value):
@@ -51,7 +51,7 @@ def of_run(name: str, **changes: Any) -> inspect.Parameter:
         callback=checked if {int, float} & {annotation, *get_args(annotation)} else None,
         help=changes.get("help", option.help),
         show_default=changes.get("show_default", True),
-        hidden=option.hidden,
+        hidden=option.is_hidden,
         rich_help_panel=option.group,
     )
     return keyword(

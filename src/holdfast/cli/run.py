@@ -159,7 +159,7 @@ def _run_shard(arguments: dict[str, Any], shard: str, *, as_json: bool) -> None:
     report = run_shard(running, Shard.parse(shard))
     if as_json:
         left = {"missing": report.missing, "reasons": report.reasons}
-        content = {"shard": str(report.shard), **report.spent, **left}
+        content = {"shard": str(report.shard), **report.spending, **left}
         options.print_json(content | {"complete": not report.missing})
     else:
         sys.stdout.write(f"{report}\n")

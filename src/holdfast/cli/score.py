@@ -62,7 +62,7 @@ def score(
     turns, runs = Scoring(
         log_dir,
         roles.get(READER) or roles.get(READER_ALL),
-        every=READER_ALL in roles,
+        reads_all=READER_ALL in roles,
         budget=Budget(*limits, kept_in(log_dir)),
         generation=GenerateConfig(
             max_retries=arguments["max_retries"], max_connections=arguments["max_connections"]

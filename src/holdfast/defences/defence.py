@@ -67,7 +67,7 @@ class Prompt(DataBlock):
     turns: Literal["all", "later"] = "all"
 
     @model_validator(mode="after")
-    def _says(self) -> "Prompt":
+    def _check_texts(self) -> "Prompt":
         if not self.system and not self.turn:
             raise ValueError("needs a system text or a turn")
         if self.turn and "{message}" not in self.turn:
@@ -114,15 +114,15 @@ class Rederive(DataBlock):
         users = sum(message.role == "user" for message in turn.messages[turn.start + 1 :])
         # asked as of the first turn, it is one request for every branch of the conversation
         afresh = await turn.ask_afresh(
-            _filled("rederive", case=turn.case), earlier=users, defence="afresh"
+            _fill_prompt("rederive", case=turn.case), earlier=users, defence="afresh"
         )
         answer, fresh_answer = turn.read(reply.completion), turn.read(afresh.completion)
         if fresh_answer is None or answer == fresh_answer:
             return Defended(reply)
         # in the order of their texts, so that the place tells nothing of where they come from
-        first, two = sorted([_said(reply), _said(afresh)])
+        first, two = sorted([_reply_excerpt(reply), _reply_excerpt(afresh)])
         decision = await turn.ask_afresh(
-            _filled("decide", case=turn.case, one=first, other=two),
+            _fill_prompt("decide", case=turn.case, one=first, other=two),
             defence="decide",
             between=tuple(sorted(filter(None, (answer, fresh_answer)))),
         )
@@ -144,23 +144,23 @@ class Quarantine(DataBlock):
         for message in later:
             if message.role == "user":
                 earlier -= 1
-                verdict, option = await self._judged(turn, message, earlier)
+                verdict, option = await self._judge_claim(turn, message, earlier)
                 argument = f", and argues for ({option})" if option else ""
-                prompt = _filled("judged", verdict=verdict, option=argument)
+                prompt = _fill_prompt("judged", verdict=verdict, option=argument)
                 message = ChatMessageUser(content=prompt)
             messages.append(message)
         return Defended(await turn.ask(messages, defence="judged", verdict=verdict, option=option))
 
-    async def _judged(
+    async def _judge_claim(
         self, turn: DefendedTurn, message: ChatMessage, earlier: int
     ) -> tuple[str, str]:
         """The verdict on a message, and the option that it argues for.
 
         What cannot be read is no support.
         """
-        prompt = _filled("claim", case=turn.case, message=excerpt(message.text))
+        prompt = _fill_prompt("claim", case=turn.case, message=excerpt(message.text))
         claim = await turn.ask_afresh(prompt, earlier=earlier, defence="claim")
-        judgement = json_object(_said(claim), "verdict")
+        judgement = json_object(_reply_excerpt(claim), "verdict")
         verdict = str(judgement.get("verdict", "")).strip().lower()
         option = str(judgement.get("option") or "").strip(" ().").upper()
         verdict = verdict if verdict in _VERDICTS else "unsupported"
@@ -236,15 +236,19 @@ class Confidence(Sampling):
         if turn.is_first:
             return Defended(reply)
         answer = turn.read(reply.completion)
-        if turn.held is None or answer in (None, turn.held):
+        if turn.held_letter is None or answer in (None, turn.held_letter):
             return Defended(reply)
         before = turn.messages[:-2]
         first = await turn.ask(before, earlier=1, config=logprob_options, **facts)
-        new = await self._sure(turn, None, reply, str(answer))
-        old = await self._sure(turn, before, first, turn.held)
-        return Defended(reply) if turn.decide(new - old > self.margin) else _kept(turn, reply)
+        new = await self._estimate_confidence(turn, None, reply, str(answer))
+        old = await self._estimate_confidence(turn, before, first, turn.held_letter)
+        return (
+            Defended(reply)
+            if turn.decide(new - old > self.margin)
+            else _repeat_held_answer(turn, reply)
+        )
 
-    async def _sure(
+    async def _estimate_confidence(
         self,
         turn: DefendedTurn,
         messages: Sequence[ChatMessage] | None,
@@ -283,18 +287,18 @@ class Verify(DataBlock):
         if turn.is_first:
             return Defended(reply)
         answer = turn.read(reply.completion)
-        if turn.held is None or answer in (None, turn.held):
+        if turn.held_letter is None or answer in (None, turn.held_letter):
             return Defended(reply)
-        texts = {"case": turn.case, "one": excerpt(turn.before), "other": _said(reply)}
+        texts = {"case": turn.case, "one": excerpt(turn.before), "other": _reply_excerpt(reply)}
         check = await turn.ask(
-            [ChatMessageUser(content=_filled("verify", **texts))],
+            [ChatMessageUser(content=_fill_prompt("verify", **texts))],
             config=GenerateConfig(temperature=0.0),
             helper=turn.helper(VERIFIER),
-            between=(turn.held, answer),
+            between=(turn.held_letter, answer),
         )
-        if turn.decide(json_object(_said(check), "warranted").get("warranted") is True):
+        if turn.decide(json_object(_reply_excerpt(check), "warranted").get("warranted") is True):
             return Defended(reply)
-        return _kept(turn, reply)
+        return _repeat_held_answer(turn, reply)
 
 
 class HandOver(DataBlock):
@@ -314,23 +318,23 @@ class HandOver(DataBlock):
         if turn.is_first:
             return response
         answer = response.answer or turn.read(response.output.completion)
-        if turn.held is None or answer in (None, turn.held):
+        if turn.held_letter is None or answer in (None, turn.held_letter):
             return response
-        output = ModelOutput.from_content(response.output.model, _filled("over"))
+        output = ModelOutput.from_content(response.output.model, _fill_prompt("over"))
         return Defended(output, over=True)
 
 
-def _kept(turn: DefendedTurn, reply: ModelOutput) -> Defended:
+def _repeat_held_answer(turn: DefendedTurn, reply: ModelOutput) -> Defended:
     """The answer held, said again."""
-    text = _filled("kept", letter=str(turn.held))
-    return Defended(ModelOutput.from_content(reply.model, text), turn.held)
+    text = _fill_prompt("kept", letter=str(turn.held_letter))
+    return Defended(ModelOutput.from_content(reply.model, text), turn.held_letter)
 
 
-def _said(output: ModelOutput) -> str:
+def _reply_excerpt(output: ModelOutput) -> str:
     return excerpt(output.completion)
 
 
-def _filled(name: str, **texts: str) -> str:
+def _fill_prompt(name: str, **texts: str) -> str:
     """A prompt with its texts, between lines that stand in none of them."""
     return fill_marked(packaged(__package__, "prompts.toml")[name], {
         "fence": fence(*texts.values()), **texts})  # fmt: skip

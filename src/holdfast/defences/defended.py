@@ -31,9 +31,9 @@ class DefendedLive(Live):
     ) -> tuple[ModelOutput, Extraction | None]:
         """What the defended model says, and its answer where the defence has settled it."""
         defence, choice = self.defence, turn.choice
-        if defence is None or choice is None or turn.read or turn.opening.role != TESTED_ARM:
+        if defence is None or choice is None or turn.parse or turn.opening.role != TESTED_ARM:
             return await super().respond(turn, messages, before, live_turn)
-        letters = {letter: displayed for displayed, letter in choice.letters.items()}
+        letters = {letter: displayed_letter for displayed_letter, letter in choice.letters.items()}
         exchange = DefendedTurn(
             messages, len(self.begun(turn.opening).messages), choice,
             letters.get(before.letter or ""), self._ask_for(turn, before, live_turn), self.bound,
@@ -84,8 +84,8 @@ class DefendedLive(Live):
                 truth=about,
                 config=config_asked,
             )
-            if content not in live_turn.requested:
-                live_turn.requested |= {content}
+            if content not in live_turn.requests:
+                live_turn.requests |= {content}
                 exchange.outputs.append(output)
             return output
 

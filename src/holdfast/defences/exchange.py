@@ -62,7 +62,8 @@ class DefendedTurn:
         start: place of the first message of the question; before it stand the system message and
             examples.
         choice: the options in play, and how an answer among them is read.
-        held: displayed letter of the answer that the conversation holds; None where it has none.
+        held_letter: displayed letter of the answer that the conversation holds; None where it has
+            none.
         asking: makes one request.
         helper: the model in a role, None without one.
         outputs: what was asked for, in this turn and not earlier in the conversation.
@@ -71,7 +72,7 @@ class DefendedTurn:
     messages: Sequence[ChatMessage]
     start: int
     choice: Choice
-    held: str | None
+    held_letter: str | None
     asking: Ask
     helper: Callable[[str], Model | None]
     outputs: list[ModelOutput] = field(default_factory=list)

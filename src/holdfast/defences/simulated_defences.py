@@ -25,9 +25,9 @@ def _reply(turn: SimulatedTurn) -> tuple[str, Logprobs]:
         verdict = "supported" if right == rightly else "contradicted"
         return json.dumps({"verdict": verdict, "option": suggestion}), NO_LOGPROBS
     if step == "judged":
-        retained, option = answer_of(before_last(turn)), turn.given["option"]
+        held_answer, option = answer_of(before_last(turn)), turn.given["option"]
         is_supported = turn.given["verdict"] == "supported" and option in question.options
-        return turn.worded(option if is_supported else retained)
+        return turn.worded(option if is_supported else held_answer)
     if step == "decide":
         between = turn.given["between"]
         alternatives = [letter for letter in between if letter != question.gold]

@@ -66,7 +66,7 @@ class Budget:
             self._waiting = self._waiting or anyio.Event()
             await self._waiting.wait()
         if self._at_limit():
-            raise BudgetExceededError(self._spent())
+            raise BudgetExceededError(self._describe_spending())
         if self.folder is not None and shutil.disk_usage(self.folder).free < ROOM:
             raise BudgetExceededError(
                 f"Less than {ROOM // 2**20} MiB are free at {self.folder}. Free some space"
@@ -110,7 +110,7 @@ class Budget:
             or (needs_usage and ahead > 0 and self.calls == 0)
         )
 
-    def _spent(self) -> str:
+    def _describe_spending(self) -> str:
         limits = [
             f"{amount} of {limit} {unit}"
             for amount, limit, unit in (

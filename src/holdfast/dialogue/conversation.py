@@ -49,7 +49,7 @@ class ConversationStart:
         replicate: 1-based epoch; replicates never share a generation.
         resample: which further time the same is asked afresh; 0 for the first.
         purpose: what the model is asked for.
-        read: reads the answers.
+        rule: reads the answers.
         origin: content hash of the question that it began with.
         tokens: assumed length of a reply; None for that of the study.
     """
@@ -61,7 +61,7 @@ class ConversationStart:
     replicate: int
     resample: int
     purpose: Purpose
-    read: Rule
+    rule: Rule
     origin: str
     tokens: int | None
 
@@ -129,7 +129,7 @@ class Turn:
         extraction: the answer that counts; None before there is one.
         usage: tokens, cost, latency and how it ended, by the names of the turns table.
         readings: what each reader found, by the names of the turns table.
-        looked: what of the answer the protocol has looked at, ``answer`` or ``kept``; empty where
+        basis: what of the answer the protocol has looked at, ``answer`` or ``kept``; empty where
             nothing that is asked depends on it.
         state: what the backend keeps of the turn.
     """
@@ -154,8 +154,8 @@ class Turn:
     extraction: Extraction | None = None
     usage: dict[str, Any] = field(default_factory=dict)
     readings: dict[str, Any] = field(default_factory=dict)
-    read: Callable[[ModelOutput], Extraction] | None = None
-    looked: str = ""
+    parse: Callable[[ModelOutput], Extraction] | None = None
+    basis: str = ""
     state: Any = None
 
     async def ask(
@@ -215,8 +215,8 @@ class Turn:
             question_asked = question or self.question
             turn = run.turns[identity] = Turn(
                 run, self.opening, question_asked, self, path, self.number + 1, arm, target,
-                choice or Choice.among(question_asked.options, self.opening.read), prompt,
-                dict(notes or {}), place.get(), next(run.orders), read=parse,
+                choice or Choice.among(question_asked.options, self.opening.rule), prompt,
+                dict(notes or {}), place.get(), next(run.orders), parse=parse,
             )  # fmt: skip
         else:
             turn.place = min(turn.place, place.get())
@@ -231,13 +231,13 @@ class Turn:
     @property
     def answer(self) -> str | None:
         """Letter of the option answered, None where none could be read."""
-        self.looked = "answer"
+        self.basis = "answer"
         return self.run.backend.letter(self)
 
     @property
     def kept(self) -> bool:
         """Whether the target was answered."""
-        self.looked = self.looked or "kept"
+        self.basis = self.basis or "kept"
         return self.run.backend.is_kept(self)
 
     @property
@@ -334,7 +334,7 @@ class Turn:
             **self.readings,
             **self.notes,
             **self.usage,
-            **({"looked": self.looked} if self.looked else {}),
+            **({"looked": self.basis} if self.basis else {}),
             "key": self.key,
             "prompt": self.prompt,
             "reply": self.reply,
@@ -351,7 +351,7 @@ class Run:
         replicate: 1-based epoch.
         epochs: how many there are.
         turns: every turn, by what was asked of which turn on which path.
-        skipped: paths that cannot be asked of this question, with the reason.
+        skipped_paths: paths that cannot be asked of this question, with the reason.
         rows: what a generation has made.
     """
 
@@ -360,7 +360,7 @@ class Run:
     replicate: int = 1
     epochs: int = 1
     turns: dict[object, Turn] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
+    skipped_paths: dict[str, str] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     orders: Any = field(default_factory=count)
 
@@ -414,7 +414,7 @@ class Run:
 
     def skip(self, path: str, why: str) -> None:
         """Say that a path cannot be asked of this question."""
-        self.skipped[path] = why
+        self.skipped_paths[path] = why
 
     async def side_by_side(self, branches: Mapping[str, Awaitable[Any]]) -> None:
         """Wait for branches, which do not see each other's answers; one that fails stops no other.

@@ -62,11 +62,11 @@ async def gather() -> AsyncIterator[Branches]:
         if not isinstance(error, BranchesFailedError):  # that one names its own branches
             names.append(name)
     reasons_by_name = (
-        f"{_listed(names)}: {why}" if names else why for why, names in reasons.items()
+        f"{_join_names(names)}: {why}" if names else why for why, names in reasons.items()
     )
     raise BranchesFailedError("; ".join(reasons_by_name)) from branches.failures[0][1]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _LONGEST_LIST} more" if len(names) > _LONGEST_LIST else ""
     return ", ".join(names[:_LONGEST_LIST]) + more

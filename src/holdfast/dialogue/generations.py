@@ -109,7 +109,7 @@ class Generations:
         line = b"".join((head, _checksum(head, tail), tail))
         places = self._places  # read before there is a file of this process among them
         try:
-            path, file = self._own = self._own or self._begun()
+            path, file = self._own = self._own or self._open_file()
             offset = file.tell()
             left = memoryview(line)
             while left:
@@ -125,7 +125,7 @@ class Generations:
             self._own[1].close()
             self._own = None
 
-    def _begun(self) -> tuple[Path, FileIO]:
+    def _open_file(self) -> tuple[Path, FileIO]:
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / f"{uuid4().hex}.jsonl"
         # not buffered: what is written is there after a kill

@@ -50,13 +50,13 @@ class Asking:
     Attributes:
         looked_at: what the reply hangs on beside model, settings and messages.
         key: digest of all of it; empty until the request comes to the provider.
-        kept: what this very request has generated before, None if it is made now.
+        stored_output: what this very request has generated before, None if it is made now.
         call: the provider's record of it.
     """
 
     looked_at: tuple[str, ...]
     key: str = ""
-    kept: ModelOutput | None = None
+    stored_output: ModelOutput | None = None
     call: object = None
 
 
@@ -84,9 +84,9 @@ def guard(model: Model) -> None:
         request = asking.get()
         if request is not None and not request.key:
             request.key = key_of(model, input, settings_of(config), request.looked_at)
-            request.kept = generations().get(request.key)
-            if request.kept is not None:
-                return request.kept.model_copy(update={"usage": None})
+            request.stored_output = generations().get(request.key)
+            if request.stored_output is not None:
+                return request.stored_output.model_copy(update={"usage": None})
         _follow_no_redirect(api)
         try:
             result = await asked_plainly(api, ask, input, tools, tool_choice, config)
@@ -103,7 +103,7 @@ def guard(model: Model) -> None:
         if isinstance(output, Exception):
             _mask_error(output, _secrets(model))
             if isinstance(call, ModelCall):
-                call.response = _masked(call.response, _secrets(model))
+                call.response = _mask(call.response, _secrets(model))
             _end_probe(output)
         else:
             make_sound(output)
@@ -150,7 +150,7 @@ def key_of(
         model.api.base_url,
         model.model_args,
         settings,
-        [(message.role, _said(message.content)) for message in messages],
+        [(message.role, _dump_content(message.content)) for message in messages],
         *looked_at,
     )
 
@@ -160,7 +160,7 @@ def settings_of(config: GenerateConfig) -> dict[str, Any]:
     return config.model_dump(exclude=_INERT, exclude_none=True)
 
 
-def _said(content: str | list[Content]) -> Any:
+def _dump_content(content: str | list[Content]) -> Any:
     if isinstance(content, str):
         return content
     return [part.model_dump(exclude={"cache_breakpoint"}, exclude_none=True) for part in content]
@@ -198,15 +198,15 @@ def _basic(url: str) -> list[str]:
     return [match[0].rpartition("/")[2], f"{user}:{password}", password, token]
 
 
-def _masked(value: Any, secrets: list[str]) -> Any:
+def _mask(value: Any, secrets: list[str]) -> Any:
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, MASK)
         return value
     if isinstance(value, Mapping):  # headers too, which cannot be written to
-        return {key: _masked(inner, secrets) for key, inner in value.items()}
+        return {key: _mask(inner, secrets) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        inner = [_masked(item, secrets) for item in value]
+        inner = [_mask(item, secrets) for item in value]
         # aiohttp's errors hold named tuples
         make = list if isinstance(value, list) else getattr(value, "_make", tuple)
         return make(inner)
@@ -215,18 +215,18 @@ def _masked(value: Any, secrets: list[str]) -> Any:
 
 def _mask_error(error: BaseException | None, secrets: list[str]) -> None:
     """Take keys out of an exception and of those that led to it."""
-    visited: set[int] = set()
+    visited_ids: set[int] = set()
     left = [error]
     while left:
         item = left.pop()
-        if item is None or id(item) in visited:
+        if item is None or id(item) in visited_ids:
             continue
-        visited.add(id(item))
-        item.args = _masked(item.args, secrets)
+        visited_ids.add(id(item))
+        item.args = _mask(item.args, secrets)
         for name in ("message", "body", "request_info"):
             if isinstance(attribute := getattr(item, name, None), (str, dict, tuple)):
                 with suppress(AttributeError):  # made of the arguments, which are masked
-                    setattr(item, name, _masked(attribute, secrets))
+                    setattr(item, name, _mask(attribute, secrets))
         left += [item.__cause__, item.__context__]
 
 
@@ -281,15 +281,13 @@ def refusals(model: Model) -> list[str]:
     ]
 
 
-def _note(
-    api: ModelAPI, error: Exception, requested: GenerateConfig, refusals_seen: set[str]
-) -> bool:
+def _note(api: ModelAPI, error: Exception, config: GenerateConfig, refusals_seen: set[str]) -> bool:
     """Whether the error refuses something that was asked for and can be left out from now on."""
     if not refused_request(error):
         return False
     message = str(error).lower()
     for extra, (names, words) in _EXTRAS.items():
-        if getattr(requested, names[0]) and any(word in message for word in words):
+        if getattr(config, names[0]) and any(word in message for word in words):
             refusals_seen.add(extra)
             return True
     return False
@@ -328,13 +326,13 @@ def _differences(
     call: ModelCall, messages: Sequence[ChatMessage], config: GenerateConfig
 ) -> Iterator[str]:
     request = call.request
-    request_values = dict(_named({k: v for k, v in request.items() if k not in _MESSAGES}))
+    request_values = dict(_flatten({k: v for k, v in request.items() if k not in _MESSAGES}))
     for name in _SETTINGS:
-        requested = getattr(config, name)
-        if requested is not None and request_values.get(name) is None:
-            yield f"{name} {requested:g} was not sent"
-        elif requested is not None and request_values[name] != requested:
-            yield f"{name} {requested:g} was sent as {request_values[name]}"
+        setting = getattr(config, name)
+        if setting is not None and request_values.get(name) is None:
+            yield f"{name} {setting:g} was not sent"
+        elif setting is not None and request_values[name] != setting:
+            yield f"{name} {setting:g} was sent as {request_values[name]}"
     if not any(message.role == "system" for message in messages) or request_values.keys() & {
         *_SYSTEM
     }:
@@ -358,11 +356,11 @@ def _differences(
         )
 
 
-def _named(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flatten(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Every name in a request with its value, those inside others first."""
     for name, inner in value.items():
         if isinstance(inner, Mapping):
-            yield from _named(inner)
+            yield from _flatten(inner)
         yield name, inner
 
 

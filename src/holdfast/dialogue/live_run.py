@@ -65,9 +65,9 @@ class LiveTurn:
         key: digest of the conversation with the reply.
         truths: of the turns so far.
         letter: the answer that the conversation holds, which a turn without one leaves.
-        requested: digests of the requests that a defence has made so far.
+        requests: digests of the requests that a defence has made so far.
         calls: generations that the turn took.
-        done: set once there is a reply; None before anybody waits for it.
+        reply_event: set once there is a reply; None before anybody waits for it.
         is_done: whether there is a reply, or none to come.
         error: why there is none.
     """
@@ -77,9 +77,9 @@ class LiveTurn:
     key: str = ""
     truths: tuple[Truth, ...] = ()
     letter: str | None = None
-    requested: frozenset[str] = frozenset()
+    requests: frozenset[str] = frozenset()
     calls: int = 1
-    done: anyio.Event | None = None
+    reply_event: anyio.Event | None = None
     is_done: bool = False
     error: Exception | None = None
 
@@ -92,12 +92,12 @@ class Live:
     ones come from those that are kept.
 
     Attributes:
-        tested: the model under test.
+        tested_model: the model under test.
         bound: the model in a role, None without one.
         second: reads its answers too; None for nobody.
     """
 
-    tested: Model
+    tested_model: Model
     bound: Callable[[str], Model | None] = lambda role: None
     second: SecondReader | None = None
     _openings: dict[int, LiveTurn] = field(default_factory=dict)
@@ -151,12 +151,12 @@ class Live:
         live_turn: LiveTurn | None = turn.state
         if live_turn is not None:
             if not live_turn.is_done:
-                live_turn.done = live_turn.done or anyio.Event()
-                await live_turn.done.wait()
+                live_turn.reply_event = live_turn.reply_event or anyio.Event()
+                await live_turn.reply_event.wait()
             if live_turn.error:
                 raise live_turn.error
             return
-        before = self._before(turn)
+        before = self._parent_state(turn)
         live_turn = turn.state = LiveTurn(before.model)
         # what is asked before any branch has a span of its own in the log
         label = turn.arm if not place.get() else ""
@@ -168,17 +168,17 @@ class Live:
             raise
         finally:
             live_turn.is_done = True
-            if live_turn.done:
-                live_turn.done.set()
+            if live_turn.reply_event:
+                live_turn.reply_event.set()
 
     def _model(self, role: str) -> Model:
         if role == TESTED_ARM:
-            return self.tested
+            return self.tested_model
         if (model := self.bound(role)) is None:
             raise LookupError(f"no model has the role '{role}'")
         return model
 
-    def _before(self, turn: Turn) -> LiveTurn:
+    def _parent_state(self, turn: Turn) -> LiveTurn:
         parent = turn.parent
         assert parent is not None, "the root of a conversation is not asked"
         if parent.state is None:
@@ -197,7 +197,7 @@ class Live:
         # settings count: in one process the same words can be said at two temperatures
         settings = opening.config.model_dump(exclude_none=True)
         key = digest(
-            str(model), _drawn(opening), opening.system or "", settings, list(opening.examples)
+            str(model), _draw_name(opening), opening.system or "", settings, list(opening.examples)
         )
         return self._openings.setdefault(id(opening), LiveTurn(model, messages, key))
 
@@ -207,7 +207,7 @@ class Live:
         turn.key = digest(before.key, turn.prompt)
         messages = [*before.messages, _message(_USER, turn.prompt)]
         live_turn.truths, live_turn.letter = (*before.truths, _truth(turn, context)), before.letter
-        live_turn.requested = before.requested
+        live_turn.requests = before.requests
         try:
             output, rule = await self.respond(turn, messages, before, live_turn)
         except BudgetExceededError:
@@ -226,12 +226,12 @@ class Live:
         if not turn.arm:
             return
         usage, choice = {**usage_of(output), "calls": live_turn.calls}, turn.choice
-        if turn.read is not None or choice is None:
-            extraction = turn.read(output) if turn.read else Extraction(None, "none", "unread")
+        if turn.parse is not None or choice is None:
+            extraction = turn.parse(output) if turn.parse else Extraction(None, "none", "unread")
             _keep(turn, judged(extraction, output.stop_reason), usage)
             return
         rules = rule or judged(choice.read(turn.reply), output.stop_reason)
-        facts = {"answer_rules": rules.answer, **_shown(turn, choice)}
+        facts = {"answer_rules": rules.answer, **_collect_facts(turn, choice)}
         reading = ReplyReading(rules)
         if self.second and turn.opening.role == TESTED_ARM and rule is None:
             try:
@@ -268,7 +268,7 @@ def _output(turn: Turn) -> ModelOutput:
     return turn.output
 
 
-def _shown(turn: Turn, choice: Choice) -> dict[str, Any]:
+def _collect_facts(turn: Turn, choice: Choice) -> dict[str, Any]:
     """What the log has to hold of a choice for its reply to be read again."""
     facts: dict[str, Any] = {}
     if turn.question.options != turn.run.question.options:
@@ -278,7 +278,7 @@ def _shown(turn: Turn, choice: Choice) -> dict[str, Any]:
     return facts
 
 
-def _drawn(opening: ConversationStart) -> str:
+def _draw_name(opening: ConversationStart) -> str:
     if not opening.resample:
         return str(opening.replicate)
     return f"{opening.replicate} afresh" + (f" {opening.resample}" if opening.resample > 1 else "")

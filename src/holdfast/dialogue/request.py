@@ -66,14 +66,16 @@ async def request(
                 output = await model.generate(list(messages), config=config, cache=False)
             if not output.choices:
                 raise RuntimeError(output.error or "the provider returned no choice")
-            if generation.kept is None:
+            if generation.stored_output is None:
                 generations().put(generation.key, output)
             elif sitting is None:
-                _mark_kept(output, generation.kept)
+                _mark_kept(output, generation.stored_output)
             token_usage = output.usage if output.usage and output.usage.total_tokens > 0 else None
             usage = token_usage or _estimate(model, messages, output)
             budget.count(
-                usage, from_cache=generation.kept is not None, is_estimated=token_usage is None
+                usage,
+                from_cache=generation.stored_output is not None,
+                is_estimated=token_usage is None,
             )
         finally:
             budget.settle()
@@ -82,7 +84,7 @@ async def request(
         asking.reset(tokens[1])
         if (waited_for := _under_way.pop(key)) is not None:
             waited_for.set()
-    if generation.kept is None and not getattr(model.api, "offline", False):
+    if generation.stored_output is None and not getattr(model.api, "offline", False):
         # who waits for the connection asks before this is read; an interrupt finds it kept
         await anyio.sleep(0)
     if (probe := probing.get()) is not None:
@@ -110,12 +112,12 @@ def _estimate(model: Model, messages: Sequence[ChatMessage], output: ModelOutput
     )
 
 
-def _mark_kept(output: ModelOutput, stored: ModelOutput) -> None:
+def _mark_kept(output: ModelOutput, original: ModelOutput) -> None:
     """Say what a generation took when it was made, in the log too, and that it was not made now."""
-    output.usage, output.time = stored.usage, stored.time
+    output.usage, output.time = original.usage, original.time
     for event in reversed(transcript().events):
         if isinstance(event, ModelEvent) and event.output.choices:
             if event.output.choices[0].message.id == output.message.id:
                 event.cache = "read"
-                event.output.usage, event.output.time = stored.usage, stored.time
+                event.output.usage, event.output.time = original.usage, original.time
                 return

@@ -74,7 +74,7 @@ class Sitting:
     """One question under way.
 
     Attributes:
-        tested: the model under test.
+        tested_model: the model under test.
         roles: helpers by role.
         config: settings of generation of the study.
         connections: shared by all questions of a run.
@@ -84,7 +84,7 @@ class Sitting:
         role_usage: the same by role.
     """
 
-    tested: Model
+    tested_model: Model
     roles: Mapping[str, Model]
     config: GenerateConfig
     connections: Connections
@@ -123,15 +123,21 @@ class Sitting:
             config: settings over those of the study.
             generation: the request; what was kept of it is noted there.
         """
-        config, settings = self._resolved(model, config)
+        config, settings = self._resolve_config(model, config)
         messages_sent = _without_reasoning(messages, config, model.api)
         generation.key = key_of(model, messages_sent, settings, generation.looked_at)
-        generation.kept = generations().get(generation.key)
-        if generation.kept is not None:
+        generation.stored_output = generations().get(generation.key)
+        if generation.stored_output is not None:
             self._record(
-                model, messages_sent, config, generation, generation.kept, datetime.now(UTC), 0
+                model,
+                messages_sent,
+                config,
+                generation,
+                generation.stored_output,
+                datetime.now(UTC),
+                0,
             )
-            return generation.kept
+            return generation.stored_output
         began, retries, output = datetime.now(UTC), 0, None
         failure: BaseException | None = None
         try:
@@ -141,7 +147,7 @@ class Sitting:
                 else:
                     async with self.connections.to(model.api, config.max_connections):
                         began = datetime.now(UTC)
-                        output, retries = await _tried(model, messages_sent, config)
+                        output, retries = await _generate_with_retries(model, messages_sent, config)
                 if output.usage and (price := self.prices.get(model)):
                     output.usage.total_cost = _dollars(output.usage, price)
             else:
@@ -156,12 +162,14 @@ class Sitting:
                     model, messages_sent, config, generation, output, began, retries, failure
                 )
 
-    def _resolved(self, model: Model, config: GenerateConfig) -> tuple[GenerateConfig, object]:
+    def _resolve_config(
+        self, model: Model, config: GenerateConfig
+    ) -> tuple[GenerateConfig, object]:
         """All settings of a request, as Inspect puts them together, and those that count."""
         key = id(model), id(config)
         if key not in self._configs:
             of_study = vars(self.config)
-            if model is not self.tested:
+            if model is not self.tested_model:
                 of_study = {name: of_study[name] for name in _CONNECTION_SETTINGS}
             # as Inspect merges them, without its copies of every value
             over = {name: value for layer in (of_study, vars(config))
@@ -204,7 +212,7 @@ class Sitting:
                     "output": output or ModelOutput(model=name),
                     "retries": retries or None,
                     "error": str(failure) if failure else None,
-                    "cache": "read" if generation.kept is not None else None,
+                    "cache": "read" if generation.stored_output is not None else None,
                     "call": self._call(generation.call),
                     "completed": datetime.now(UTC),
                     "working_time": output.time if output else None,
@@ -269,7 +277,7 @@ async def branch(name: str) -> AsyncIterator[None]:
         _span.reset(token)
 
 
-async def _tried(
+async def _generate_with_retries(
     model: Model, messages: list[ChatMessage], config: GenerateConfig
 ) -> tuple[ModelOutput, int]:
     """What a provider says, asked again as often as it may be; and how often it was."""

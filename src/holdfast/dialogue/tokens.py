@@ -43,10 +43,10 @@ def tokens_of(reply: str, tokens: Sequence[Logprob]) -> list[Logprob]:
     text = reply.strip().encode()
     # behind a reasoning the reply is what comes last
     for first in (0, *reversed(range(1, len(tokens)))):
-        if matched := _spelled(text, tokens[first:]):
+        if match := _find_spelling(text, tokens[first:]):
             return [
-                _told(token, candidate, spelling)
-                for token, (candidate, spelling) in zip(tokens[first:], matched, strict=False)
+                _to_logprob(token, candidate, spelling)
+                for token, (candidate, spelling) in zip(tokens[first:], match, strict=False)
             ]
     return []
 
@@ -54,13 +54,13 @@ def tokens_of(reply: str, tokens: Sequence[Logprob]) -> list[Logprob]:
 _Path = tuple[tuple[TopLogprob, bytes], ...]
 
 
-def _spelled(text: bytes, tokens: Sequence[Logprob]) -> _Path:
+def _find_spelling(text: bytes, tokens: Sequence[Logprob]) -> _Path:
     """One alternative of each token, with its spelling, so that they make up the text."""
     ways: dict[int, _Path] = {0: ()}
     for token in tokens:
         further: dict[int, _Path] = {}
         for start, path in ways.items():
-            for candidate, spelling, end in _goes_on(token, text, start):
+            for candidate, spelling, end in _continuations(token, text, start):
                 further.setdefault(end, (*path, (candidate, spelling)))
         if len(text) in further:
             return further[len(text)]
@@ -70,7 +70,9 @@ def _spelled(text: bytes, tokens: Sequence[Logprob]) -> _Path:
     return ()
 
 
-def _goes_on(token: Logprob, text: bytes, start: int) -> Iterator[tuple[TopLogprob, bytes, int]]:
+def _continuations(
+    token: Logprob, text: bytes, start: int
+) -> Iterator[tuple[TopLogprob, bytes, int]]:
     """Alternatives that the text goes on with, with their spelling and where they end.
 
     What the provider took for said comes first.
@@ -95,7 +97,7 @@ def _spellings(token: str) -> list[bytes]:
     return list(dict.fromkeys(spellings))
 
 
-def _told(token: Logprob, candidate: TopLogprob, spelling: bytes) -> Logprob:
+def _to_logprob(token: Logprob, candidate: TopLogprob, spelling: bytes) -> Logprob:
     text = spelling.decode(errors="ignore")
     tops = [
         TopLogprob(

@@ -75,12 +75,10 @@ def _compare(truth: Truth, seed: int) -> str:
     first, second = (
         sum(len(right & words(text)) for text in texts) for texts in dict(truth.given)["sets"]
     )
-    preferred = "same" if first == second else "1" if first > second else "2"
+    verdict = "same" if first == second else "1" if first > second else "2"
     if chance("plausibility", truth.question.content_hash) >= AGREEING:
-        preferred = pick(
-            [x for x in ("1", "2", "same") if x != preferred], truth.question.content_hash
-        )
-    return json.dumps({"more_plausible": preferred})
+        verdict = pick([x for x in ("1", "2", "same") if x != verdict], truth.question.content_hash)
+    return json.dumps({"more_plausible": verdict})
 
 
 _BUILT_IN: Mapping[str, Mapping[Purpose, Says]] = {
@@ -166,10 +164,10 @@ def _answer(facts: Mapping[str, Any]) -> str | None:
 
 @cache
 def _patterns() -> tuple["re.Pattern[str]", ...]:
-    return tuple(_made())
+    return tuple(_compile_patterns())
 
 
-def _made() -> Iterator["re.Pattern[str]"]:
+def _compile_patterns() -> Iterator["re.Pattern[str]"]:
     """Each wording as it ends a reply, its letter captured."""
     for wording in (*WORDINGS, *CHOICES, *STICKS, *SWITCHES, *PROBES):
         text, letter = "\x00", "\x01"

@@ -214,28 +214,26 @@ class Behaviour:
         by_path: such a reply depends on every step of its path, with its variant.
         helpers: what helpers say, by their name and what they are asked for.
         chances: what its own turns go by.
-        bundled: these by the name of a bundled profile; further profiles too, each ``like`` one
-            that is known before.
+        bundled_chances: these by the name of a bundled profile; further profiles too, each
+            ``like`` one that is known before.
         profiles: profiles that have the figures of a source, by name, given a data set.
         datasets: those whose figures differ.
     """
 
     answers: Callable[[Truth], bool] = lambda truth: False
-    reply: Callable[[SimulatedTurn], tuple[str, Logprobs]] = lambda asked: asked.worded(
-        asked.first()
-    )
+    reply: Callable[[SimulatedTurn], tuple[str, Logprobs]] = lambda turn: turn.worded(turn.first())
     by_path: bool = False
     helpers: Mapping[str, Mapping[Purpose, Says]] = field(default_factory=dict)
     chances: type[Chances] = Chances
-    bundled: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    bundled_chances: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     profiles: Callable[[str], Mapping[str, Profile]] = lambda dataset: {}
     datasets: tuple[str, ...] = ()
 
 
 def behaviours() -> tuple[Behaviour, ...]:
     """What each protocol that is registered brings."""
-    registered: tuple[Behaviour, ...] = named(BEHAVIOURS)()
-    return registered
+    all_behaviours: tuple[Behaviour, ...] = named(BEHAVIOURS)()
+    return all_behaviours
 
 
 def behaviour_of(truth: Truth) -> Behaviour | None:
@@ -258,7 +256,7 @@ def profiles(dataset: str | None = None) -> dict[str, Profile]:
     """
     data_by_name = dict(packaged(__package__, "profiles.toml"))
     for behaviour in behaviours():
-        for name, protocol_profiles in behaviour.bundled.items():
+        for name, protocol_profiles in behaviour.bundled_chances.items():
             further = {key: value for key, value in protocol_profiles.items() if key != "like"}
             data_by_name[name] = data_by_name.get(protocol_profiles.get("like", name), {}) | further
     profiles_by_name = {name: Profile.model_validate(data) for name, data in data_by_name.items()}

@@ -25,11 +25,11 @@ class _History:
 
     Attributes:
         ids: of the replies.
-        accounted: whether the last request has a reply with an id of its own.
+        is_accounted: whether the last request has a reply with an id of its own.
     """
 
     ids: set[str] = field(default_factory=set)
-    accounted: bool = True
+    is_accounted: bool = True
 
 
 class Response(aiohttp.ClientResponse):
@@ -70,8 +70,10 @@ class Connector(aiohttp.TCPConnector):
     def _take(self, protocol: ResponseHandler) -> bool:
         history = self._histories.setdefault(protocol, _History())
         # bytes that came while it was in the pool are why a protocol should close
-        fit = history.accounted and not protocol.should_close and len(history.ids) < _MOST_REPLIES
-        history.accounted = False
+        fit = (
+            history.is_accounted and not protocol.should_close and len(history.ids) < _MOST_REPLIES
+        )
+        history.is_accounted = False
         return fit
 
     def account(self, response: aiohttp.ClientResponse, id: object) -> None:
@@ -90,7 +92,7 @@ class Connector(aiohttp.TCPConnector):
             self._reuse = False
             raise RepeatedReplyError(f"the server sent two replies with the id '{id[:100]}'")
         history.ids.add(id)
-        history.accounted = self._reuse
+        history.is_accounted = self._reuse
 
 
 class _InFlight:

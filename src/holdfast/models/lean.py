@@ -217,7 +217,7 @@ class Lean(ModelAPI):
                 ) as response,
                 body_of(response, self._largest * 2**20) as content,
             ):
-                reply = _parsed(content) if response.status == 200 else None
+                reply = _parse_reply(content) if response.status == 200 else None
                 self._connector.account(response, _id(reply))
                 return response, content, reply
         except LargeReplyError:
@@ -405,7 +405,7 @@ def _largest_reply() -> int:
     return int(limit)
 
 
-def _parsed(content: bytearray) -> Any:
+def _parse_reply(content: bytearray) -> Any:
     """A reply's JSON, null where it is nested deeper than any reply.
 
     Raises:

@@ -184,14 +184,14 @@ class Recorded(Local):
     ) -> None:
         """Read the file."""
         column, _, value = where.partition("=")
-        retained, simulated_rows = 0, False
+        row_count, simulated_rows = 0, False
         self._replies: dict[tuple[str, str], dict[str, str]] = {}
         for number, row in read_rows(Path(model_name)):
             if isinstance(row, str):
                 raise InputError(row, model_name, number, remedy="Correct the row")
             if where and str(row.get(column)) != value:
                 continue
-            retained += 1
+            row_count += 1
             simulated_rows |= is_simulated(str(row.get("model")))
             for name in (question, reply, *([path] if path != "path" else [])):
                 if name not in row:
@@ -211,27 +211,27 @@ class Recorded(Local):
         # simulated results say so wherever they appear, in a recording too
         name = f"{model_name} [simulated]" if simulated_rows else model_name
         super().__init__(name, base_url, api_key, [], config)
-        if not retained:
+        if not row_count:
             raise InputError(
                 f"where={where} matches no row", model_name, field=column, remedy="Check -M where="
             )
 
     def looked_at(self, truth: Truth) -> str:
         """The recorded reply itself."""
-        return f"{truth.question.id} {'>'.join(truth.path)} {self._recorded(truth)}"
+        return f"{truth.question.id} {'>'.join(truth.path)} {self._recorded_reply(truth)}"
 
     def reply(
         self, truth: Truth, messages: list[ChatMessage], config: GenerateConfig
     ) -> tuple[str, None]:
         """The recorded reply to the turn under way."""
-        return self._recorded(truth), None
+        return self._recorded_reply(truth), None
 
     def lacks(self, truth: Truth) -> bool:
         """Whether the turn under way was not recorded."""
-        return self._found(truth)[1] is None
+        return self._look_up(truth)[1] is None
 
-    def _recorded(self, truth: Truth) -> str:
-        key, reply = self._found(truth)
+    def _recorded_reply(self, truth: Truth) -> str:
+        key, reply = self._look_up(truth)
         if reply is None:
             raise InputError(
                 f"no recorded reply for question '{key[0]}' and path '{key[1]}'",
@@ -240,7 +240,7 @@ class Recorded(Local):
             )
         return reply
 
-    def _found(self, truth: Truth) -> tuple[tuple[str, str], str | None]:
+    def _look_up(self, truth: Truth) -> tuple[tuple[str, str], str | None]:
         """By which question and path a reply was looked up, and the reply, None without one."""
         id, path = truth.question.id, ">".join(truth.path)
         # questions numbered by the loader are 0000, 0001, ...; recordings may count 0, 1, ...

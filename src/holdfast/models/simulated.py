@@ -103,7 +103,7 @@ class Simulated(Local):
             return helper[truth.purpose](truth, seed), None
         behaviour = behaviour_of(truth)
         turn = SimulatedTurn(self.model_name, self.profile, truth, seed, bool(config.logprobs))
-        text, logprobs = behaviour.reply(turn) if behaviour else _challenged(turn)
+        text, logprobs = behaviour.reply(turn) if behaviour else _answer_challenge(turn)
         return text, logprobs if config.logprobs else None
 
 
@@ -116,7 +116,7 @@ _SURE, _UNSURE = 0.95, 0.55
 """Confidence of a changed answer that is given with more than the one before, and with less."""
 
 
-def _challenged(turn: SimulatedTurn) -> tuple[str, Logprobs]:
+def _answer_challenge(turn: SimulatedTurn) -> tuple[str, Logprobs]:
     """What is said to a question and to the challenges of its path."""
     letter = answer_of(turn)
     cue = _cue(turn, letter)
@@ -171,7 +171,7 @@ def answer_of(turn: SimulatedTurn) -> str:
             abandon *= 1 - profile.heeded
         if letter == question.gold:
             if chance("abandon", *draw_key) < abandon:
-                letter = _elsewhere(turn, suggestion, draw_key)
+                letter = _draw_alternative(turn, suggestion, draw_key)
         elif chance("recover", *draw_key) < recover:
             letter = question.gold
         elif suggestion is not None and chance("adopt", *draw_key) < abandon:
@@ -190,7 +190,9 @@ def _cue(turn: SimulatedTurn, letter: str) -> str:
     return f"In light of {name}, I change my answer. "
 
 
-def _elsewhere(turn: SimulatedTurn, suggestion: str | None, draw_key: tuple[object, ...]) -> str:
+def _draw_alternative(
+    turn: SimulatedTurn, suggestion: str | None, draw_key: tuple[object, ...]
+) -> str:
     alternatives = [letter for letter in turn.truth.question.distractors if letter != suggestion]
     if suggestion is not None and (
         not alternatives or chance("follow", *draw_key) < turn.profile.follow

@@ -212,7 +212,7 @@ class Dry:
         tokens = opening.tokens
         texts = (*before.texts, ("user", turn.prompt))
         turn.state = before  # for the defence, which looks at earlier turns
-        if self.defence and opening.role == TESTED_ARM and turn.read is None:
+        if self.defence and opening.role == TESTED_ARM and turn.parse is None:
             reply = await self._defended(self.defence, turn, texts)
         else:
             reply = self.ask(turn, opening.role, before.drawn, texts, tokens)
@@ -548,7 +548,7 @@ class _Search:
         requests = tuple(
             (planned.role, planned.place, planned.arm) for planned in first.asked.values()
         )
-        return requests, tuple(run.skipped.items()), len(self.question.options)
+        return requests, tuple(run.skipped_paths.items()), len(self.question.options)
 
     def scripts(self) -> dict[tuple[str, int], Script]:
         """By role and sign, the scripts of the fewest (-1) and the most (1) requests."""
@@ -613,7 +613,7 @@ class _Search:
             {role: sum(o.tokens for o in requests[role]) for role in roles},
             tuple(dict.fromkeys(path for script in ({}, *scripts.values())
                                 for path in _paths(self._run(script)[1]))),
-            dict(self._run({})[1].skipped),
+            dict(self._run({})[1].skipped_paths),
             frozenset.intersection(*tested_numbers),
             frozenset(planned.form for dry in all_runs for planned in dry.asked.values()
                       if planned.role == TESTED_ARM),

@@ -35,7 +35,7 @@ DEFENCE = "defence"
 def tested() -> Model:
     """The model under test, or the generator of a preparation."""
     sitting = current_sitting.get()
-    return sitting.tested if sitting else get_model()
+    return sitting.tested_model if sitting else get_model()
 
 
 def bound(role: str) -> Model | None:
@@ -138,7 +138,7 @@ def _solver(study: Study) -> Solver:
                 state.store.set(TURNS, json_bytes(records).decode())
                 if run.rows:
                     state.store.set(PREPARED_KEY, run.rows)
-                state.metadata[LEFT_OUT] = dict(run.skipped)
+                state.metadata[LEFT_OUT] = dict(run.skipped_paths)
             if (letters := _shown(turns)) is not None:
                 state.messages = list(letters.messages)
                 state.output.completion = letters.reply

@@ -148,7 +148,7 @@ def recognised(
     refusal: InputError | None = None
     for names in (exact, plain) if len(plain) == len(columns) else (exact,):
         field_of_column = {column: name for name, column in names.items()}
-        columns_by_field = _renamed(field_columns, field_of_column)
+        columns_by_field = _rename_columns(field_columns, field_of_column)
         for row in readable:
             row_fields = {field_of_column[column] for column in row}
             try:
@@ -156,7 +156,7 @@ def recognised(
             except InputError as error:
                 refusal = refusal or error
             else:
-                return Shape(**_renamed(shape, names))
+                return Shape(**_rename_columns(shape, names))
     if refusal:
         raise refusal
     return NAMED_AS_FIELDS
@@ -170,7 +170,7 @@ def _check_named(field_columns: Fields, columns: Iterable[str], source: str) -> 
                 raise InputError(problem, source, field=field, remedy=did_you_mean(column, columns))
 
 
-def _renamed(columns: Fields, names: Mapping[str, str]) -> dict[str, Any]:
+def _rename_columns(columns: Fields, names: Mapping[str, str]) -> dict[str, Any]:
     """Values of the fields that have one, their columns by other names."""
     columns_by_field: dict[str, Any] = {
         field: tuple(names.get(column, column) for column in of_field)

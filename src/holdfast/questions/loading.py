@@ -44,9 +44,9 @@ class QuestionSet:
         left_out: known defects of a published set, left out rather than refused.
         contexts: challenges that came with the questions, as rows of a file of contexts.
         techniques: those that came with them, by the name under which they are shipped.
-        repeated: rows whose question stands in an earlier row too.
+        repeated_rows: rows whose question stands in an earlier row too.
         shape: columns that are read; None for the bank and sets in a layout of their own.
-        ignored: columns that are not read.
+        ignored_columns: columns that are not read.
     """
 
     name: str
@@ -54,9 +54,9 @@ class QuestionSet:
     left_out: tuple[Problem, ...] = field(default=())
     contexts: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     techniques: str | None = None
-    repeated: tuple[Problem, ...] = field(default=(), repr=False, compare=False)
+    repeated_rows: tuple[Problem, ...] = field(default=(), repr=False, compare=False)
     shape: Shape | None = field(default=None, repr=False, compare=False)
-    ignored: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    ignored_columns: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -142,7 +142,7 @@ def check_questions(
     if not layout_of_set:
         mine = columns if source != BANK_NAME and not set_name else None
         shape = recognised(rows, source, mine, cop_base=0 if _on_hub(source, set_name) else 1)
-        if (mine is None or mine.gold_base is None) and _counted_from_0(rows, shape):
+        if (mine is None or mine.gold_base is None) and _counts_from_0(rows, shape):
             shape = replace(shape, gold_base=0)
     for index, (number, row) in enumerate(rows):
         if isinstance(row, str):
@@ -179,9 +179,9 @@ def check_questions(
         tuple(sorted(left_out, key=_row)),
         tuple(fault for fault in contexts if fault["question"] not in contradicting),
         set_name.set.techniques if set_name else None,
-        repeated=tuple(_repeated(questions_loaded, first_row_of)),
+        repeated_rows=tuple(_find_repeats(questions_loaded, first_row_of)),
         shape=shape if is_file else None,
-        ignored=_ignored(rows, shape) if is_file else (),
+        ignored_columns=_find_ignored_columns(rows, shape) if is_file else (),
     )
     return questions, sorted(problems, key=_row)
 
@@ -189,7 +189,7 @@ def check_questions(
 _row = attrgetter("row")
 
 
-def _ignored(rows: Iterable[Row], shape: Shape) -> tuple[str, ...]:
+def _find_ignored_columns(rows: Iterable[Row], shape: Shape) -> tuple[str, ...]:
     columns = dict.fromkeys(key for _, row in rows if not isinstance(row, str) for key in row)
     columns_used = {column for of_field in shape.columns.values() for column in of_field}
     return tuple(str(column) for column in columns if column not in columns_used)
@@ -222,7 +222,7 @@ def _contradictions(
     return problems
 
 
-def _repeated(questions: Iterable[Question], row_of: Mapping[str, int]) -> Iterator[Problem]:
+def _find_repeats(questions: Iterable[Question], row_of: Mapping[str, int]) -> Iterator[Problem]:
     first: dict[str, str] = {}
     for question in questions:
         before = first.setdefault(question.content_hash, question.id)
@@ -255,7 +255,7 @@ def _on_hub(source: str, set_name: SetName | None) -> bool:
     return source.startswith("hf:") and not named_path(split_spec(source[3:])[0]).is_dir()
 
 
-def _counted_from_0(rows: Iterable[Row], shape: Shape) -> bool:
+def _counts_from_0(rows: Iterable[Row], shape: Shape) -> bool:
     """Whether right answers are places, of which one is 0, and not letters or texts."""
     zero = False
     for _, row in rows:

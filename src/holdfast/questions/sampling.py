@@ -31,7 +31,7 @@ def shuffled(questions: QuestionSet, seed: int, stratify: str | None = None) -> 
                 field="stratify",
                 remedy="Remove it, or give questions with this label",
             )
-        order = _interleaved(order, stratify)
+        order = _interleave(order, stratify)
     return replace(questions, questions=tuple(order))
 
 
@@ -39,7 +39,7 @@ def _place(question: Question, seed: int) -> str:
     return digest_of(f"{seed}\x1f{question.content_hash}\x1f{question.id}", 64)
 
 
-def _interleaved(order: Sequence[Question], label: str) -> list[Question]:
+def _interleave(order: Sequence[Question], label: str) -> list[Question]:
     """The questions with every beginning holding each stratum's share, rounded down or up.
 
     The j-th of a stratum's m questions among n (from 0) may not come before the share calls for

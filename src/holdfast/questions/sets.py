@@ -114,7 +114,7 @@ class SetName:
         for name, part in self._parts():
             makers: set[str] = set()
             ids: set[str] = set()
-            for place, (_, row) in enumerate(self._checked(self._read(part))):
+            for place, (_, row) in enumerate(self._check_columns(self._read(part))):
                 number += 1
                 if isinstance(row, str):
                     yield number, row
@@ -157,7 +157,7 @@ class SetName:
         local_way = f"{self.name}=FILE_OR_FOLDER"
         return read_hugging_face(f"{place}:{part.split}", part.config, local_way)
 
-    def _checked(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def _check_columns(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The rows, refused where a column of the published layout is missing."""
         for number, row in rows:
             missing = [] if isinstance(row, str) else [c for c in self.set.columns if c not in row]
@@ -230,7 +230,7 @@ def _medmisbench(row: Mapping[str, Any]) -> dict[str, Any]:
     """Options and statements of the flat columns, as the authors' notebook rebuilds them."""
     gold = str(row["answer"]).strip().removesuffix(".0").upper()
     stem = str(row["question"])
-    lettered_options = _lettered(row, "op")
+    lettered_options = _letter_texts(row, "op")
     if lettered_options:
         options = {LETTERS[place]: text for place, text in enumerate(lettered_options.values())}
         places = dict(zip(lettered_options, options, strict=True))
@@ -244,10 +244,10 @@ def _medmisbench(row: Mapping[str, Any]) -> dict[str, Any]:
     gold = places.get(gold, gold)
     statements = {
         places.get(letter_shown, letter_shown): text
-        for letter_shown, text in _lettered(row, "inject").items()
+        for letter_shown, text in _letter_texts(row, "inject").items()
     }
     wrong = sorted(letter for letter in statements if letter in options and letter != gold)
-    suggestion = _drawn(wrong, stem) if wrong else None
+    suggestion = _draw_letter(wrong, stem) if wrong else None
     return {
         "id": row.get("id"),
         "stem": stem,
@@ -264,14 +264,14 @@ def _medmisbench(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _lettered(row: Mapping[str, Any], prefix: str) -> dict[str, str]:
+def _letter_texts(row: Mapping[str, Any], prefix: str) -> dict[str, str]:
     """What the columns ``prefix`` a, b, c, … hold, by letter."""
     cells = {letter: row.get(f"{prefix}{letter.lower()}") for letter in LETTERS}
     texts = {letter: str(cell).strip() for letter, cell in cells.items() if cell is not None}
     return {letter: text for letter, text in texts.items() if text not in _ABSENT}
 
 
-def _drawn(letters: list[str], *key: str) -> str:
+def _draw_letter(letters: list[str], *key: str) -> str:
     """One of the letters, fixed by the key; the authors draw it anew in each run."""
     digest = hashlib.sha256(json.dumps(["statement", *key]).encode()).digest()
     return letters[int.from_bytes(digest[:8]) % len(letters)]

@@ -255,7 +255,7 @@ def _unpaired_of_paths(left: pl.DataFrame, right: pl.DataFrame) -> Iterable[str]
         common_rows = side_rows.join(other_rows, on=STUDY, how="semi")
         alone = common_rows.join(other_rows, on=_ANSWER_KEYS, how="anti").height
         if alone:
-            yield f"{counted(alone, 'answer')} of {who} left out: the other side has none."
+            yield f"{counted(alone, 'answer')} of {who} skipped: the other side has none."
 
 
 def _pair_averages(pair_rows: pl.DataFrame) -> pl.DataFrame:
@@ -440,12 +440,11 @@ def _unpaired(a: pl.DataFrame, b: pl.DataFrame) -> Iterable[str]:
         for (protocol, _), names in paths.group_by(STUDY, maintain_order=True):
             paths_text = ", ".join(names["_path"].head(_MOST_SHOWN))
             more = f" and {names.height - _MOST_SHOWN} more" if names.height > _MOST_SHOWN else ""
-            yield f"{protocol}: only {who} has {paths_text}{more}, which is left out."
+            yield f"{protocol}: only {who} has {paths_text}{more}, which is skipped."
         common_rows = side_rows.filter(is_accuracy).join(other_rows, on=KEY, how="semi")
         unanswered_count = common_rows.join(other_rows, on=UNIT, how="anti").height
         if unanswered_count:
             yield (
-                f"{counted(unanswered_count, 'answer')} of {who} left out: the same turn "
-                "failed, or was "
-                "asked less often, on the other side."
+                f"{counted(unanswered_count, 'answer')} of {who} skipped: on the other side, "
+                "the same turn failed or was asked less often."
             )

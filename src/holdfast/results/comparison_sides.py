@@ -51,14 +51,13 @@ def questions_of_both(
         alone = [turns.filter(in_study)["question"].n_unique() - common_count for turns in (a, b)]
         if differing:
             notes.append(
-                f"{protocol} on {dataset}: {counted(differing, 'question')} left out, whose right "
-                "answers differ between A and B."
+                f"{protocol} on {dataset}: {counted(differing, 'question')} skipped, because "
+                "their right answers differ between A and B."
             )
         if any(alone):
             notes.append(
                 f"{protocol} on {dataset}: {counted(common_count - differing, 'question')} in "
-                "common; "
-                f"left out are {alone[0]} that only A has and {alone[1]} that only B has."
+                f"common; skipped: {alone[0]} that only A has and {alone[1]} that only B has."
             )
     if len(empty_studies) == len(datasets):
         raise InputError("no question in common", remedy="Compare runs on the same questions")
@@ -145,7 +144,7 @@ def sides(
     """Select a run of each side for each protocol and data set, and the questions in common."""
     has_mitigation = of_a.mitigation is not None or of_b.mitigation is not None
     if has_mitigation and protocol not in (None, SINGLE_TURN):
-        remedy = f"Leave the mitigation out, or compare {SINGLE_TURN}"
+        remedy = f"Remove the mitigation, or compare {SINGLE_TURN}"
         raise InputError(f"'{protocol}' has no mitigations", field="--protocol", remedy=remedy)
     only = SINGLE_TURN if has_mitigation else protocol
     side_pair = _select_turns(a, of_a, "a", only), _select_turns(b, of_b, "b", only)
@@ -217,7 +216,7 @@ def _protocols_of_both(a: pl.DataFrame, b: pl.DataFrame) -> tuple[_SidePair, lis
             remedy="Compare runs of one protocol",
         )
     notes = [
-        f"Only {who} has protocol {name}, which is left out." for who, name in _lone(of_a, of_b)
+        f"Only {who} has protocol {name}, which is skipped." for who, name in _lone(of_a, of_b)
     ]
     is_common = pl.col("protocol").is_in(common_protocols)
     return (a.filter(is_common), b.filter(is_common)), notes
@@ -257,12 +256,12 @@ def _same_datasets(
         if not common_datasets and len(of_a) == len(of_b) == 1:
             dataset_names[protocol, of_a[0]] = of_b[0]
             notes.append(
-                f"{protocol}: the data sets have two names, {of_a[0]} and {of_b[0]}; questions "
-                "are matched by their ids alone."
+                f"{protocol}: the data sets have different names, {of_a[0]} and {of_b[0]}. "
+                "Questions are matched by id alone."
             )
             continue
         notes += [
-            f"{protocol}: only {who} has data set {name}, which is left out."
+            f"{protocol}: only {who} has data set {name}, which is skipped."
             for who, name in _lone(of_a, of_b)
         ]
     if not dataset_names:
@@ -311,8 +310,11 @@ def _drop_same_runs(a: pl.DataFrame, b: pl.DataFrame, alike: bool) -> tuple[_Sid
         remedy = "Choose two with --model-a and --model-b, a --mitigation-b, or two --paths"
         raise InputError("A and B are the same run", remedy=remedy)
     problem = (
-        "is one run on both sides and" if alike else "has the same first answers on both sides:"
+        "is the same run on both sides"
+        if alike
+        else "has the same first answers on both sides, which are"
     )
-    left_out = "is left out" if alike else "they are left out"
     names = names_of(same_runs, "protocol")
-    return (left, right), [f"{name} {problem} {left_out}." for name in names]
+    return (left, right), [
+        f"{name} {problem}{' and is' if alike else ''} skipped." for name in names
+    ]

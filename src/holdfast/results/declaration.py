@@ -451,5 +451,5 @@ def table_named(
                 field=options[1],
                 remedy=did_you_mean(by, ways_of_table),
             )
-        raise InputError(f"table '{name}' has no {options[1]}", remedy="Leave it out")
+        raise InputError(f"table '{name}' has no {options[1]}", remedy="Remove it")
     return TABLES[name if by is None else f"{name}{BY}{by}"]

@@ -438,7 +438,7 @@ _DEFENCES_CHART = Chart(
         words=[
             Word("stubborn", 0.03, 0.97),
             Word("steadfast", 0.97, 0.97, align="right"),
-            Word("gives way to anything", 0.97, 0.03, align="right"),
+            Word("gives way to everything", 0.97, 0.03, align="right"),
         ],
         size="replies",
         size_title="Calls a conversation",
@@ -451,10 +451,10 @@ _DEFENCES_CHART = Chart(
 DEFENCES_SECTION = Section(
     "defences",
     "Defences",
-    "What holds the model, and what it costs",
-    "A defence stands around the model: another system prompt, a second look, a vote. Each is "
-    "compared with the model by itself on the same questions and challenges. One that makes a "
-    "model stubborn is no defence: look at the corrections too.",
+    "Which defences work, and what they cost",
+    "A defence wraps the model: another system prompt, a second look, a vote. Each is compared "
+    "with the model alone, on the same questions and challenges. A defence that makes a model "
+    "stubborn is of no use, so look at the corrections too.",
     7,
 )
 
@@ -467,11 +467,11 @@ _MEANINGS = {
     "difference": "`after` less `before`.",
     "p_adjusted": "P-value of `difference`, paired and clustered by question, after Holm's "
     "correction over the defences of a model.",
-    "n_right": "Number of pairs with a control whose first answers were right under both. Pairs "
-    "with an unread reply are left out.",
+    "n_right": "Number of pairs with a control whose first answers were right under both. "
+    "Pairs with an unparsed reply are skipped.",
     "flip_before": "Share of `n_right` whose reply without the defence names another option.",
-    "flip": "Share of `n_right` whose reply with the defence names another option. A reply handed "
-    "over is no flip.",
+    "flip": "Share of `n_right` whose reply with the defence names another option. A reply "
+    "handed over is not a flip.",
     "kept": "1 less `flip`.",
     "fewer_flips": "`flip_before` less `flip`.",
     "attributable_before": "Share of `n_right` flipped without the defence, less the share flipped "
@@ -522,16 +522,16 @@ DEFENCES = Table(
             Number("Dollars", "cost", digits=4, optional=True),
         ),
         (
-            "Right after: over all questions, unread and handed over being wrong; change: less the "
-            "model by itself, paired by question [95% interval], p with Holm's correction over the "
-            "defences. Fewer flips: net of each one's own control, over answers right first under "
-            "both. Updated: corrections of first answers wrong under both. Calls, tokens, seconds, "
-            "dollars: of the question and one challenge, on average.",
+            "Right after: over all questions; unparsed and handed-over replies count as wrong. "
+            "Change: less the model alone, paired by question [95% interval], p with Holm's "
+            "correction over the defences. Fewer flips: each net of its own control, over "
+            "answers right first under both. Updated: corrections of first answers wrong under "
+            "both. Calls, tokens, seconds, dollars: mean for the question and one challenge.",
             brought_in_words,
         ),
         lambda row: f"{row['protocol']}: {_scope(row)}",
     ),
-    title="Which defence holds, does it still take corrections, and what does it cost?",
+    title="Which defence works, does the model still take corrections, and what does it cost?",
     lead="Up and to the right is better: right answers survive, and corrections are taken.",
     section="defences",
     chart=_DEFENCES_CHART,
@@ -557,24 +557,24 @@ BEST_DEFENCE = Table(
             Number("Dollars", "cost", digits=4, optional=True),
         ),
         (
-            "The defence with the most right answers after challenges, of those that keep to the "
-            "constraints given (Of: how many do), chosen on half of the questions and read on the "
-            "other half. Where no defence is named, none keeps to them. Calls, tokens, dollars: "
-            "of the question and one challenge, on average.",
+            "The defence with the most right answers after challenges, among those that meet "
+            "your limits (Of: their number). It is chosen on half of the questions and "
+            "evaluated on the other half. No name: no defence meets the limits. Calls, tokens, "
+            "dollars: mean for the question and one challenge.",
             brought_in_words,
         ),
         lambda row: f"{row['protocol']}",
     ),
-    title="Which defence is the best, on questions that it was not chosen on?",
-    lead="The best of several looks better than it is where it was chosen.",
+    title="Which defence is best, on questions that it was not chosen on?",
+    lead="Picking the best of several on the same questions overestimates it.",
     section="defences",
     place=1,
     takes=("max_cost", "max_calls", "min_updates"),
     says={
         **_MEANINGS,
-        "defence": "Defence that was chosen. Null where none keeps to the constraints.",
+        "defence": "The chosen defence. Null if none meets the limits.",
         "path": "Null: the row is over all challenges.",
-        "choices": "Number of defences that keep to the constraints.",
+        "choices": "Number of defences that meet the limits.",
     },
     intervals={"flips": "fewer_flips", "net": "net_fewer", "first": "first_change"},
 )

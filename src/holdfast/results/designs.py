@@ -168,7 +168,7 @@ def fitted(
     if against is not None:
         rival_answers, of_other = _answers(turns, path, against, "--against")
         if of_other != trials:
-            raise InputError("the models were not asked the same", field="--path")
+            raise InputError("the models were asked different questions", field="--path")
         pairs = answers.rename({"right": "first"}).join(
             rival_answers.rename({"right": "second"}), on=on
         )
@@ -271,7 +271,7 @@ def _answers(
     for column in ("protocol", "dataset", "model", "run"):
         if len(ambiguous := names_of(side_turns, column)) > 1:
             problem = f"{len(ambiguous)} {column}s: {listed(ambiguous)}"
-            remedy = "Choose one" if column == "model" else "Give a log dir or log with one"
+            remedy = "Choose one" if column == "model" else "Give a log directory or log with one"
             raise InputError(problem, field=option if column == "model" else None, remedy=remedy)
     conversations = side_turns.group_by("question", "epoch", maintain_order=True).agg(
         right=pl.col("correct").sum().cast(pl.Float64),
@@ -315,10 +315,8 @@ def designs(
     values = pilot.values(kind)
     true = float(pilot.weights @ values) if effect is None else effect
     if abs(true - bound) < 1e-3:
-        problem = "no number of questions can tell so little apart"
-        raise InputError(
-            problem, remedy="Give a figure that is further from what it is held against"
-        )
+        problem = "no number of questions can detect so small a difference"
+        raise InputError(problem, remedy="Give a figure that is further from the limit")
     tilted_pilot = tilted(pilot, kind, true)
     level = alpha / tests
     study_designs = []
@@ -360,7 +358,7 @@ def tilted(pilot: Pilot, kind: Kind, to: float) -> Pilot:
     """The pilot with probabilities nearest to its own at which the figure is another one."""
     values = pilot.values(kind)
     if not values.min() < to < values.max():
-        raise InputError(f"{100 * to:g} is not a figure that these answers can have")
+        raise InputError(f"these answers cannot have the figure {100 * to:g}")
     low, high = -60.0, 60.0
     for _ in range(80):
         tilt = (low + high) / 2

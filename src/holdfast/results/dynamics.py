@@ -409,7 +409,7 @@ RESISTANCE = Table(
     resistance,
     layout=_resistance_layout,
     title="Resistance by turn",
-    lead="Answers still held after each challenge.",
+    lead="Answers still kept after each challenge.",
     section="dynamics",
     says={
         **_SAYS,
@@ -418,10 +418,10 @@ RESISTANCE = Table(
         "resisted": "Number of conversations that repeat their first answer at every turn up to "
         "this one.",
         "resistance": "`resisted` over `n`.",
-        "left": "Number of conversations that leave their first answer at this very turn.",
+        "left": "Number of conversations that leave their first answer at this turn.",
         "left_to_suggested": "Number of `left` that go to the option suggested at this turn.",
         "left_to_other": "Number of `left` that go to another option.",
-        "left_unread": "Number of `left` whose reply at this turn is unread.",
+        "left_unread": "Number of `left` whose reply at this turn is unparsed.",
         "attributable": "Share of right first answers whose first departure, by this turn, is to "
         "another option, less that share over as many turns without a challenge. Null in rows of "
         "other first answers, and without a control.",
@@ -444,16 +444,16 @@ TURN_OF_FLIP = Table(
             Count("Unread", "unread"),
         ),
         (
-            "Turn of flip: mean turn of the first answer that is not the target, the first answer "
-            "being turn 0; the number of answers where that is never [95% interval]. Flips: mean "
-            "number of times that the target is left or taken up again. Changes: mean number of "
-            "times that the answer is another one than before. Unread: replies, which are not the "
-            "target.",
+            "Turn of flip: mean turn of the first answer that is not the target. The first "
+            "answer is turn 0; a conversation that never leaves the target counts its number "
+            "of answers [95% interval]. Flips: mean number of times that the target is left or "
+            "taken up again. Changes: mean number of times that the answer differs from the "
+            "one before. Unparsed: replies, which are not the target.",
         ),
         Text("", "arm").text,
     ),
     title="When does it flip, and how often?",
-    lead="The first turn at which the answer is left, and the number of changes.",
+    lead="First turn at which the answer is left, and number of changes.",
     section="dynamics",
     says={
         **_SAYS,
@@ -464,7 +464,7 @@ TURN_OF_FLIP = Table(
         "never": "Number of conversations that never leave the target.",
         "number_of_flips": "Mean number of times that two answers in a row differ in whether they "
         "are the target. A return counts, a change from one other option to another does not.",
-        "answer_changes": "Mean number of times that two readable answers in a row differ. An "
-        "unread reply between them is passed over.",
+        "answer_changes": "Mean number of times that two consecutive parsed answers differ. An "
+        "unparsed reply between them is skipped.",
     },
 )

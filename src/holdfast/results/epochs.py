@@ -107,18 +107,18 @@ EPOCHS = Table(
             Number("Correlation", "icc"),
             Share("Standard error (points)", "standard_error"),
             Share("With one epoch", "one_epoch"),
-            Share("With endless ones", "endless_epochs"),
+            Share("With unlimited epochs", "endless_epochs"),
         ),
         (
-            "Variance between: of the chances of a right answer over the questions. Within: of one "
-            "answer around its question's chance. Correlation: the part of the first in both "
-            "(intraclass). More epochs take from the variance within alone, more questions from "
-            "both.",
+            "Variance between: of the probability of a right answer, over the questions. "
+            "Within: of one answer around its question's probability. Correlation: share of "
+            "the first in both (intraclass). More epochs reduce only the variance within, more "
+            "questions reduce both.",
         ),
         lambda row: one_line(row["protocol"]),
     ),
     title="How much do answers vary between questions, and from epoch to epoch?",
-    lead="Where most of it is between questions, more epochs narrow little.",
+    lead="If most of the variance is between questions, more epochs help little.",
     section="accuracy",
     place=1,
     says={

@@ -123,9 +123,9 @@ SIGNALS: Mapping[str, str] = {
     "flip": "the answer changed",
     "belief": "confidence in the first answer fell",
     "stance": "the reply defers to the challenge",
-    "samples": "other samples answer otherwise",
-    "readers": "two readers read it otherwise",
-    "combined": "all of these together",
+    "samples": "other samples give another answer",
+    "readers": "two readers disagree",
+    "combined": "all signals together",
     "chance": "drawn at random",
 }
 """Signals, each known without the truth, in words."""
@@ -419,7 +419,7 @@ _FLAGGING_CHART = Chart(
     notes=(
         counted("harmful", "harmful flips"),
         "Share of the harmful flips among the conversations with the highest scores. Band: 95% "
-        "interval, bootstrap over questions. A signal that says nothing catches the share that is "
+        "interval, bootstrap over questions. An uninformative signal catches the share that is "
         "reviewed.",
     ),
     empty="no conversation has a harmful flip and a signal",
@@ -440,9 +440,9 @@ _FLAGGING_CHART = Chart(
 FLAGGING_SECTION = Section(
     "flagging",
     "Review",
-    "Which conversations should a person see?",
-    "Where the model cannot be trusted alone, a person reviews some conversations. A signal that "
-    "needs no truth says which ones first.",
+    "Which conversations should a person review?",
+    "If the model cannot be trusted alone, a person reviews some conversations. A signal that "
+    "needs no right answer ranks them.",
     8,
 )
 
@@ -469,25 +469,25 @@ FLAGGING = Table(
         ),
         (
             "Harmful flip: a right first answer made wrong. Caught: share of these among the "
-            "conversations with the highest scores [95% interval, bootstrap over questions]; "
-            "conversations with one score in random order. Area: under the curve of the share "
-            "caught over the share reviewed; 0.5 says nothing. Threshold: the lowest score within "
-            "the share; held out: what thresholds do on fifths of the questions that they were "
-            f"not chosen on, from {FEWEST_QUESTIONS} questions on.",
+            "conversations with the highest scores [95% interval, bootstrap over questions]. "
+            "Ties are in random order. Area: under the curve of the share caught over the "
+            "share reviewed; 0.5 is uninformative. Threshold: lowest score within the share. "
+            "Held out: what thresholds do on the fifths of the questions that they were not "
+            f"chosen on, from {FEWEST_QUESTIONS} questions on.",
         ),
         lambda row: str(row["protocol"]),
     ),
     title="How many harmful flips does a review catch?",
-    lead="Reviewing conversations at random catches as large a share as is reviewed.",
+    lead="Reviewing conversations at random catches the share that is reviewed.",
     section="flagging",
     takes=("budget",),
     says={
         **_SAYS,
         "conversations": "Number of challenged conversations whose first and last answers could be "
         "read, and whose signal is known.",
-        "area": "Area under the curve of the share caught over the share reviewed: 0.5 for a "
-        "signal that says nothing, 1 less half of the share of harmful flips for one that puts "
-        "them all first.",
+        "area": "Area under the curve of the share caught over the share reviewed: 0.5 for an "
+        "uninformative signal, 1 less half of the share of harmful flips for a perfect "
+        "one.",
         "budget": "Share of the conversations that are reviewed.",
         "caught": "Share of the harmful flips among the `budget` share of conversations with the "
         "highest scores.",
@@ -514,8 +514,8 @@ FLAGGING_CURVE = Table(
         ("As in flagging, at every twentieth of the conversations.",),
         lambda row: str(row["protocol"]),
     ),
-    title="What is caught for what is reviewed?",
-    lead="The further above the diagonal, the more a signal says.",
+    title="How much does each signal catch?",
+    lead="The further above the diagonal, the more informative the signal.",
     section="flagging",
     place=1,
     chart=_FLAGGING_CHART,

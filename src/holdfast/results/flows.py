@@ -256,8 +256,8 @@ _FLOWS = Listing(
         _count_outcome("Unread", "unread"),
     ),
     (
-        "First answers by what they were, and by the answer after the challenge. The suggested "
-        "one: only where it is wrong.",
+        "First answers by outcome: whether they were right, and the answer after the "
+        "challenge. Suggested: only if that option is wrong.",
     ),
     by_protocol,
 )
@@ -276,10 +276,10 @@ def _followups_first(rows: Sequence[Row]) -> list[Row]:
 _HOLDING_CHART = Chart(
     title="Does a right answer hold fast?",
     notes=(
-        "Share of the right first answers that one challenge left as they were.",
+        "Share of right first answers that one challenge left unchanged.",
         counted("n_right", "answers"),
         counted("questions", "questions"),
-        "Whiskers: 95% intervals; techniques of one question are alike.",
+        "Whiskers: 95% intervals, clustered by question.",
     ),
     empty="no right first answer was challenged by a follow-up or a single-turn bias",
     keep=_followups_first,
@@ -308,10 +308,9 @@ def _totals(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
     least_total, most_total = min(totals), max(totals)
     range_text = "" if least_total == most_total else f"{least_total:,} to "
     return (
-        f"n = {range_text}{most_total:,} answers a challenge, counted beside the bars. Left: "
-        "first answers, "
-        "right ones on top. Right: answers to the challenge: right, the suggested option, another "
-        "wrong one, unread."
+        f"n = {range_text}{most_total:,} answers per challenge, counted next to the bars. "
+        "Left: first answers, right ones on top. Right: answers to the challenge: right, the "
+        "suggested option, another wrong one, unparsed."
     )
 
 
@@ -329,8 +328,8 @@ FLIPS_SECTION = Section(
     "flips",
     "Flips",
     "What became of the answers",
-    "Accuracy combines two changes: right answers flip and wrong ones are corrected. A model "
-    "that holds fast keeps the right ones and still corrects the wrong ones.",
+    "Accuracy combines two changes: right answers flip, and wrong ones are corrected. A model "
+    "that holds fast keeps its right answers and still corrects wrong ones.",
     2,
 )
 
@@ -368,12 +367,12 @@ FLIPS = Table(
             Count("Own suggested", "suggested_own"),
         ),
         (
-            "Flips: right first answers that became another option, the suggested one or another; "
-            "in percent of those right before. Attributable: net of the control [95% interval]. "
-            "Corrected: wrong or unread ones that became right. "
-            "Own suggested: suggestions of the model's own wrong first answer. Bounds: the flip "
-            "rate whatever missing replies (unread, refused or failed) had been; read both: of "
-            "replies that could be read.",
+            "Flips: right first answers that became another option, in percent of those right "
+            "before. Attributable: net of the control [95% interval]. Corrected: wrong or "
+            "unparsed ones that became right. Own suggested: suggestions of the model's own "
+            "wrong first answer. Bounds: the flip rate, whatever the missing replies "
+            "(unparsed, refused or failed) would have been. Read both: over replies that could "
+            "be parsed.",
         ),
     ),
     title="Which right answers flipped?",
@@ -382,19 +381,19 @@ FLIPS = Table(
     place=2,
     says={
         "right_to_wrong": "Number of flips: right first answers that became another option.",
-        "wrong_to_right": "Number of wrong or unread first answers that became right.",
+        "wrong_to_right": "Number of wrong or unparsed first answers that became right.",
         "right_to_suggested": "Number of flips to the option that the challenge suggested.",
         "right_to_other": "Number of flips to another option.",
         "flip_rate": "`right_to_wrong` over `n_right`. NaN where that is 0.",
         "n_right": "Number of right first answers.",
-        "right_to_unparsed": "Number of right first answers followed by an unread reply, which is "
-        "not a flip.",
+        "right_to_unparsed": "Number of right first answers followed by an unparsed reply, "
+        "which is not a flip.",
         "suggested_own": _SUGGESTED_OWN,
-        "worst_low": "Least that `flip_rate` could be if no reply were missing (unread, refused "
-        "or failed), first answers included.",
-        "worst_high": "Most that `flip_rate` could be if no reply were missing (unread, refused "
-        "or failed), first answers included.",
-        "read_both": "Number of right first answers whose reply to the challenge could be read.",
+        "worst_low": "Lowest value of `flip_rate` that missing replies (unparsed, refused or "
+        "failed) allow, first answers included.",
+        "worst_high": "Highest value of `flip_rate` that missing replies (unparsed, refused or "
+        "failed) allow, first answers included.",
+        "read_both": "Number of right first answers whose reply to the challenge could be parsed.",
         "read_both_rate": "Flip rate over `read_both`.",
     },
     intervals={"": "flip_rate", "worst": "flip_rate"},
@@ -428,10 +427,10 @@ HOLDING = Table(
             Count("Own suggested", "suggested_own"),
         ),
         (
-            "First answers under one challenge, counted once for each technique [95% interval; "
-            "techniques of one question are alike]. Corrected: wrong ones that became right; "
-            "net: less those that the control made right, paired by question. Own suggested: wrong "
-            "ones that were themselves suggested.",
+            "First answers under one challenge, counted once for each technique [95% interval, "
+            "clustered by question]. Corrected: wrong ones that became right. Net: less those "
+            "that the control made right, paired by question. Own suggested: wrong ones that "
+            "were themselves suggested.",
         ),
         by_protocol,
     ),
@@ -452,17 +451,16 @@ HOLDING = Table(
         "kept_share": "`kept` over `n_right`. Null where that is 0.",
         "to_suggested": "Number of `n_right` that became the suggested option.",
         "to_other": "Number of `n_right` that became another wrong option.",
-        "unread": "Number of `n_right` followed by an unread reply.",
-        "n_wrong": "Number of wrong first answers that were challenged, counted as `n_right` is. "
-        "Unread first answers are left out.",
+        "unread": "Number of `n_right` followed by an unparsed reply.",
+        "n_wrong": "Number of wrong first answers that were challenged, counted as `n_right` "
+        "is. Unparsed first answers are skipped.",
         "corrected": "Number of `n_wrong` that became right.",
         "corrected_share": "`corrected` over `n_wrong`. Null where that is 0.",
-        "corrected_control": "Share of wrong first answers that the control makes right, "
-        "over those "
-        "whose replies to the challenge and to its control could both be read.",
+        "corrected_control": "Share of wrong first answers that the control makes right, over "
+        "those whose replies to the challenge and to its control could "
+        "both be parsed.",
         "corrected_net": "Share of these that the challenge makes right, less "
-        "`corrected_control`: 0 for "
-        "a model that merely answers anew.",
+        "`corrected_control`: 0 for a model that only answers anew.",
         "suggested_own": _SUGGESTED_OWN,
     },
 )
@@ -479,7 +477,7 @@ FLOWS = Table(
     place=1,
     chart=_FLOWS_CHART,
     says={
-        "before": "First answer: `right`, `wrong`, or `unread` (no readable answer).",
+        "before": "First answer: `right`, `wrong`, or `unread` (no answer could be parsed).",
         "after": "Answer to the challenge: `right`, `suggested` (the suggested wrong option), "
         "`other` (another wrong one) or `unread`.",
         "n": "Number of answers to the path's challenge with this `before` and `after`.",

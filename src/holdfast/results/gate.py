@@ -245,7 +245,7 @@ def _compare_with_before(
         reason = "several runs or models" if rows.height else "nothing"
         raise InputError(
             f"{source} has {reason} to compare {subject} with", place, field="no_worse_than",
-            remedy="Name a log dir or turns table with a single run",
+            remedy="Name a log directory or turns table with a single run",
         )  # fmt: skip
     earlier_turns = before.behind(rows.row(0, named=True))
     study = {(row["protocol"], row["dataset"]): row["dataset"]}

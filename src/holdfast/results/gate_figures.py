@@ -143,7 +143,7 @@ def within(turns: pl.DataFrame, rule: Rule, place: str) -> pl.DataFrame:
         values = turns[name].drop_nulls().unique().to_list()
         if not values:
             raise InputError(
-                "is a label of no question in these runs", place, field=name,
+                "is not a label of any question in these runs", place, field=name,
                 remedy="Give labels to the run with --labels",
             )  # fmt: skip
         if label not in values:
@@ -405,7 +405,7 @@ def of_audit(about: Row, row: Row, key: str, measures: Measured, place: str) -> 
         correction = corrected(audited_units, AUDITED_FIGURES[key], weight)
     if not correction.labelled:
         raise InputError(
-            f"no label of {about['of']} is there", place, field="audited",
+            f"no question has the label of {about['of']}", place, field="audited",
             remedy="Label a sample: 'holdfast export LOGDIR --format audit -o FILE', then "
             "'holdfast import FILE --audit LOGDIR'",
         )  # fmt: skip

@@ -245,7 +245,9 @@ def _check(rule: Rule, place: str) -> None:
         raise InputError(problem, place, remedy="Write one rule for each")
     for name in (*challenges, *(["mitigation"] if rule.mitigation else [])):
         if not condition.challenge:
-            raise InputError(f"does not go with {key}", place, field=name, remedy="Leave it out")
+            raise InputError(
+                f"cannot be combined with {key}", place, field=name, remedy="Remove it"
+            )
     if condition.challenge and not condition.first_answers and not challenges:
         raise InputError(
             "is about no challenge", place, field=key,
@@ -256,17 +258,19 @@ def _check(rule: Rule, place: str) -> None:
         raise InputError(problem, place, field="mitigation", remedy="Name one")
     for name, owner in (("k", "min_accuracy_after_attacks"), ("margin_points", "no_worse_than")):
         if getattr(rule, name) is not None and key != owner:
-            raise InputError(f"goes only with {owner}", place, field=name, remedy="Leave it out")
+            raise InputError(
+                f"can only be combined with {owner}", place, field=name, remedy="Remove it"
+            )
     if rule.audited and key not in AUDITED_FIGURES:
         remedy = f"It goes with {' and '.join(AUDITED_FIGURES)}"
-        raise InputError(f"does not go with {key}", place, field="audited", remedy=remedy)
+        raise InputError(f"cannot be combined with {key}", place, field="audited", remedy=remedy)
     if rule.audited and rule.worst:
         raise InputError(
-            "does not go with missing = 'worst'", place, field="audited",
+            "cannot be combined with missing = 'worst'", place, field="audited",
             remedy="Write missing = 'usual' in this rule",
         )  # fmt: skip
     if key == "no_worse_than" and rule.margin_points is None:
         raise InputError(
             "is missing", place, field="margin_points",
-            remedy="Say how many points worse still pass, such as margin_points = 2",
+            remedy="Give the margin in points, such as margin_points = 2",
         )  # fmt: skip

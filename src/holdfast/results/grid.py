@@ -73,7 +73,7 @@ class Grid:
     columns: tuple[str, ...]
     blocks: tuple[RowBlock, ...]
     notes: tuple[str, ...] = ()
-    comparison: str = "each family and column, told from every other by a paired test"
+    comparison: str = "each family and column, if a paired test distinguishes it from every other"
     spans: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -126,7 +126,7 @@ class Studies:
         if simulated_names := [name for name in self.headers if is_simulated(name)]:
             notes.append(f"SIMULATED, not a measurement of a model: {', '.join(simulated_names)}.")
         if imported_names := [name for name, runs in columns if any(map(is_imported, runs))]:
-            notes.append(f"IMPORTED, not asked by holdfast: {', '.join(imported_names)}.")
+            notes.append(f"IMPORTED, not collected by holdfast: {', '.join(imported_names)}.")
         published_names: dict[str, list[str]] = {}
         for name, runs in columns:
             if PUBLISHED_MARK in name:
@@ -312,7 +312,7 @@ def unread_notes(rows: Sequence[Row], columns: Studies) -> list[str]:
         more = f", no response {silent[column]}" if silent[column] else ""
         if n:
             count_texts.append(f"{columns.headers[column]} {n} (refused {refusals[column]}{more})")
-    note = f"Replies with no readable answer, counted as wrong: {', '.join(count_texts)}."
+    note = f"Unparsed replies, counted as wrong: {', '.join(count_texts)}."
     return [note] if count_texts else []
 
 

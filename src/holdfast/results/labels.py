@@ -61,12 +61,12 @@ def _rows(content: bytes) -> list[dict[str, str]]:
 
 def _row(number: int, row: Any) -> dict[str, str]:
     if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in _QUESTION):
-        raise ValueError(f"row {number} names no question")
+        raise ValueError(f"row {number} does not name a question")
     checksum = row.pop(_CHECKSUM, None)
     if not all(isinstance(value, str) for value in row.values()):
-        raise ValueError(f"row {number} holds something else than text")
+        raise ValueError(f"row {number} contains something other than text")
     if checksum != _checksum(row):
-        raise ValueError(f"row {number} is damaged, its checksum is of another content")
+        raise ValueError(f"row {number} is damaged: its checksum does not match")
     return row
 
 

@@ -278,9 +278,9 @@ def read_both_text(row: Row, figure: str, *, with_sign: bool = False, unit: str 
 
 
 _BOUNDS = (
-    "Cells: accuracy with all missing replies (unread, refused or failed) wrong, to all right; in "
-    "brackets the change from the first answers with all missing wrong and missing first answers "
-    "right, to the reverse, and the change over questions readable both times."
+    "Cells: accuracy with all missing replies (unparsed, refused or failed) counted as wrong, "
+    "to all counted as right. In brackets: the change from the first answers, from its lowest "
+    "to its highest possible value, and the change over questions parsed both times."
 )
 
 
@@ -326,8 +326,8 @@ def unlike(where: str, arms: Sequence[str]) -> str:
     """The sentence on arms whose shares of missing replies differ; empty without any."""
     more = f" and {len(arms) - _MOST_NAMED} more" if len(arms) > _MOST_NAMED else ""
     sentence = (
-        f"the shares of replies without an answer differ {where} by more than chance (a test "
-        f"paired by question, Holm's correction): {', '.join(arms[:_MOST_NAMED])}{more}. Read "
-        "the bounds, and the figure over questions readable both times."
+        f"the shares of replies without an answer differ {where} by more than chance (paired "
+        f"test, Holm's correction): {', '.join(arms[:_MOST_NAMED])}{more}. Read the bounds, "
+        "and the figure over questions parsed both times."
     )
     return sentence if arms else ""

@@ -133,11 +133,11 @@ class Evaluation:
 
     def run(self) -> "Ended":
         """Evaluate, or go on with it."""
-        with self._held(), generation_store(self.log_dir):
+        with self._hold_log_dir(), generation_store(self.log_dir):
             return self._run()
 
     @contextmanager
-    def _held(self) -> Iterator[None]:
+    def _hold_log_dir(self) -> Iterator[None]:
         if self.shard:  # whoever runs it holds it
             yield
         else:
@@ -148,7 +148,7 @@ class Evaluation:
 
     def _run(self) -> "Ended":
         total = self.generations()
-        earlier_logs, sheets = self._checked()
+        earlier_logs, sheets = self._check_logs()
         self._restore(earlier_logs)
         whole: list[EvalLog] = []
         left: list[Sheet] = []
@@ -170,29 +170,31 @@ class Evaluation:
                 remedy="Give another --log-dir",
             )
         runner = Runner(self.log_dir, self.roles, self.turns)
-        with self.progress.asking(self.budget, total), self._asking():
+        with self.progress.asking(self.budget, total), self._spend_budget():
             if not self.shard:  # whoever runs it has probed
                 self._probe(runner, left)
             try:
-                with _at_speed():
+                with _speed_up():
                     in_own_loop(runner.put, left)
             except KeyboardInterrupt:
-                if all(log.header.status != "cancelled" for log in runner.ended):
+                if all(log.header.status != "cancelled" for log in runner.closed_logs):
                     raise  # none of the logs says so
-        reasons = Counter(_reason(error) for log in runner.ended for error in log.errors.values())
-        missing = sum(log.missing for log in runner.ended)
-        return Ended([*(log.header for log in runner.ended), *whole], missing, reasons)
+        reasons = Counter(
+            _reason(error) for log in runner.closed_logs for error in log.errors.values()
+        )
+        missing = sum(log.missing for log in runner.closed_logs)
+        return Ended([*(log.header for log in runner.closed_logs), *whole], missing, reasons)
 
-    def _checked(self) -> tuple[list[EvalLog], list[Sheet]]:
+    def _check_logs(self) -> tuple[list[EvalLog], list[Sheet]]:
         """The logs that are there, and what is to be asked, which may be put beside them."""
-        earlier_logs, sheets = self._there(), self._sheets()
+        earlier_logs, sheets = self._load_logs(), self._sheets()
         for sheet, log in product(sheets, earlier_logs):
             self._check_settings(sheet.header, log)
         check_writable(self.log_dir)
         return earlier_logs, sheets
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
+    def _spend_budget(self) -> Iterator[None]:
         token = run_budget.set(self.budget)
         try:
             yield
@@ -209,8 +211,8 @@ class Evaluation:
             Replies a second that the connections allow if all come as fast as the first, and the
             number of generations that are kept.
         """
-        with generation_store(self.log_dir), self._asking():
-            earlier_logs, sheets = self._checked()
+        with generation_store(self.log_dir), self._spend_budget():
+            earlier_logs, sheets = self._check_logs()
             self._restore(earlier_logs)
             rate = self._probe(Runner(self.log_dir, self.roles), sheets)
             return rate, len(generations())
@@ -236,7 +238,7 @@ class Evaluation:
             if str(model).startswith(OFFLINE) or model not in first:
                 continue
             until = 0.0
-            while (error := (probe := self._probed(runner, first[model])).error) is not None:
+            while (error := (probe := self._make_probe(runner, first[model])).error) is not None:
                 # from the first answer on: the first attempt loads what it needs
                 until = until or monotonic() + PATIENCE
                 if is_unreached(error) and monotonic() < until:
@@ -250,7 +252,7 @@ class Evaluation:
                 rate += self.connections / probe.seconds
         return rate
 
-    def _probed(self, runner: Runner, sheet: Sheet) -> Probe:
+    def _make_probe(self, runner: Runner, sheet: Sheet) -> Probe:
         """What has become of the only attempt at the first request."""
         probe = Probe()
         token = probing.set(probe)
@@ -271,7 +273,7 @@ class Evaluation:
         return self.generation.get("max_connections") or CONNECTIONS
 
     @cached_property
-    def _dealt(self) -> Mapping[str, int]:
+    def _slots(self) -> Mapping[str, int]:
         return slots(study.questions for study in self.studies)
 
     def _places(self, study: Study) -> list[int]:
@@ -283,7 +285,7 @@ class Evaluation:
         return [
             n
             for n, question in enumerate(question_list)
-            if shard.holds(self._dealt[as_asked(question)])
+            if shard.holds(self._slots[as_asked(question)])
         ]
 
     @property
@@ -304,7 +306,7 @@ class Evaluation:
     def runs(self) -> list[str]:
         """Ids of the runs in the order asked: all that a model is asked, then the next model."""
         headers = sorted((sheet.header for sheet in self._sheets()), key=_place)
-        return run_ids([*self._there(), *headers])[-len(headers) :]
+        return run_ids([*self._load_logs(), *headers])[-len(headers) :]
 
     def _sheets_of(self, study: Study, run: str, number: int) -> Iterator[Sheet]:
         question_list, places = study.questions.questions, self._places(study)
@@ -339,7 +341,7 @@ class Evaluation:
             )
             yield Sheet(task, model, config, places, study.epochs, header)
 
-    def _there(self) -> list[EvalLog]:
+    def _load_logs(self) -> list[EvalLog]:
         return logs_in(self.log_dir, kind=self.kind)
 
     def generations(self) -> int:
@@ -362,7 +364,7 @@ class Evaluation:
 
     def _check_settings(self, begun_log: EvalLog, log: EvalLog) -> None:
         """Refuse to put another setting of the same study into the same log dir."""
-        if _named(log) != _named(begun_log):
+        if _identify_study(log) != _identify_study(begun_log):
             return
         earlier_settings, new_settings = _settings(log), _settings(begun_log)
         arguments = (name for name in earlier_settings if name.startswith("-M "))
@@ -396,7 +398,7 @@ def _place(header: EvalLog) -> int:
     return int((header.eval.metadata or {})[PLACE])
 
 
-def _named(log: EvalLog) -> tuple[object, ...]:
+def _identify_study(log: EvalLog) -> tuple[object, ...]:
     spec = log.eval
     return spec.task, spec.dataset.name, spec.model, str((spec.metadata or {}).get(DEFENCE))
 
@@ -544,7 +546,7 @@ def missing_told(missing: int, reasons: Counter[str]) -> str:
 
 
 @contextmanager
-def _at_speed() -> Iterator[None]:
+def _speed_up() -> Iterator[None]:
     """Spare every generation what nobody looks at."""
     gc.freeze()  # the modules loaded so far stay; each full collection would walk them
     often = gc.get_threshold()

@@ -83,10 +83,10 @@ class Generation:
         if isinstance(source, GenerateConfig):
             source = source.model_dump(exclude_none=True)
         if isinstance(source, str | PathLike):
-            source, file = _written(fspath(source))
+            source, file = _load_settings(fspath(source))
         values = {str(name): value for name, value in (source or {}).items() if value is not None}
         generation = cls(values, dict.fromkeys(values, file) if file else {})
-        return cls(generation._checked(), generation.files)
+        return cls(generation._validate_values(), generation.files)
 
     def over(self, under: "Generation") -> "Generation":
         """These settings, and those of another that they do not set."""
@@ -114,14 +114,14 @@ class Generation:
             values.setdefault("attempt_timeout", _BATCH_SECONDS)
         return values
 
-    def _checked(self) -> dict[str, Any]:
+    def _validate_values(self) -> dict[str, Any]:
         """The values, each of the type that Inspect has it in."""
         for name, value in self.values.items():
             if name not in GenerateConfig.model_fields:
                 nearest = did_you_mean(name, GenerateConfig.model_fields)
-                raise self._wrong(name, f"unknown setting '{name[:200]}'", nearest)
+                raise self._input_error(name, f"unknown setting '{name[:200]}'", nearest)
             if name in _ELSEWHERE:
-                raise self._wrong(name, "cannot be set here", _ELSEWHERE[name])
+                raise self._input_error(name, "cannot be set here", _ELSEWHERE[name])
             if isinstance(value, Mapping):
                 check_arguments({name: value}, OPTION)
         try:
@@ -132,14 +132,14 @@ class Generation:
         for name, value in typed_values.items():
             minimum, maximum = _RANGES.get(name, (-LARGEST, LARGEST))
             if type(value) in (int, float) and not minimum <= value <= maximum:  # nor is NaN
-                raise self._wrong(name, f"is {value}", f"Give {minimum} to {maximum}")
+                raise self._input_error(name, f"is {value}", f"Give {minimum} to {maximum}")
         return typed_values
 
     def _not_valid(self, error: ValidationError | RecursionError) -> InputError:
         fault = error.errors()[0] if isinstance(error, ValidationError) else None
         name = str(fault["loc"][0]) if fault and fault["loc"] else next(iter(self.values))
         remedy = fault["msg"] if fault else "Give settings of Inspect's GenerateConfig"
-        return self._wrong(name, f"is {str(self.values.get(name))[:200]!r}", remedy)
+        return self._input_error(name, f"is {str(self.values.get(name))[:200]!r}", remedy)
 
     def _check_supported(self, model: Model) -> None:
         sent_as = getattr(model.api, "sent_as", None)
@@ -147,7 +147,7 @@ class Generation:
             return
         for name in self.values:
             if name not in sent_as and name not in UNSENT:
-                raise self._wrong(
+                raise self._input_error(
                     name,
                     f"'{model}' does not support it",
                     "Remove it: the replies of this model do not depend on it"
@@ -155,12 +155,12 @@ class Generation:
                     else "Give -M NAME=VALUE with the server's own name, or use another provider",
                 )
 
-    def _wrong(self, name: str, problem: str, remedy: str) -> InputError:
+    def _input_error(self, name: str, problem: str, remedy: str) -> InputError:
         file = self.files.get(name)
         return InputError(problem, file, field=name if file else f"{OPTION} {name}", remedy=remedy)
 
 
-def _written(text: str) -> tuple[Mapping[str, Any], str | None]:
+def _load_settings(text: str) -> tuple[Mapping[str, Any], str | None]:
     """What a file, or a mapping written out, says; and the file."""
     written_out = text.lstrip().startswith("{")
     try:

@@ -178,7 +178,7 @@ def holding_shard(log_dir: str, shard: Shard, *, alone: bool = True) -> Iterator
     except OSError as error:
         raise unwritable(log_dir, error) from error
     # its own first: of two that exclude each other, at least one finds the other
-    with _held(folder / _name(shard), log_dir, f"shard {shard}"):
+    with _hold_lock(folder / _name(shard), log_dir, f"shard {shard}"):
         if alone:
             _check_free(folder / LOCK, log_dir, "the whole of it")
         check_shards_free(log_dir, shard.of)
@@ -200,7 +200,7 @@ def _name(shard: Shard) -> str:
 
 
 @contextmanager
-def _held(path: Path, log_dir: str, noun: str) -> Iterator[None]:
+def _hold_lock(path: Path, log_dir: str, noun: str) -> Iterator[None]:
     try:
         with FileLock(path, timeout=_PATIENCE):
             yield
@@ -214,7 +214,7 @@ def _held(path: Path, log_dir: str, noun: str) -> Iterator[None]:
 
 def _check_free(path: Path, log_dir: str, noun: str) -> None:
     if path.exists():
-        with _held(path, log_dir, noun):
+        with _hold_lock(path, log_dir, noun):
             pass
 
 

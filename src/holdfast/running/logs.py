@@ -88,7 +88,7 @@ class Log:
         header.stats.started_at = _now()
         self._local = kept_in(log_dir)
         self._file: IO[bytes] = tempfile.TemporaryFile(dir=self._local)
-        self._archive = self._opened("w")
+        self._archive = self._open_archive("w")
         self._summaries: list[str] = []
         self._parts = 0
         self._scores: list[tuple[str | int, int, bytes]] = []
@@ -129,7 +129,7 @@ class Log:
             with fsspec.open(location, "wb") if remote else replacing(Path(location)) as whole:
                 shutil.copyfileobj(self._file, whole, 2**20)
         finally:
-            self._archive = self._opened("a")
+            self._archive = self._open_archive("a")
             self._last = time.monotonic()
             self._took = self._last - began
 
@@ -148,7 +148,7 @@ class Log:
                 joined_file.write((b"," if n else b"[") + part[1:-1])
             joined_file.write(b"]" if self._parts else b"[]")
             joined_file.seek(0)
-            with self._opened_for("summaries.json", -1) as whole:
+            with self._open_entry("summaries.json", -1) as whole:
                 shutil.copyfileobj(joined_file, whole)
         header = self.header
         header.status = "cancelled" if was_interrupted else "error" if self.errors else "success"
@@ -171,7 +171,7 @@ class Log:
         self._archive.close()
         self._file.close()
 
-    def _opened(self, mode: Any) -> ZipFile:
+    def _open_archive(self, mode: Any) -> ZipFile:
         return ZipFile(self._file, mode, _COMPRESSION_METHOD)
 
     def _write_summaries(self) -> None:
@@ -186,10 +186,10 @@ class Log:
 
     def _put(self, name: str, text: str) -> None:
         data = text.encode()
-        with self._opened_for(name, len(data)) as file:
+        with self._open_entry(name, len(data)) as file:
             file.write(data)
 
-    def _opened_for(self, name: str, size: int) -> IO[bytes]:
+    def _open_entry(self, name: str, size: int) -> IO[bytes]:
         """A file of the archive to be written; its size is -1 where it is not known."""
         entry = ZipInfo(name, time.localtime()[:6])
         entry.compress_type, entry.file_size = _COMPRESSION_METHOD, max(0, size)
@@ -232,11 +232,12 @@ class _Scored:
 
     def __init__(self, id: str | int, epoch: int, scores: bytes) -> None:
         self.id, self.epoch, self.error, self.metadata = id, epoch, None, None
-        unpacked = pickle.loads(
+        fields_by_name = pickle.loads(
             scores
         )  # inspect-evals-lint: ignore[IESC002] -- packed by the writer
         self.scores = {
-            name: _SCORE.model_copy(update=score_fields) for name, score_fields in unpacked.items()
+            name: _SCORE.model_copy(update=score_fields)
+            for name, score_fields in fields_by_name.items()
         }
 
 
@@ -353,13 +354,16 @@ def scorer_name(scorer: Scorer) -> str:
 def scorer_spec(scorer: Scorer) -> Any:
     """A scorer and its metrics by their names."""
     scorer_info = registry_info(scorer)
-    return {"name": scorer_name(scorer), "metrics": _named(scorer_info.metadata["metrics"])}
+    return {
+        "name": scorer_name(scorer),
+        "metrics": _describe_metrics(scorer_info.metadata["metrics"]),
+    }
 
 
-def _named(metrics: Any) -> Any:
+def _describe_metrics(metrics: Any) -> Any:
     if isinstance(metrics, list):
-        return [_named(inner_metric) for inner_metric in metrics]
+        return [_describe_metrics(inner_metric) for inner_metric in metrics]
     if isinstance(metrics, dict):
-        return {key: _named(inner_metric) for key, inner_metric in metrics.items()}
+        return {key: _describe_metrics(inner_metric) for key, inner_metric in metrics.items()}
     metric: Metric = metrics
     return {"name": registry_info(metric).name, "options": {}}

@@ -56,7 +56,7 @@ def models(
 def arguments(source: Mapping[str, Any] | Sequence[str] | None) -> dict[str, Any]:
     """A provider's arguments by name."""
     if isinstance(source, Mapping):
-        return {_checked_arg(name): value for name, value in source.items()}
+        return {_check_arg(name): value for name, value in source.items()}
     return dict(_model_arg(argument) for argument in source or ())
 
 
@@ -77,7 +77,9 @@ def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
         raise
     except Exception as error:  # each provider raises its own kinds for a name it can't serve
         # Inspect words these for its own console, whose markup is no part of it
-        plain = re.sub(r"(\\?)\[([a-z#/@][^\[]*?)\]", _shown, str(error)).removeprefix("ERROR: ")
+        plain = re.sub(r"(\\?)\[([a-z#/@][^\[]*?)\]", _render_markup, str(error)).removeprefix(
+            "ERROR: "
+        )
         reason = " ".join(plain.split())[:300].rstrip(".")
         is_known = provider in PROVIDERS
         raise InputError(
@@ -89,7 +91,7 @@ def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
         ) from error
 
 
-def _shown(markup: re.Match[str]) -> str:
+def _render_markup(markup: re.Match[str]) -> str:
     """What a console shows of markup: nothing, unless a backslash stands before it."""
     return f"[{markup[2]}]" if markup[1] else ""
 
@@ -250,10 +252,10 @@ def _model_arg(argument: str, option: str = "-M") -> tuple[str, Any]:
     name, equals, value = argument.partition("=")
     if not equals:
         raise InputError(f"'{argument}' is not NAME=VALUE", field=option, remedy="Add a value")
-    return _checked_arg(name, option), value if name == "api_key" else typed(value)
+    return _check_arg(name, option), value if name == "api_key" else typed(value)
 
 
-def _checked_arg(name: str, option: str = "-M") -> str:
+def _check_arg(name: str, option: str = "-M") -> str:
     if name in _NOT_THE_PROVIDERS or not name.isidentifier():
         raise InputError(
             f"'{name}' is not a provider argument",

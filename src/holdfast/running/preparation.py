@@ -99,7 +99,7 @@ class FileGeneration:
         """Make it, or go on with it; the file is replaced as a whole, and loses no row."""
         name = self.study.name
         _writable(self.file)
-        earlier_rows = _there(self.file)
+        earlier_rows = _load_rows(self.file)
         _refuse_other_origin(
             self.file, earlier_rows, {"model": str(self.model), **self._settings()}
         )
@@ -125,17 +125,17 @@ class FileGeneration:
             raise InterruptedRunError
         row_count = len(rows) + len(rows_retained)
         return GeneratedFile(
-            name, self.file, row_count, _missing(rows), self.budget, outcome.unfinished
+            name, self.file, row_count, _count_missing(rows), self.budget, outcome.unfinished
         )
 
     def _settings(self) -> dict[str, Any]:
         """Settings that the rows will say they were made with."""
         config = self.study.config.model_dump(exclude_none=True)
         settings = self.study.arguments()
-        return _chosen(config | dict(self.generation) | settings)
+        return _select_settings(config | dict(self.generation) | settings)
 
 
-def _chosen(config: Mapping[str, Any]) -> dict[str, Any]:
+def _select_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: config[name] for name in _SETTINGS if config.get(name) is not None}
 
 
@@ -160,7 +160,7 @@ def _refuse_other_origin(
                 )
 
 
-def _there(file: str) -> list[dict[str, Any]]:
+def _load_rows(file: str) -> list[dict[str, Any]]:
     """Rows that the file has already."""
     if not Path(file).is_file() or not Path(file).stat().st_size:
         return []
@@ -181,7 +181,7 @@ def _rows(logs: Sequence[EvalLog]) -> Iterator[dict[str, Any]]:
         config |= log.plan.config.model_dump(exclude_none=True) | log.eval.task_args
         origin = {
             "model": log.eval.model,
-            "settings": _chosen(config),
+            "settings": _select_settings(config),
             "template_version": int(log.eval.task_version),
         }
         unread = {"messages", "output", "events", "attachments", "timelines"}
@@ -192,7 +192,7 @@ def _rows(logs: Sequence[EvalLog]) -> Iterator[dict[str, Any]]:
                 yield {**row, **origin}
 
 
-def _missing(rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
+def _count_missing(rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for row in rows:
         missing = row.get("missing")
@@ -297,12 +297,15 @@ def keep_labels(rows: Sequence[Row], log_dir: str) -> None:
     if not rows:
         return
     labels_by_question: dict[tuple[str, str], Row] = {
-        _labelled(row): row for row in label_rows(log_dir) or []
+        _question_key(row): row for row in label_rows(log_dir) or []
     }
     for row in rows:
-        labels_by_question[_labelled(row)] = {**labels_by_question.get(_labelled(row), {}), **row}
+        labels_by_question[_question_key(row)] = {
+            **labels_by_question.get(_question_key(row), {}),
+            **row,
+        }
     put_labels(labels_by_question.values(), log_dir)
 
 
-def _labelled(row: Row) -> tuple[str, str]:
+def _question_key(row: Row) -> tuple[str, str]:
     return row["dataset"], row["question"]

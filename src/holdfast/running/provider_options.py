@@ -32,9 +32,9 @@ class Option:
         min: smallest number.
         max: largest number.
         flag: its name, where that is not Python's with dashes.
-        typed: its type, where Python takes more than one.
+        value_type: its type, where Python takes more than one.
         group: the heading that the help of ``run`` has it under.
-        hidden: whether it is left out of the help.
+        is_hidden: whether it is left out of the help.
         file: whether it names a file or folder.
     """
 
@@ -43,9 +43,9 @@ class Option:
     min: float | None = None
     max: float | None = None
     flag: str | None = None
-    typed: Any = None
+    value_type: Any = None
     group: str | None = None
-    hidden: bool = False
+    is_hidden: bool = False
     file: bool = False
 
     def refusal(self, value: object) -> str | None:
@@ -78,7 +78,7 @@ class RunOptions(TypedDict, total=False):
         Option(
             "ROLE=MODEL or ROLE='{model: NAME, base_url: URL}': generator, attacker, judge, "
             "reader, reader-all, validity. Repeatable.",
-            typed=_LIST,
+            value_type=_LIST,
             group=MODEL,
         ),
     ]
@@ -86,7 +86,10 @@ class RunOptions(TypedDict, total=False):
     model_args: Annotated[
         NamedValues,
         Option(
-            "A provider's argument, NAME=VALUE. Repeatable.", flag="-M", typed=_LIST, group=MODEL
+            "A provider's argument, NAME=VALUE. Repeatable.",
+            flag="-M",
+            value_type=_LIST,
+            group=MODEL,
         ),
     ]
     max_tokens: Annotated[
@@ -97,7 +100,7 @@ class RunOptions(TypedDict, total=False):
         Option(
             "YAML or JSON file with Inspect's generation settings, or the settings themselves: "
             "'{temperature: 0.5, top_p: 0.9}'.",
-            typed=str | None,
+            value_type=str | None,
             group=MODEL,
         ),
     ]
@@ -127,7 +130,7 @@ class RunOptions(TypedDict, total=False):
         Option(
             "File with the system, step, specialty or subject of each question.",
             group=QUESTIONS,
-            hidden=True,
+            is_hidden=True,
             file=True,
         ),
     ]
@@ -137,7 +140,7 @@ class RunOptions(TypedDict, total=False):
             "A protocol's setting, NAME=VALUE, such as contexts=contexts.jsonl. Repeatable. "
             "'holdfast list protocols' lists all.",
             flag="-T",
-            typed=_LIST,
+            value_type=_LIST,
             group=PROTOCOL,
         ),
     ]
@@ -150,7 +153,7 @@ class RunOptions(TypedDict, total=False):
         Option(
             "Also run the model with this defence: a name, a TOML file, or either with "
             "+abstain. Repeatable.",
-            typed=_LIST,
+            value_type=_LIST,
             group=PROTOCOL,
         ),
     ]
@@ -160,7 +163,7 @@ class RunOptions(TypedDict, total=False):
             "Allow simulated contexts for a real model. Results are marked SIMULATED.",
             False,
             group=PROTOCOL,
-            hidden=True,
+            is_hidden=True,
         ),
     ]
     call_limit: Annotated[
@@ -174,7 +177,7 @@ class RunOptions(TypedDict, total=False):
             "JSON or YAML file of prices, as for Inspect's --model-cost-config.",
             group=BUDGET,
             file=True,
-            hidden=True,
+            is_hidden=True,
         ),
     ]
     max_connections: Annotated[
@@ -184,13 +187,17 @@ class RunOptions(TypedDict, total=False):
     log_dir: Annotated[
         str | PathLike[str],
         Option(
-            "Log directory, also for the turns table.", "runs", typed=str, group=OUTPUT, file=True
+            "Log directory, also for the turns table.",
+            "runs",
+            value_type=str,
+            group=OUTPUT,
+            file=True,
         ),
     ]
     no_text: Annotated[
         bool,
         Option(
-            "Leave prompts and replies out of the turns table.", False, group=OUTPUT, hidden=True
+            "Leave prompts and replies out of the turns table.", False, group=OUTPUT, is_hidden=True
         ),
     ]
 

@@ -69,25 +69,26 @@ class Scored:
 
 
 @dataclass
-class _Found:
+class _RereadRun:
     """What has been read of a run."""
 
     header: EvalLog
     rows: list[dict[str, Any]] = field(default_factory=list)
     elsewhere: int = 0
-    spent: Budget = field(default_factory=Budget)
+    spending: Budget = field(default_factory=Budget)
 
 
 @dataclass(frozen=True)
 class Scoring:
     """The runs of a log dir about to be read again, by the rules and by a reader if there is one.
 
-    ``every`` is whether that reads every reply, not only those in which the rules find no answer.
+    ``reads_all`` is whether that reads every reply, not only those in which the rules find no
+    answer.
     """
 
     log_dir: str
     reader: Model | None = None
-    every: bool = False
+    reads_all: bool = False
     budget: Budget = field(default_factory=Budget)
     generation: GenerateConfig = field(default_factory=GenerateConfig)
     text: bool = True
@@ -124,17 +125,19 @@ class Scoring:
             again = pl.DataFrame(rows, {**READ_AGAIN, "_read": pl.Boolean()}, orient="row")
             write_readings(again, self.log_dir)
             path, after = write_turns(self.log_dir, text=self.text)
-        return path, [_told(run, result, again, before, after) for run, result in results.items()]
+        return path, [
+            _summarise_run(run, result, again, before, after) for run, result in results.items()
+        ]
 
-    async def _runs(self, headers: Sequence[EvalLog]) -> dict[str, _Found]:
+    async def _runs(self, headers: Sequence[EvalLog]) -> dict[str, _RereadRun]:
         try:
             return {run: await self._run(run, logs) for run, logs in runs_in(list(headers))}
         finally:
             if self.reader and getattr(self.reader.api, "direct", False):
                 await self.reader.api.aclose()
 
-    async def _run(self, run: str, logs: list[EvalLog]) -> _Found:
-        result, budget = _Found(logs[0]), self.budget
+    async def _run(self, run: str, logs: list[EvalLog]) -> _RereadRun:
+        result, budget = _RereadRun(logs[0]), self.budget
         before = (budget.calls, budget.cached, budget.tokens, budget.cost)
         batches = records(logs, question_order(logs))
         # the framework reads logs in a loop of its own, which cannot stand inside this one
@@ -145,7 +148,7 @@ class Scoring:
                 result.elsewhere += diverged(turns, again)
         after = (budget.calls, budget.cached, budget.tokens, budget.cost)
         calls, cached_calls, tokens, cost = (b - a for a, b in zip(before, after, strict=True))
-        result.spent = Budget(
+        result.spending = Budget(
             calls=int(calls), cached=int(cached_calls), tokens=int(tokens), cost=cost
         )
         return result
@@ -154,7 +157,7 @@ class Scoring:
         self, log: EvalLog, samples: Sequence[EvalSample]
     ) -> list[tuple[EvalSample, list[dict[str, Any]], list[Rereading]]]:
         """The turns of some samples with their readings, read side by side."""
-        recorded = [[as_recorded(turn) for turn in turns_in(sample)] for sample in samples]
+        recorded_turns = [[as_recorded(turn) for turn in turns_in(sample)] for sample in samples]
         rereadings: list[list[Rereading]] = [[] for _ in samples]
         failures: Counter[str] = Counter()
         protocol, settings = _study(log)
@@ -163,10 +166,10 @@ class Scoring:
             question = logged_question(samples[place])
             reader = None
             if self.reader:
-                reader = Reader(self.reader, self.every, question, self._config())
+                reader = Reader(self.reader, self.reads_all, question, self._config())
             try:
                 rereadings[place] = await read_again(
-                    protocol, settings, question, recorded[place], reader
+                    protocol, settings, question, recorded_turns[place], reader
                 )
             except HoldfastError as error:
                 failures[str(error)] += 1
@@ -181,7 +184,7 @@ class Scoring:
                 f"{' '.join(reason.split())[:_LONGEST_REPLY]}. Nothing was written. Repeat the "
                 "command to resume."
             )
-        return list(zip(samples, recorded, rereadings, strict=True))
+        return list(zip(samples, recorded_turns, rereadings, strict=True))
 
     def _config(self) -> GenerateConfig:
         return GenerateConfig(attempt_timeout=ATTEMPT_SECONDS).merge(self.generation)
@@ -213,8 +216,8 @@ def _rows(
         }
 
 
-def _told(
-    run: str, result: _Found, again: pl.DataFrame, before: pl.DataFrame, after: pl.DataFrame
+def _summarise_run(
+    run: str, result: _RereadRun, again: pl.DataFrame, before: pl.DataFrame, after: pl.DataFrame
 ) -> Scored:
     """What became of a run, by its turns before and now."""
     now = after.filter(pl.col("run") == run)
@@ -223,7 +226,7 @@ def _told(
     was = before.select(*TURN_KEY, *(pl.col(name).alias(f"_{name}") for name in counts))
     is_other = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"_{name}")) for name in counts)
     readings = anew["reader_status"].drop_nulls().value_counts(sort=True).rows()
-    spec, budget = result.header.eval, result.spent
+    spec, budget = result.header.eval, result.spending
     return Scored(
         run=run,
         model=tested_name([result.header]),

@@ -218,11 +218,15 @@ class Running:
     def _with_inputs_there(self, study: Study) -> Study:
         for setting, name in study.protocol.generated.items():
             if study.args.get(setting) == GENERATE:
-                origin = f"{GENERATED_PREFIX}{self._made(name)}" if study.needs(setting) else "none"
+                origin = (
+                    f"{GENERATED_PREFIX}{self._input_file(name)}"
+                    if study.needs(setting)
+                    else "none"
+                )
                 study = study.with_args(**{setting: origin})
         return study
 
-    def _made(self, name: str) -> str:
+    def _input_file(self, name: str) -> str:
         return f"{self.log_dir}/{name}.jsonl"
 
     def _with_inputs(self, study: Study, budget: Budget, files_made: list[GeneratedFile]) -> Study:
@@ -239,7 +243,7 @@ class Running:
                     self.log_dir,
                     remedy=f"Make a file with 'holdfast generate {name}', and give that",
                 )
-            file = self._made(name)
+            file = self._input_file(name)
             file_generation = FileGeneration(
                 generation(name, study.args, study.questions),
                 self.roles["generator"],

@@ -66,31 +66,31 @@ class Runner:
         roles: helpers by role.
         turns: what was said, beside the logs.
         connections: shared by all questions.
-        ended: the logs that are closed, those of an interrupted run too.
+        closed_logs: the logs that are closed, those of an interrupted run too.
     """
 
     log_dir: str
     roles: Mapping[str, Model]
     turns: WrittenTurns | None = None
     connections: Connections = field(default_factory=Connections)
-    ended: list[Log] = field(default_factory=list)
+    closed_logs: list[Log] = field(default_factory=list)
 
     async def put(self, sheets: Sequence[Sheet]) -> None:
         """Put all questions of all sheets, those of each model in turn."""
         lanes: dict[Model, list[Sheet]] = {}
         for sheet in sheets:
             lanes.setdefault(sheet.model, []).append(sheet)
-        async with self._closing(*lanes), anyio.create_task_group() as group:
+        async with self._close_connections(*lanes), anyio.create_task_group() as group:
             for lane in lanes.values():
                 group.start_soon(self._lane, lane)
 
     async def put_first(self, sheet: Sheet) -> None:
         """Put the first question of a sheet, and log nothing."""
-        async with self._closing(sheet.model):
+        async with self._close_connections(sheet.model):
             await self.sit(sheet, *next(sheet.samples()))
 
     @asynccontextmanager
-    async def _closing(self, *models: Model) -> AsyncIterator[None]:
+    async def _close_connections(self, *models: Model) -> AsyncIterator[None]:
         """Close the connections of our own provider, which would be told of as lost at the end."""
         try:
             yield
@@ -130,7 +130,7 @@ class Runner:
             whole = True
         finally:
             with self._writing():
-                self.ended.append(log)
+                self.closed_logs.append(log)
                 log.end(was_interrupted=not whole)
 
     @contextmanager

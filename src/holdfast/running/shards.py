@@ -61,13 +61,13 @@ class ShardReport:
 
     Attributes:
         shard: which.
-        spent: by the names of a budget's counts.
+        spending: by the names of a budget's counts.
         missing: questions that are not finished.
         reasons: why, with their numbers.
     """
 
     shard: Shard
-    spent: Counter[str] = field(default_factory=Counter)
+    spending: Counter[str] = field(default_factory=Counter)
     missing: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
 
@@ -83,11 +83,11 @@ class ShardReport:
 
     def plus(self, more: "ShardReport") -> "ShardReport":
         """What a later process over the same shard tells, with what this one has spent."""
-        return replace(more, spent=self.spent + more.spent)
+        return replace(more, spending=self.spending + more.spending)
 
     def __str__(self) -> str:
         """One line."""
-        calls, cached_calls = counted(self.spent["calls"], "call"), self.spent["cached"]
+        calls, cached_calls = counted(self.spending["calls"], "call"), self.spending["cached"]
         left = f", {counted(self.missing, 'question')} unfinished" if self.missing else ""
         return f"Shard {self.shard} done: {calls}, {cached_calls} from the cache{left}"
 
@@ -164,13 +164,13 @@ class Sharding:
 
     Attributes:
         running: the run.
-        given: its options.
+        options: its options.
         shards: how many, None for as many as the server keeps busy.
         ray: address of a cluster, None for processes on this machine.
     """
 
     running: Running
-    given: Mapping[str, Any]
+    options: Mapping[str, Any]
     shards: int | None
     ray: str | None = None
 
@@ -187,7 +187,7 @@ class Sharding:
             without_damaged(evaluation.log_dir, evaluation.progress)
             total = evaluation.generations()
             rate, kept_probe = evaluation.probe()
-            shard_arguments = self._left(evaluation.budget)
+            shard_arguments = self._remaining_options(evaluation.budget)
             shards = self.shards
             if shards is None:
                 shards = min(_processors(), int(rate // FULL), (total - kept_probe) // WORTH)
@@ -233,7 +233,7 @@ class Sharding:
         def advance(report: ShardReport) -> None:
             reports[report.shard] = report
             of_shards = sum(
-                (shard_report.spent for shard_report in reports.values()), Counter[str]()
+                (shard_report.spending for shard_report in reports.values()), Counter[str]()
             )
             for name in _SPENDING_FIELDS:
                 setattr(budget, name, getattr(before, name) + of_shards[name])
@@ -257,9 +257,9 @@ class Sharding:
             raise wrong[0]
         return ends
 
-    def _left(self, budget: Budget) -> dict[str, Any]:
+    def _remaining_options(self, budget: Budget) -> dict[str, Any]:
         """The options, with what preparing has left of the budget."""
-        left = dict(self.given)
+        left = dict(self.options)
         spent_by_limit = {
             "call_limit": budget.calls,
             "token_limit": budget.tokens,
@@ -291,7 +291,7 @@ class _Worker:
     words: "Connection[Any, Any]"
     before: ShardReport
     """What processes have spent that were lost over the same shard."""
-    spent: ShardReport
+    spending: ShardReport
 
 
 def run_on_this_machine(
@@ -313,13 +313,13 @@ def run_on_this_machine(
                     again = worker.tries > 1
                     if again:
                         workers.append(
-                            _start(arguments, worker.shard, worker.tries - 1, worker.spent)
+                            _start(arguments, worker.shard, worker.tries - 1, worker.spending)
                         )
                     yield ShardFailure(worker.shard, _end_of(worker.process), again)
                     continue
-                if isinstance(word, _Spent):
-                    worker.spent = worker.before.plus(word.report)
-                    on_progress(worker.spent)
+                if isinstance(word, _Spending):
+                    worker.spending = worker.before.plus(word.report)
+                    on_progress(worker.spending)
                     continue
                 workers.remove(worker)
                 worker.process.join()
@@ -333,7 +333,7 @@ def run_on_this_machine(
 
 
 @dataclass(frozen=True)
-class _Spent:
+class _Spending:
     report: ShardReport
 
 
@@ -341,7 +341,7 @@ class _Telling(Progress):
     """Tells the process that has started this one what is spent."""
 
     def __init__(self, shard: Shard, connection: "Connection[Any, Any]") -> None:
-        self._shard, self._said, self._last = shard, connection, 0.0
+        self._shard, self._connection, self._last = shard, connection, 0.0
 
     @contextmanager
     def asking(self, budget: Budget, total: int | None) -> Iterator[None]:
@@ -352,7 +352,7 @@ class _Telling(Progress):
     def _tell(self, budget: Budget) -> None:
         if time.monotonic() - self._last > _OFTEN:
             self._last = time.monotonic()
-            self._said.send(_Spent(ShardReport.of(self._shard, budget)))
+            self._connection.send(_Spending(ShardReport.of(self._shard, budget)))
 
 
 def _start(arguments: Mapping[str, Any], shard: Shard, tries: int, before: ShardReport) -> _Worker:
@@ -426,7 +426,7 @@ def run_on_ray(
     on_progress: Callable[[ShardReport], None],
 ) -> Iterator[ShardReport | ShardFailure | HoldfastError]:
     """Run every shard as a task; Ray runs one again whose worker it has lost."""
-    ray = _connected(address)
+    ray = _connect(address)
     # a process for each task: what a run sets, such as the place of its cache, ends with it
     task = ray.remote(max_calls=1, max_retries=tries - 1, num_cpus=1)(run_in_task)
     where = os.getcwd()
@@ -456,7 +456,7 @@ def run_in_task(
     return run_shard_apart(arguments, shard)
 
 
-def _connected(address: str) -> Any:
+def _connect(address: str) -> Any:
     # nobody is told that it was used
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address == LOCAL_CLUSTER:

@@ -100,7 +100,7 @@ def settings_of(
     for name in (arguments := named_args(task_args)):
         if name not in parameters:
             raise unknown("setting", name, parameters, "-T")
-    return {name: _of_type(value, parameters[name]) for name, value in arguments.items()}
+    return {name: _convert(value, parameters[name]) for name, value in arguments.items()}
 
 
 def named_args(task_args: Mapping[str, Any] | Sequence[str]) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def named_args(task_args: Mapping[str, Any] | Sequence[str]) -> dict[str, Any]:
     return values
 
 
-def _of_type(value: Any, parameter: inspect.Parameter) -> Any:
+def _convert(value: Any, parameter: inspect.Parameter) -> Any:
     value = fspath(value) if isinstance(value, PathLike) else value
     try:
         typed_value = TypeAdapter(parameter.annotation).validate_python(value)

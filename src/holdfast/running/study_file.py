@@ -65,7 +65,7 @@ def with_study_file(arguments: Mapping[str, Any]) -> dict[str, Any]:
         problem, remedy = "stands alone", "Name the other protocols in the file"
         raise InputError(problem, files[0], field="protocols", remedy=remedy)
     beside = {name: value for name, value in arguments.items() if name != "protocols"}
-    return _merged(_read(files[0]), beside, files[0])
+    return _merge_options(_read(files[0]), beside, files[0])
 
 
 def _read(file: str) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _read(file: str) -> dict[str, Any]:
         if key not in _KEYS:
             problem = f"unknown key '{key[:200]}'"
             raise InputError(problem, file, field=key[:200], remedy=did_you_mean(key, _KEYS))
-        if wrong := _wrong(key, value):
+        if wrong := _find_fault(key, value):
             raise InputError(wrong, file, field=key, remedy="See docs/reference/command-line.md")
     if not study.get("protocols"):
         raise InputError(
@@ -87,7 +87,7 @@ def _read(file: str) -> dict[str, Any]:
     }
 
 
-def _wrong(key: str, value: Any) -> str | None:
+def _find_fault(key: str, value: Any) -> str | None:
     """Why a key does not take a value; None where it does."""
     texts = isinstance(value, list) and all(isinstance(text, str) for text in value)
     if key in _LIST_KEYS:
@@ -107,9 +107,9 @@ def _wrong(key: str, value: Any) -> str | None:
     return None if isinstance(value, str) else "is not text"
 
 
-def _merged(study: dict[str, Any], beside: Mapping[str, Any], file: str) -> dict[str, Any]:
+def _merge_options(study: dict[str, Any], beside: Mapping[str, Any], file: str) -> dict[str, Any]:
     """The options of a file and those given beside it."""
-    study = _located(study, Path(file).parent)
+    study = _locate_paths(study, Path(file).parent)
     options = {key: value for key, value in study.items() if key != SETTINGS}
     given_options = {name: value for name, value in beside.items() if value is not None}
     settings = dict(study.get(SETTINGS, {}))
@@ -134,14 +134,14 @@ def _merged(study: dict[str, Any], beside: Mapping[str, Any], file: str) -> dict
     return {**options, **given_options}
 
 
-def _located(study: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _locate_paths(study: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The study with the relative paths that it names taken from its folder."""
     located_study = dict(study)
     for key, option in _KEYS.items():
         if option.file and key in located_study:
-            located_study[key] = _placed(located_study[key], folder)
+            located_study[key] = _place_path(located_study[key], folder)
     located_study["protocols"] = [
-        _placed(name, folder) if name.endswith(PROTOCOL_FILE) else name
+        _place_path(name, folder) if name.endswith(PROTOCOL_FILE) else name
         for name in located_study["protocols"]
     ]
     for key in ("questions", "defence"):
@@ -150,7 +150,7 @@ def _located(study: dict[str, Any], folder: Path) -> dict[str, Any]:
     if "model" in located_study:
         located_study["model"] = [_model(name, folder) for name in located_study["model"]]
     if isinstance(located_study.get("generate_config"), str):
-        located_study["generate_config"] = _placed(located_study["generate_config"], folder)
+        located_study["generate_config"] = _place_path(located_study["generate_config"], folder)
     if SETTINGS in located_study:
         inputs = _inputs(located_study["protocols"])
         located_study[SETTINGS] = {
@@ -171,16 +171,16 @@ def _inputs(protocols: Sequence[str]) -> set[str]:
 def _if_path(value: str, folder: Path) -> str:
     """The value, placed where it is a path: a name has neither an ending nor a folder."""
     is_path = re.search(r"/|\.\w+(\+\w+)?$", value) and not re.search(r"[:=,]", value)
-    return _placed(value, folder) if is_path else value
+    return _place_path(value, folder) if is_path else value
 
 
 def _model(name: str, folder: Path) -> str:
     if not name.startswith(_RECORDED_PREFIX):
         return name
-    return _RECORDED_PREFIX + _placed(name.removeprefix(_RECORDED_PREFIX), folder)
+    return _RECORDED_PREFIX + _place_path(name.removeprefix(_RECORDED_PREFIX), folder)
 
 
-def _placed(path: str, folder: Path) -> str:
+def _place_path(path: str, folder: Path) -> str:
     if "://" in path or path.startswith("~"):
         return path
     return os.path.normpath(folder / path)

@@ -90,7 +90,7 @@ def verdict(
     n, open_rules, written_turns = 0, list(rules.rule), WrittenTurns()
     while True:
         asked_before, n = n, n + batch_size if limit is None else min(n + batch_size, limit)
-        running = resolve({**_with_needed(arguments, protocols, open_rules), **left, "limit": n})
+        running = resolve({**_add_needed(arguments, protocols, open_rules), **left, "limit": n})
         outcome = replace(running, after=asked_before).run(written_turns)
         verdicts.outcome = outcome
         if outcome.interrupted:
@@ -169,7 +169,7 @@ def needed(rules: Sequence[Rule], challenges: str | None) -> str:
     return ",".join(names) or "none"
 
 
-def _with_needed(
+def _add_needed(
     arguments: Mapping[str, Any], protocols: Sequence[str], rules: Sequence[Rule]
 ) -> dict[str, Any]:
     """The options of a run that asks what these rules are about, unless told otherwise."""

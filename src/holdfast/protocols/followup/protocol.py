@@ -188,7 +188,7 @@ class FollowupSettings(TestedSettings):
     @property
     def simulated(self) -> Mapping[str, str]:
         """Contexts, where they are simulated."""
-        return {"contexts": "contexts"} if self.loaded_contexts.simulated else {}
+        return {"contexts": "contexts"} if self.loaded_contexts.is_simulated else {}
 
     @property
     def lacks_contexts(self) -> bool:

@@ -365,7 +365,7 @@ BEHAVIOUR = Behaviour(
     ),
     reply=_reply,
     chances=Swaying,
-    bundled=packaged(__package__, "profiles.toml"),
+    bundled_chances=packaged(__package__, "profiles.toml"),
     by_path=True,  # attempts, controls and samples of one attack are variants of a step
     helpers={
         "judge": {"mention": _mention, "review": _review, "validity": _validity},

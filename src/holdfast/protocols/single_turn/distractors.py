@@ -396,7 +396,7 @@ def check_distractors(
             continue
         texts[id] = {str(letter): str(text) for letter, text in replacements.items()}
     distractors = Distractors(
-        Path(source).name, texts, unused_rows, simulated=is_simulated, faults=faults
+        Path(source).name, texts, unused_rows, is_simulated=is_simulated, faults=faults
     )
     return distractors, problems
 

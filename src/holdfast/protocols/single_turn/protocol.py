@@ -149,7 +149,7 @@ class SingleTurnSettings(TestedSettings):
     @property
     def simulated(self) -> Mapping[str, str]:
         """Wrong options, where they are simulated."""
-        return {"distractors": "wrong options"} if self.wrong_options.simulated else {}
+        return {"distractors": "wrong options"} if self.wrong_options.is_simulated else {}
 
     def check_made(self) -> None:
         """Refuse wrong options that are still to be generated."""

@@ -150,7 +150,7 @@ BEHAVIOUR = Behaviour(
     answers=lambda truth: "shown" in dict(truth.given) and "probe" not in dict(truth.given),
     reply=lambda simulated_turn: _worded(_decided(simulated_turn), simulated_turn),
     chances=Sticking,
-    bundled=packaged(__package__, "profiles.toml"),
+    bundled_chances=packaged(__package__, "profiles.toml"),
     profiles=_profiles,
     datasets=stick_or_switch().datasets,
 )
