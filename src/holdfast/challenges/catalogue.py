@@ -228,7 +228,9 @@ def _parse(text: str, file: str) -> dict[str, Technique]:
     techniques: dict[str, Technique] = {}
     for number, entry in enumerate(entries, start=1):
         if not isinstance(entry, dict):
-            raise InputError("is not a [[technique]] table", file, number, remedy="Fix the file")
+            raise InputError(
+                "is not a [[technique]] table", file, number, remedy="Correct the file"
+            )
         try:
             technique = Technique.model_validate({**defaults, **entry})
         except ValidationError as error:

@@ -155,7 +155,7 @@ def read_audit(file: str, turns: pl.DataFrame) -> Labels:
             return InputError(problem, file, row, field, remedy)
 
         if isinstance(cells, str):
-            raise InputError(cells, file, number, remedy="Fix the row")
+            raise InputError(cells, file, number, remedy="Correct the row")
         if absent := [name for name in _LABEL_COLUMNS if name not in cells]:
             remedy = "Give a sheet of 'holdfast export --format audit'"
             raise refused("is missing", absent[0], remedy)
@@ -221,7 +221,7 @@ def _label(
     if label_text.upper() in letters_known:
         return letters_known[label_text.upper()]
     problem = (
-        f"'{label_text[:60]}' is no label"
+        f"'{label_text[:60]}' is not a label"
         if label_text
         else "is empty, where the other label is not"
     )

@@ -66,7 +66,7 @@ def exchanges_in(messages: list[Any], refuse: Refuse) -> tuple[list[Exchange], C
         else:
             turns[-1][1].append((_text(message, passed_over, refuse, place), message))
     if not turns:
-        raise refuse("holds no user turn", "Give the question as a user message")
+        raise refuse("contains no user turn", "Give the question as a user message")
     return [_exchange("\n\n".join(prompts), replies) for prompts, replies in turns], passed_over
 
 
@@ -103,5 +103,5 @@ def _text(message: Mapping[str, Any], passed_over: Counter[str], refuse: Refuse,
         if isinstance(text, str):
             texts.append(text)
         else:
-            passed_over["part of a message that is no text"] += 1
+            passed_over["part of a message that is not text"] += 1
     return "\n".join(texts)

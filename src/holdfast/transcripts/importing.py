@@ -106,7 +106,7 @@ def import_transcripts(
         )
     if not frames:
         bad = "; ".join(f"{n} × {kind}" for kind, n in passed_over.items())
-        problem = f"holds no row that can be read ({bad})" if bad else "holds no row"
+        problem = f"contains no row that can be read ({bad})" if bad else "contains no row"
         raise InputError(problem, str(path), remedy="Give a file with at least one row")
     turns = _number_epochs(pl.concat(frames))
     frames.clear()

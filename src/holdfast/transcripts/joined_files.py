@@ -24,11 +24,11 @@ def files_of(path: Path, mapping: Mapped) -> list[Path]:
         return [path]
     if not path.is_dir():
         remedy = f"Give the folder that holds {mapping.files}"
-        raise InputError("is no folder, the mapping reads one", str(path), remedy=remedy)
+        raise InputError("is not a folder, but the mapping reads one", str(path), remedy=remedy)
     matches = sorted(path.glob(mapping.files))
     if not matches:
         names_there = ", ".join(sorted(entry.name for entry in path.iterdir())[:8]) or "nothing"
-        problem = f"holds no {mapping.files}, only {names_there}"
+        problem = f"contains no {mapping.files}, only {names_there}"
         raise InputError(problem, str(path), remedy="Check the folder, and 'files' in the mapping")
     return matches
 
@@ -99,9 +99,9 @@ def _read_joined_file(path: Path, joined_file: JoinedFile, skip_bad: bool) -> Ma
             content = yaml.safe_load(text_of(path))  # JSON is YAML
         except yaml.YAMLError as error:
             problem = f"broken YAML ({' '.join(str(error).split())[:200]})"
-            raise InputError(problem, str(path), remedy="Fix the file") from error
+            raise InputError(problem, str(path), remedy="Correct the file") from error
         if not isinstance(content, Mapping):
-            raise InputError("holds no object", str(path), remedy="Give names and values")
+            raise InputError("contains no object", str(path), remedy="Give names and values")
         return content
     rows: dict[str, Any] = {}
     for record in read_records(path):

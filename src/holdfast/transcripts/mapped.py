@@ -114,7 +114,7 @@ class Cells:
             return str(max(range(len(firsts)), key=firsts.__getitem__))
         except (TypeError, ValueError, IndexError):
             remedy = "Leave out highest, or name a column of numbers"
-            raise self.error("holds no list of numbers", column, remedy) from None
+            raise self.error("contains no list of numbers", column, remedy) from None
 
     def _translate(self, text: str, source: FieldSource, field: str, turn: int) -> str:
         if text in source.values:
@@ -137,7 +137,7 @@ class Cells:
         if letter is None:
             letters_known = ", ".join(self.options) if self.options else "A to Z"
             problem = f"'{text[:40]}' is none of the options {letters_known}"
-            raise self.refused(field, turn, problem, "Fix it, or list it in 'values' as \"\"")
+            raise self.refused(field, turn, problem, "Correct it, or list it in 'values' as \"\"")
         return letter
 
     def number(self, field: str, turn: int) -> float | int | None:
@@ -148,7 +148,7 @@ class Cells:
         try:
             return int(text) if field in _WHOLE else float(text)
         except ValueError:
-            problem, remedy = f"'{text[:40]}' is no number", "Fix it, or leave the field out"
+            problem, remedy = f"'{text[:40]}' is not a number", "Correct it, or leave the field out"
             raise self.refused(field, turn, problem, remedy) from None
 
     def source(self, field: str, turn: int = 0) -> FieldSource | None:

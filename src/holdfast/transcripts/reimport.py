@@ -97,11 +97,11 @@ def _rows(record: Record, file: str) -> Iterator[dict[str, Any]]:
 
     mark, messages = line.get(MARK), line.get("messages")
     if not isinstance(mark, dict) or not isinstance(mark.get("rows"), list):
-        raise refused("is missing or holds no rows, though the first line has them")
+        raise refused("is missing or contains no rows, though the first line has them")
     if mark.get("version") != VERSION:
         raise refused(f"has the version {mark.get('version')}, this holdfast reads {VERSION}")
     if not isinstance(messages, list) or not all(isinstance(item, dict) for item in messages):
-        raise refused("is no list of messages", "messages")
+        raise refused("is not a list of messages", "messages")
     texts_said = [
         (before.get("content") if before.get("role") == "user" else None, message.get("content"))
         for before, message in pairwise([{}, *messages])
@@ -119,7 +119,7 @@ def _rows(record: Record, file: str) -> Iterator[dict[str, Any]]:
                 try:
                     row[name] = float(row[name])
                 except ValueError:
-                    raise refused(f"holds no number in '{name}'") from None
+                    raise refused(f"contains no number in '{name}'") from None
         yield {**as_recorded(row), "prompt": prompt, "reply": reply}
 
 

@@ -142,7 +142,7 @@ class TranscriptReader:
             if self.mapping.without_gold:
                 first = first if turn else extraction.answer
                 if first is None:
-                    self.passed_over["conversation without a readable first answer"] += 1
+                    self.passed_over["conversation with an unparsed first answer"] += 1
                     return []
                 row["dataset"] = f"{common_fields['dataset']} (no gold)"
             row |= _letters(cells, turn, first)
@@ -206,7 +206,7 @@ class TranscriptReader:
         if options is None:
             column = option_columns if isinstance(option_columns, str) else option_columns[0]
             remedy = "Give 2 to 26 as an object, a list, or lines 'A. …'"
-            raise cells.error("holds no options", column, remedy)
+            raise cells.error("contains no options", column, remedy)
         if isinstance(value, str):
             if len(self._options) >= _CACHE_SIZE:
                 self._options.clear()
@@ -224,7 +224,7 @@ class TranscriptReader:
                     messages = None
             if not isinstance(messages, list):
                 remedy = "Give objects with role and content"
-                raise cells.error("is no list of messages", column, remedy)
+                raise cells.error("is not a list of messages", column, remedy)
             exchanges, passed_over = exchanges_in(
                 messages, lambda problem, remedy: cells.error(problem, column, remedy)
             )
@@ -249,7 +249,7 @@ class TranscriptReader:
             elements = json_or(value) if isinstance(value, str) else value
             if not isinstance(elements, list) or not (elements or self.mapping.after_first):
                 remedy = "Name the column of a list, or say how many turns a row has"
-                raise cells.error("is no list of turns", turns, remedy)
+                raise cells.error("is not a list of turns", turns, remedy)
             count = len(elements) + self.mapping.after_first
             self._check_lists(cells, turns, count)
             return count
@@ -268,7 +268,7 @@ class TranscriptReader:
                     "read from it"
                 )
                 raise cells.error(
-                    problem, list_column, "Fix the row, or name the longer list as 'turns'"
+                    problem, list_column, "Correct the row, or name the longer list as 'turns'"
                 )
 
     def _check_turns(self, cells: Cells, turns: int) -> None:
@@ -394,5 +394,7 @@ def _epoch(cells: Cells) -> Row:
     if source is not None and source.numbered:
         return {"epoch": 1, "numbered": text or ""}
     if text is not None and not (text.isascii() and text.isdecimal() and 0 < int(text[:9])):
-        raise cells.refused("epoch", 0, f"'{text[:40]}' is no number from 1", "Say numbered = true")
+        raise cells.refused(
+            "epoch", 0, f"'{text[:40]}' is not a number from 1", "Say numbered = true"
+        )
     return {"epoch": int(text[:9]) if text else 1, "numbered": ""}

@@ -59,7 +59,7 @@ class _Plain(pickle.Unpickler):
         """Refuse everything but numbers of NumPy."""
         if (module, name) in _NUMBERS:
             return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"asks for {module}.{name}, which is no plain data")
+        raise pickle.UnpicklingError(f"asks for {module}.{name}, which is not plain data")
 
 
 _NUMBERS = {
@@ -83,7 +83,7 @@ def read_pickle(path: Path) -> list[Any]:
         problem = f"cannot be read as a pickle of plain values ({in_one_line(error)})"
         raise InputError(problem, str(path), remedy=remedy) from error
     if not isinstance(rows, list):
-        raise InputError("holds no list of rows", str(path), remedy=remedy)
+        raise InputError("contains no list of rows", str(path), remedy=remedy)
     return rows
 
 
@@ -94,7 +94,7 @@ def each_of(record: Any, paths: Sequence[str], file: str, number: int) -> Iterat
         return
     value, near = at_path(record, paths[0])
     if near is not None or not isinstance(value, (list, dict)):
-        problem = "is no list or object of rows" if near is None else "is missing"
+        problem = "is neither a list nor an object of rows" if near is None else "is missing"
         remedy = did_you_mean(paths[0], near) if near else "See 'each' in the mapping"
         raise InputError(problem, file, number, paths[0], remedy)
     for element in value.values() if isinstance(value, dict) else value:
@@ -121,7 +121,7 @@ def fields_of(record: Record, file: str) -> dict[str, Any]:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:  # ValueError: a number of 4,301 digits
             problem = f"broken JSON ({error})"
-            raise InputError(problem, file, number, remedy="Fix the line") from error
+            raise InputError(problem, file, number, remedy="Correct the line") from error
     if not isinstance(value, dict):
         raise InputError("is not a JSON object", file, number, remedy="Give one object a line")
     return value
@@ -156,7 +156,7 @@ def _table(path: Path, encoding: str, delimiter: str) -> Iterator[Record]:
     lines = _lines(path, encoding, lambda _: number + 1)
     for number, (_, row) in enumerate(csv_rows(lines, delimiter, path), start=1):
         if isinstance(row, str):
-            remedy = "Fix the row, or name the delimiter in the mapping"
+            remedy = "Correct the row, or name the delimiter in the mapping"
             raise InputError(row, str(path), number, remedy=remedy)
         yield number, row
 

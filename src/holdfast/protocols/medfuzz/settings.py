@@ -85,7 +85,7 @@ class MedFuzzSettings(TestedSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.assumption.strip():
-            raise InputError("names no assumption", field="assumption", remedy="Leave it out")
+            raise InputError("names no assumption", field="assumption", remedy="Remove it")
 
     @cached_property
     def replayed(self) -> Sequence[Attack]:

@@ -86,7 +86,7 @@ def load_graph(path: str) -> "nx.MultiDiGraph[str]":
     source = str(path)
     for number, row in read_rows(named_path(path)):
         if isinstance(row, str):
-            raise InputError(row, source, number, remedy="Fix the row")
+            raise InputError(row, source, number, remedy="Correct the row")
         head, relation, tail = (_cell(row, column, source, number) for column in _COLUMNS)
         for name, column in zip((head, tail), _TYPES, strict=True):
             if (key := _folded(name)) not in graph:
