@@ -203,7 +203,7 @@ BESIDE: dict[str, tuple[list[str], str, str, list[str]]] = {
     "a wrong option in place of the gold": (
         ["single-turn", "-T", "distractors="], "d.jsonl",
         '{"question": "q0", "distractors": {"A": "x"}}\n',
-        ["row 1", "field 'distractors'", "'A', which is no wrong option", "Fix the row"],
+        ["row 1", "field 'distractors'", "'A', which is no wrong option", "Correct the row"],
     ),
     "a wrong option that is there already": (
         ["single-turn", "-T", "distractors="], "d.jsonl",

@@ -102,9 +102,15 @@ def test_an_option_that_does_not_go_with_the_file_is_refused(tmp_path: Path) -> 
     questions = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
     labels = write_jsonl(tmp_path / "l.jsonl", [{"question": "q0", "step": "step1"}])
     for arguments, words in (
-        ((questions, "--sentences", "3"), "--sentences: does not go with questions"),
-        ((labels, "--kind", "labels", "--fields", "gold=x"), "--fields: does not go with labels"),
-        ((EXAMPLES / "gate.toml", "--questions", questions), "--questions: does not go with rules"),
+        ((questions, "--sentences", "3"), "--sentences: cannot be combined with questions"),
+        (
+            (labels, "--kind", "labels", "--fields", "gold=x"),
+            "--fields: cannot be combined with labels",
+        ),
+        (
+            (EXAMPLES / "gate.toml", "--questions", questions),
+            "--questions: cannot be combined with rules",
+        ),
         ((questions, "--kind", "question"), "Did you mean 'questions'?"),
     ):
         run = holdfast("check", *arguments)

@@ -148,7 +148,7 @@ def test_words_and_table_on_the_terminal(pair: tuple[str, str]) -> None:
     assert done.stdout.startswith("A: m1, run m1, d1\n\nB: m2, run m2, d1\n\n")
     assert "| push | 8 | 87.5 | 12.5 | -75.0 |" in done.stdout
     # what is left out is told beside it
-    told = "8 questions in common; left out are 0 that only A has and 1 that only B has."
+    told = "8 questions in common; skipped: 0 that only A has and 1 that only B has."
     assert told in done.stderr
     assert told not in done.stdout
     assert "q7" not in done.stdout

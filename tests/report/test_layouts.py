@@ -410,7 +410,7 @@ def test_unread_replies_are_counted() -> None:
     rows = [row("m", "", 0.8, unparsed=2, refused=1), row("m", "rag-style", 0.5, unparsed=3)]
     average = row("m", "", 0.5, arm="family-average", family="context", unparsed=3)
     text = render(accuracies(*rows, average), "md", "accuracy")
-    assert "- Replies with no readable answer, counted as wrong: m 5 (refused 1).\n" in text
+    assert "- Unparsed replies, counted as wrong: m 5 (refused 1).\n" in text
 
 
 def test_two_protocols_of_a_model_share_a_column() -> None:

@@ -80,9 +80,8 @@ def test_only_what_both_answered_counts_and_the_rest_is_told() -> None:
     # q1 has only A, q5 and q6 have only B, q4 failed on A
     assert (row["n"], row["a"], row["b"]) == (3, 1.0, 1 / 3)
     assert found.notes == (
-        "followup on d1: 4 questions in common; left out are 1 that only A has and 2 that only B "
-        "has.",
-        "1 answer of B left out: the same turn failed, or was asked less often, on the other side.",
+        "followup on d1: 4 questions in common; skipped: 1 that only A has and 2 that only B has.",
+        "1 answer of B skipped: on the other side, the same turn failed or was asked less often.",
     )
 
 
@@ -200,8 +199,8 @@ def test_a_mitigation_is_compared_path_by_path_with_the_plain_biases() -> None:
     assert (row["path"], row["n"], row["a"], row["b"], row["gained"]) == ("push", 4, 0.0, 0.5, 2)
     assert (row["mitigation_a"], row["mitigation_b"]) == (None, "warning")
     assert found.notes == (
-        "single-turn has the same first answers on both sides: they are left out.",
-        "single-turn: only A has shove, which is left out.",
+        "single-turn has the same first answers on both sides, which are skipped.",
+        "single-turn: only A has shove, which is skipped.",
     )
     # and two mitigations with each other
     (row,) = compare(
@@ -351,8 +350,8 @@ def test_data_sets_of_two_names_are_matched_by_id_and_that_is_said() -> None:
     row = the_row(found)
     assert (row["n"], row["dataset"], row["dataset_b"]) == (3, "d1", "d2")
     assert found.notes == (
-        "followup: the data sets have two names, d1 and d2; questions are matched by their ids "
-        "alone.",
+        "followup: the data sets have different names, d1 and d2. Questions are matched by "
+        "id alone.",
     )
     # where the ids name other questions the right answers give it away
     with pytest.raises(InputError, match="name different questions: right answers differ at 3 of"):
@@ -364,7 +363,7 @@ def test_a_question_whose_right_answer_was_corrected_is_left_out() -> None:
     found = compare(side(answers("AAB")), side(corrected, run="r2"))
     assert the_row(found)["n"] == 2
     assert found.notes == (
-        "followup on d1: 1 question left out, whose right answers differ between A and B.",
+        "followup on d1: 1 question skipped, because their right answers differ between A and B.",
     )
 
 
@@ -375,8 +374,8 @@ def test_what_else_differs_is_said() -> None:
     assert compare(a, b).notes == (
         "followup: A and B were asked by different versions of the protocol (1 and 2).",
         "followup: 2 of 2 turns suggest different options.",
-        "followup: only A has shove, which is left out.",
-        "followup: only B has recheck, which is left out.",
+        "followup: only A has shove, which is skipped.",
+        "followup: only B has recheck, which is skipped.",
     )
 
 
@@ -386,8 +385,8 @@ def test_protocols_and_data_sets_of_one_side_are_left_out_and_named() -> None:
     found = compare(a, b)
     assert the_row(found)["protocol"] == "followup"
     assert found.notes == (
-        "Only A has protocol single-turn, which is left out.",
-        "followup: only B has data set d2, which is left out.",
+        "Only A has protocol single-turn, which is skipped.",
+        "followup: only B has data set d2, which is skipped.",
     )
     assert compare(a, b, dataset="d1").rows.equals(found.rows)
 
@@ -471,7 +470,7 @@ def test_one_path_is_held_against_another_of_the_same_run() -> None:
     assert (row["n"], row["a"], row["b"], row["gained"], row["lost"]) == (4, 0.5, 0.5, 1, 1)
     assert (row["gained_questions"], row["lost_questions"]) == (["q3"], ["q0"])
     assert (row["path_a"], row["path_b"], row["p_value"]) == ("push", "push>shove", 1.0)
-    assert found.notes == ("1 answer of A left out: the other side has none.",)
+    assert found.notes == ("1 answer of A skipped: the other side has none.",)
     # first answers and controls are paths too
     (row,) = of_paths(turns, "baseline", "restate").rows.to_dicts()
     assert (row["n"], row["a"], row["b"], row["gained"], row["lost"]) == (5, 0.8, 0.8, 1, 1)

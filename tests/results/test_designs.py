@@ -181,8 +181,8 @@ def test_what_cannot_be_counted_is_said() -> None:
     pilot = stated(0.9, 0.05, 0.2, 0.3)
     turns = table(study(conversations(np.random.default_rng(1), 20, 1)))
     for call, said in (
-        (lambda: designs(pilot, "share", 0.85, 0.85), "can tell so little apart"),
-        (lambda: designs(pilot, "difference", 1.5), "is not a figure that these answers can have"),
+        (lambda: designs(pilot, "share", 0.85, 0.85), "can detect so small a difference"),
+        (lambda: designs(pilot, "difference", 1.5), "these answers cannot have the figure"),
         (lambda: designs(pilot, "difference", power=1.0), "is not between 0 and 1"),
         (lambda: fitted(turns, "difference", "pusch"), "Did you mean 'push'"),
         (lambda: fitted(turns, "difference"), "--path: is needed"),
@@ -237,5 +237,5 @@ def test_where_every_answer_is_right_a_verdict_takes_as_many_as_looking(
 def test_no_verdict_is_reached_at_the_limit() -> None:
     pilot = tilted(stated(0.9, 0.05, None, None), "share", 0.8)
     assert verdict_questions(pilot, "share", 0.801, 0.05) == (None, None)
-    with pytest.raises(InputError, match="tell so little apart"):
+    with pytest.raises(InputError, match="detect so small a difference"):
         designs(pilot, "share", 0.8, 0.8)

@@ -650,8 +650,11 @@ def test_every_condition_is_a_key_of_a_rule(tmp_path: Path) -> None:
         ({"min_accuracy": 0.5, "model": 3}, "field 'model': '3' is not a valid value"),
         ({"max_relative_drop": 0.1}, "is about no challenge. Name a family, technique or path"),
         ({"min_accuracy": 0.5, "family": "a", "path": "b"}, "has family and path"),
-        ({"min_survival": 0.5, "family": "a"}, "field 'family': does not go with min_survival"),
-        ({"min_survival": 0.5, "mitigation": "a"}, "field 'mitigation': does not go with"),
+        (
+            {"min_survival": 0.5, "family": "a"},
+            "field 'family': cannot be combined with min_survival",
+        ),
+        ({"min_survival": 0.5, "mitigation": "a"}, "field 'mitigation': cannot be combined with"),
         ({"min_accuracy": 0.5, "mitigation": "a"}, "goes with a family or a technique"),
         ({"min_accuracy": 0.5, "k": 3}, "goes only with min_accuracy_after_attacks"),
         ({"min_accuracy_after_attacks": 0.5, "k": -1}, "-1 is out of range. Write 0 or more"),

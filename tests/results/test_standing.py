@@ -151,7 +151,7 @@ def test_what_two_refuse_many_refuse_with_the_names_of_the_pair() -> None:
     for sources, said in (
         ([x, y, other], "x (A) and z (B): no question in common"),
         ([x, y, golds], "x (A) and z (B): followup: the ids of d1 (A) and d1 (B) name different"),
-        ([x, y, named], "x (A) and z (B): the data sets have two names, d1 and d2"),
+        ([x, y, named], "x (A) and z (B): the data sets have different names, d1 and d2"),
         ([x, y, x], "x (run r-x) (A) and x (run r-x) (B): A and B are the same run"),
         ([x, y, z.clear()], "x (A) and no model (B): B has no turns"),
     ):

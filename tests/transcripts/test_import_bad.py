@@ -74,7 +74,7 @@ def test_a_ragged_table(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", "q1,m,x,y,A,A,", "q2,m,x,y,A,A")
     assert refusal(path, TABLE) == (
         f"{path}, row 2: has 6 cells where the header has 7. "
-        "Fix the row, or name the delimiter in the mapping."
+        "Correct the row, or name the delimiter in the mapping."
     )
 
 
@@ -152,7 +152,7 @@ def test_the_same_turn_twice(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (b"", ": is empty"),
-        (b"\n\n", ": holds no row"),
+        (b"\n\n", ": contains no row"),
         (b"{\n", "row 1: broken JSON"),
         (b"[1]\n", "row 1: is not a JSON object"),
         (b"[" * 100_000 + b"\n", "row 1: broken JSON"),
@@ -195,7 +195,7 @@ def test_values_that_no_field_takes(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "t.jsonl", [row(n="x", arm="treated", t="a>b", state="odd")])
     for line, said in (
         ('cost = "n"', "'x' is no number"),
-        ('epoch = "n"', "'x' is no number from 1"),
+        ('epoch = "n"', "'x' is not a number from 1"),
         ('arm = { column = "arm", values = { plain = "baseline" } }', "'treated' is none of the"),
         ('technique = "t"', "'a>b' has a '>' or '@'"),
         ('status = "state"', "unknown status 'odd'"),

@@ -72,13 +72,13 @@ def line(**row: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("second", "said"),
     [
-        ({"messages": []}, "is missing or holds no rows"),
+        ({"messages": []}, "is missing or contains no rows"),
         (line(row="0"), "holds a row without its number"),
         (line(colour="red"), "holds the unknown column 'colour'"),
-        (line(row=1, cost="dear"), "holds no number in 'cost'"),
+        (line(row=1, cost="dear"), "contains no number in 'cost'"),
         (line() | {"holdfast": {"version": 2, "rows": []}}, "has the version 2"),
         (line() | {"messages": [{"role": "user", "content": "Q"}]}, "has 1 rows for 0 replies"),
-        (line() | {"messages": "Q"}, "field 'messages': is no list of messages"),
+        (line() | {"messages": "Q"}, "field 'messages': is not a list of messages"),
     ],
 )
 def test_a_line_that_was_changed_is_named(

@@ -75,7 +75,7 @@ def test_a_place_of_a_list_that_lacks_a_key_is_named_with_what_stands_there(tmp_
 
 def test_what_is_no_list_of_turns_is_refused(tmp_path: Path) -> None:
     line = refusal(jsonl(tmp_path / "t.jsonl", [row(first="A", rounds=3)]), ROUNDS)
-    assert "row 1, field 'rounds': is no list of turns" in line
+    assert "row 1, field 'rounds': is not a list of turns" in line
 
 
 def test_each_element_of_a_list_or_object_is_a_row(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_list_beside_that_has_more_turns_is_refused(tmp_path: Path) -> None:
     )
     assert refusal(path, mapping) == (
         f"{path}, row 1, field 'read': has 3 elements, more than 'said', and 'answer' is read from "
-        "it. Fix the row, or name the longer list as 'turns'."
+        "it. Correct the row, or name the longer list as 'turns'."
     )
     found = imported(path, mapping, skip_bad=True)
     assert (found.turns["question"].to_list(), found.passed_over) == (["q2"], {"bad row (read)": 1})
@@ -193,7 +193,7 @@ def test_bad_rows_are_left_out_and_counted_where_that_is_said(tmp_path: Path) ->
     run = holdfast("import", path, "--mapping", mapping, "--skip-bad", "-o", "t.parquet")
     assert run.returncode == 0, run.stderr
     assert "not in the table: 1 × bad row (gold)\n" in run.stderr
-    with pytest.raises(InputError, match="holds no row that can be read"):
+    with pytest.raises(InputError, match="contains no row that can be read"):
         imported(jsonl(tmp_path / "t.jsonl", rows[1:3]), REPLIES, skip_bad=True)
 
 
@@ -376,4 +376,4 @@ def test_a_folder_is_read_with_the_files_beside(tmp_path: Path) -> None:
     assert (found.turns.height, found.passed_over) == (4, {"bad row (id)": 1})
     assert "is no folder, the mapping reads one" in refusal(folder / "key.jsonl", mapping)
     mapping.write_text(FOLDER.replace("sub/*", "subs/*"))
-    assert "holds no subs/*.jsonl, only config.yaml, key.jsonl, sub" in refusal(folder, mapping)
+    assert "contains no subs/*.jsonl, only config.yaml, key.jsonl, sub" in refusal(folder, mapping)
