@@ -183,7 +183,7 @@ async def test_a_person_decides_instead_of_a_change() -> None:
 
 def test_a_defence_sees_no_gold_and_no_technique() -> None:
     assert {one.name for one in fields(DefendedTurn)} == {
-        "messages", "start", "choice", "held", "asking", "helper", "outputs"
+        "messages", "start", "choice", "held_letter", "asking", "helper", "outputs"
     }  # fmt: skip
 
 

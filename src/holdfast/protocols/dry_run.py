@@ -371,12 +371,12 @@ class DryExchange(DefendedTurn):
         self._backend, self._turn = backend, turn
 
     @property
-    def held(self) -> str | None:
+    def held_letter(self) -> str | None:
         """Displayed letter of the answer that the conversation holds, by the script."""
         return self._backend.standing(self._turn)
 
-    @held.setter
-    def held(self, letter: str | None) -> None:
+    @held_letter.setter
+    def held_letter(self, letter: str | None) -> None:
         pass
 
     def read(self, reply: str) -> str | None:
