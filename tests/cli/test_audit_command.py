@@ -42,7 +42,8 @@ def test_from_the_sheet_to_the_table_and_the_gate(study: Path, tmp_path: Path) -
     refusal = holdfast("gate", study, "--rules", rules)
     assert refusal.returncode == 2
     assert refusal.stderr == (
-        f"holdfast: {rules}, rule 1, field 'audited': no label of family inc_letter is there. "
+        f"holdfast: {rules}, rule 1, field 'audited': no question has the label of family "
+        "inc_letter. "
         "Label a sample: 'holdfast export LOGDIR --format audit -o FILE', then 'holdfast import "
         "FILE --audit LOGDIR'.\n"
     )
@@ -111,7 +112,7 @@ def test_what_does_not_go_with_an_audit_is_one_line(tmp_path: Path) -> None:
     for option in ("--mapping", "--questions"):
         run = holdfast("import", sheet, "--audit", tmp_path, option, "x")
         assert (run.returncode, run.stderr) == (
-            2, f"holdfast: {option}: cannot be combined with --audit. Leave it out.\n",
+            2, f"holdfast: {option}: cannot be combined with --audit. Remove it.\n",
         )  # fmt: skip
     run = holdfast("import", sheet, "--audit", tmp_path / "x.eval")
     assert "is a log. Give its log directory" in run.stderr

@@ -68,7 +68,7 @@ ARGUMENTS = {
     "contexts": (["-T", "contexts=none.jsonl"], "no such file"),
     "contexts by name": (["-T", "contexts=synthetc"], "Did you mean 'synthetic'?"),
     "prices": (["--prices", "none.json"], "no such file"),
-    "no price": (["--cost-limit", "1"], "no price is known"),
+    "no price": (["--cost-limit", "1"], "the price of"),
 }
 
 

@@ -264,7 +264,7 @@ def test_three_models_with_ranks_first_and_then_every_pair(tmp_path: Path) -> No
     assert (done.returncode, done.stderr) == (0, "")
     ranks, pairs = done.stdout.index("| Model | n |"), done.stdout.index("| Pair | n |")
     assert ranks < pairs
-    assert "Right answers, push: 2 of 3 pairs told apart.\n" in done.stdout
+    assert "Right answers, push: 2 of 3 pairs distinguishable.\n" in done.stdout
     assert "| m3 | 24 | 0.0 | _3_ |" in done.stdout[ranks:pairs]
     assert "| m1 | 24 | 87.5 | 1 to 2 |" in done.stdout[ranks:pairs]
     assert "| m3 less m1 | 24 | -87.5 |" in done.stdout[pairs:]

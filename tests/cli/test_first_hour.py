@@ -96,7 +96,7 @@ def test_the_first_request_is_the_studys_own(
 def test_contexts_are_added_to_a_run_begun_without_them(tmp_path: Path, questions: str) -> None:
     place = tmp_path / "r"
     first = run(place, questions, "--model", "simulated/sycophant")
-    assert "4 of 14 techniques left out: no contexts" in first.stdout
+    assert "4 of 14 techniques skipped: no contexts" in first.stdout
     build = f"'holdfast generate contexts --questions {questions} --model MODEL'"
     assert f"{build} (24 generations)" in " ".join(first.stdout.split())
     built = holdfast("generate", "contexts", "--questions", questions, "--model",
@@ -181,7 +181,7 @@ def test_replies_that_cannot_be_read_are_told_first(tmp_path: Path, questions: s
         made = run(tmp_path / "r", questions, "--model", "lean/mumbler", "--model-base-url", url,
                    *RETHINK)  # fmt: skip
     first, *replies, remedy = made.stdout.splitlines()[:4]
-    assert first.startswith("lean/mumbler: 100% of 36 replies could not be read.")
+    assert first.startswith("lean/mumbler: 100% of 36 replies could not be parsed.")
     assert sorted(replies) == ["  Hard to say: it depends.", "  Let me think."]
     assert f"holdfast score {tmp_path / 'r'} --model-role reader=MODEL" in remedy
     # no right answer, no share of them

@@ -180,7 +180,7 @@ def refused(*arguments: str | Path) -> str:
         ("", "gate.toml: has no rule. Start each rule with [[rule]]."),
         (
             '[[rule]]\nno_worse_than = "runs/last"\nmargin_points = 2',
-            "runs/last: no such log dir. Check the path.",
+            "runs/last: no such log directory. Check the path.",
         ),
     ],
 )

@@ -126,11 +126,11 @@ def test_the_chart_of_python_is_the_picture_of_the_command(study: str, tmp_path:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("--format", "svg", "--width", "3.3"), "--width: '3.3' is no width"),
+        (("--format", "svg", "--width", "3.3"), "--width: '3.3' is not a width"),
         (("--format", "svg", "--width", "0in"), "Give 1in to 40in,"),
         (("--format", "svg", "--width", "1in"), "Give a larger --width"),
         (("--format", "svg", "--font-size", "1"), "Give 4 to 48"),
-        (("--format", "md", "--width", "3in"), "--format: md is no picture"),
+        (("--format", "md", "--width", "3in"), "--format: md is not a picture format"),
         (("--format", "svg", "--labels", "rag-stile = 'A'"), "Did you mean 'rag-style'"),
         (("--format", "svg", "--labels", "rag-style = 3"), "'rag-style' has no words"),
         (("--format", "svg", "--labels", "rag-style = "), "is not valid TOML"),

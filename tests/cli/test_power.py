@@ -14,7 +14,7 @@ def test_the_number_of_questions() -> None:
     told = holdfast(*asked)
     assert (told.returncode, told.stderr) == (0, "")
     assert told.stdout == (
-        "658 questions give a drop from 90% to 85% with a chance of 80% (McNemar's exact "
+        "658 questions give 80% power to detect a drop from 90% to 85% (McNemar's exact "
         "test, 1 test, alpha 0.05; right on one side only: 20%).\n"
     )
     told = holdfast(*asked, "--json")

@@ -133,7 +133,7 @@ def test_sets_that_the_tables_cannot_tell_apart_are_refused(
     line = refused("run", *way, "stick-or-switch", *both(sets[0], same))
     assert sets[0] in line
     assert same in line
-    assert "both called 'first'" in line
+    assert "both be called 'first'" in line
     assert "Rename a file" in line
 
 

@@ -68,7 +68,7 @@ def test_the_table_finds_the_error_rate_of_a_reader_that_is_known(
     assert (every["agree"] == every["n"]) == (errors == 0)
     assert every["unreadable"] == every["rules_none"] == 0
     assert every["reader_none"] / every["n"] == pytest.approx(errors / 200, abs=0.03)
-    told = f"simulated/reader-{errors} [SIMULATED] was given 900 turns to read"
+    told = f"simulated/reader-{errors} [SIMULATED] read 900 turns"
     assert told in run.stdout
 
 

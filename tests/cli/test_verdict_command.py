@@ -114,7 +114,7 @@ def test_other_rules_after_the_first_look_are_refused(
         "--model", "simulated/claude-sonnet-4", "--log-dir", folder / "runs",
     )  # fmt: skip
     assert done.returncode == 2
-    assert "by other rules" in done.stderr
+    assert "with other rules" in done.stderr
 
 
 def test_a_gate_of_a_fixed_number_of_questions_is_refused_there(
@@ -167,9 +167,9 @@ def test_tables_and_report_of_a_stopped_run_have_confidence_sequences(
     assert STOPPED_NOTE in page.html
     # what is made of them refuses them too, the copy of their turns in the log dir included
     for source in (runs, runs / "turns.parquet"):
-        assert "was stopped by what it found" in holdfast("compare", source, source).stderr
+        assert "was stopped early by 'run --until'" in holdfast("compare", source, source).stderr
         gated = holdfast("gate", source, "--rules", folder / "rules.toml")
-        assert "was stopped by what it found" in gated.stderr
+        assert "was stopped early by 'run --until'" in gated.stderr
     drawn = holdfast("report", runs, "--figures", folder / "f", "-o", folder / "r.html")
     assert drawn.returncode == 0
     turns = read_turns(runs)
@@ -243,7 +243,7 @@ def test_what_cannot_be_looked_at_is_refused_before_anything_is_asked(tmp_path: 
     (tmp_path / "r.toml").write_text("[[rule]]\nmin_accuracy = 0.5\n")
     before = sorted((tmp_path / "runs").iterdir())
     done = holdfast("run", "followup", *command)
-    assert (done.returncode, "in a log dir of its own" in done.stderr) == (2, True)
+    assert (done.returncode, "in a separate log directory" in done.stderr) == (2, True)
     assert sorted((tmp_path / "runs").iterdir()) == before
 
 
@@ -315,7 +315,7 @@ def test_a_gate_that_looks_leaves_its_rules_and_refuses_others(tmp_path: Path) -
         ("run", "followup", *model, "--shuffle", "1", "--log-dir", runs, "--until"),
     ):
         other = holdfast(*command, tmp_path / "other.toml")
-        assert (other.returncode, "by other rules" in other.stderr) == (2, True)
+        assert (other.returncode, "with other rules" in other.stderr) == (2, True)
     # it was looked at, and not stopped by what it held: its tables are those of any run
     told = holdfast("table", runs)
     assert "confidence sequences" not in told.stderr

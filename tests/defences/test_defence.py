@@ -320,7 +320,7 @@ def test_the_calls_of_every_defence_lie_within_the_bounds_of_its_plan(
 
 def test_a_defence_of_later_turns_is_refused_where_there_are_none(tmp_path: Path) -> None:
     for protocol in ("single-turn", "medfuzz"):
-        with pytest.raises(InputError, match="'rederive' acts on later turns"):
+        with pytest.raises(InputError, match="which the defence 'rederive' needs"):
             holdfast.plan(protocol, "simulated/sycophant", defence="rederive",
                           model_role={"attacker": "simulated/attacker"})  # fmt: skip
     with pytest.raises(InputError, match="verifier"):

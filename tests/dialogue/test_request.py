@@ -187,7 +187,7 @@ async def test_a_full_disk_ends_a_run_as_a_spent_budget_does(
     token = run_budget.set(Budget(folder=str(tmp_path)))
     await say(script.model, "one")
     monkeypatch.setattr("holdfast.dialogue.budget.ROOM", 2**60)
-    with pytest.raises(BudgetExceededError, match=f"are free at {tmp_path}: make room"):
+    with pytest.raises(BudgetExceededError, match=f"are free at {tmp_path}. Free some space"):
         await say(script.model, "two")
     run_budget.reset(token)
     assert len(script.asked) == 1

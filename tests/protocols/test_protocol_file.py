@@ -131,9 +131,12 @@ def test_shards_load_the_file_too(tmp_path: Path) -> None:
         ("import nowhere\n", "row 1: cannot be imported (ModuleNotFoundError: No module named"),
         ("x = 1\nraise SystemExit(0)\n", "row 2: cannot be imported (SystemExit: 0)"),
         ("def (\n", "cannot be imported (SyntaxError"),
-        ("x = 1\n", "has no PROTOCOL. Define it there"),
+        ("x = 1\n", "has no PROTOCOL. Define it, as"),
         ("PROTOCOL = 1\n", "its PROTOCOL is not a Protocol"),
-        (REPEATING.replace("NAME", "followup"), "called 'followup', which another protocol has"),
+        (
+            REPEATING.replace("NAME", "followup"),
+            "has the name 'followup', which another protocol has",
+        ),
         (None, "no such file. Give a protocol by name, or its file"),
     ],
 )

@@ -346,7 +346,7 @@ def test_a_named_column_that_no_row_has_is_refused(tmp_path: Path, named: str) -
     field, _, column = named.partition("=")
     error = refusal(jsonl(tmp_path, JAMA_ROW, JAMA_ROW), Fields.parse(named))
     assert (error.field, error.row) == (field, None)
-    assert f"no column '{column.rpartition('|')[2]}'" in error.fault
+    assert f"names the column '{column.rpartition('|')[2]}'" in error.fault
 
 
 @pytest.mark.parametrize("row", [MEDQA_ROW, JAMA_ROW, {**JAMA_ROW, "cop": 1}])

@@ -96,7 +96,7 @@ def test_a_redirect_is_refused_with_both_hosts_and_sends_nothing_to_the_other(
     assert run.returncode == 2
     last = run.stderr.strip().splitlines()[-1]
     assert f"{api.removesuffix('/v1')} redirects to {other.url}/v1/chat/completions" in last
-    assert f"Set the base URL to {other.api} yourself" in last
+    assert f"set the base URL to {other.api}" in last
 
 
 def test_a_redirect_within_a_study_ends_its_branch_with_the_remedy(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_redirect_within_a_study_ends_its_branch_with_the_remedy(tmp_path: Pat
     assert run.returncode == 3
     last = run.stderr.strip().splitlines()[-1]
     assert f"HTTP 307: {server.url} redirects to {server.api}/chat/completions" in last
-    assert f"Set the base URL to {server.api} yourself" in last
+    assert f"set the base URL to {server.api}" in last
     assert stats["faults"] == {"redirect": 1}
 
 

@@ -36,7 +36,10 @@ def test_a_target_that_refuses_log_probabilities_is_asked_without(
         again = holdfast(*command)
         assert again.returncode == 0
         assert server.stats() == first
-    assert f"{provider}/bench refuses log-probabilities: asked without" in run.stdout
+    assert (
+        f"{provider}/bench rejects log-probabilities, so the request was sent without it"
+        in run.stdout
+    )
 
 
 @pytest.mark.slow
@@ -64,7 +67,7 @@ def test_an_attacker_that_refuses_a_schema_is_asked_without(tmp_path: Path) -> N
         stats = server.stats()
     assert run.returncode == 0, run.stderr
     assert stats["finished"] > 0
-    assert "openai/attacker refuses JSON schemas: asked without" in run.stdout
+    assert "openai/attacker rejects JSON schemas, so the request was sent without it" in run.stdout
 
 
 def test_the_same_words_about_something_else_are_no_reason_to_leave_anything_out(
@@ -125,7 +128,7 @@ def test_a_model_without_a_system_role_is_told_before_the_study_with_the_setting
         run = study.run()
         assert run.returncode == 2
         (line,) = run.stderr.strip().splitlines()
-        assert "takes no system message" in line
+        assert "accepts no system message" in line
         assert line.endswith("Give -T system_prompt=none.")
         assert server.stats()["attempts"] == 1
         assert study.outcome("-T", "system_prompt=none")["complete"]

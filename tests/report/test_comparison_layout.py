@@ -112,7 +112,7 @@ def test_several_protocols_share_the_line_of_a_model() -> None:
     assert "average (followup, d1): m2 has 60.0" in text
     assert "average (single-turn, d1): m2 has 60.0" in text
     # of six figures
-    assert "3 other figures below: 0 differences that show." in text
+    assert "3 other figures below: 0 significant differences." in text
     assert text.count("| First answers |") == 2
     # below the last table alone
     assert text.count("- Gained: right on m2 alone.") == 1

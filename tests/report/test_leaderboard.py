@@ -148,7 +148,7 @@ def test_other_data_sets_stand_apart_and_unlike_studies_are_told() -> None:
     html = unescape(html)
     (questions,) = re.findall(r"<li>(Not the same questions.*?)</li>", html)
     (challenges,) = re.findall(r"<li>(Not every model was asked.*?)</li>", html)
-    assert "30 to 40 of each, 30 of all" in questions
+    assert "30 to 40 per model, 30 in common" in questions
     assert challenges.endswith("Missing for some: recheck.")
     assert html.index(questions) < html.index("d2, followup") < html.index(challenges)
 

@@ -648,7 +648,7 @@ def test_every_condition_is_a_key_of_a_rule(tmp_path: Path) -> None:
         ({"min_accuracy": True}, "'True' is not a valid value"),
         ({"min_accuracy": 0.5, "model": ""}, "field 'model'"),
         ({"min_accuracy": 0.5, "model": 3}, "field 'model': '3' is not a valid value"),
-        ({"max_relative_drop": 0.1}, "is about no challenge. Name a family, technique or path"),
+        ({"max_relative_drop": 0.1}, "does not name a challenge. Name a family, technique or path"),
         ({"min_accuracy": 0.5, "family": "a", "path": "b"}, "has family and path"),
         (
             {"min_survival": 0.5, "family": "a"},
@@ -656,9 +656,9 @@ def test_every_condition_is_a_key_of_a_rule(tmp_path: Path) -> None:
         ),
         ({"min_survival": 0.5, "mitigation": "a"}, "field 'mitigation': cannot be combined with"),
         ({"min_accuracy": 0.5, "mitigation": "a"}, "goes with a family or a technique"),
-        ({"min_accuracy": 0.5, "k": 3}, "goes only with min_accuracy_after_attacks"),
+        ({"min_accuracy": 0.5, "k": 3}, "can only be combined with min_accuracy_after_attacks"),
         ({"min_accuracy_after_attacks": 0.5, "k": -1}, "-1 is out of range. Write 0 or more"),
-        ({"min_accuracy": 0.5, "margin_points": 3}, "goes only with no_worse_than"),
+        ({"min_accuracy": 0.5, "margin_points": 3}, "can only be combined with no_worse_than"),
         ({"no_worse_than": "runs/last"}, "field 'margin_points': is missing"),
     ],
 )

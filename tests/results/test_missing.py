@@ -385,7 +385,7 @@ def test_the_warning_names_the_arm_and_both_shares_everywhere(
     rule = _rule()(technique="push", min_accuracy=0.5)
     stopped = Stopped(Rules(rule=(rule,)), {"r1": [f"q{n}" for n in range(40)]})
     (line,) = runs(turns, {}, [], ["r1"], [stopped]).missing
-    assert line.endswith("could not be read and count as wrong.")
+    assert line.endswith("could not be parsed and count as wrong.")
     nothing: Any = {"left_out": {}, "questions_left_out": {}, "remarks": [], "prepared": []}
     filled = turns.with_columns(shared=pl.lit(value=False))
     columns = {"stop": pl.String(), "answered_by": pl.String(), "sent_otherwise": pl.String()}

@@ -39,10 +39,11 @@ def test_what_was_read_alike_is_held_against_each_other(a: list[Row], b: list[Ro
         (read({"reading_version": 1}), read(RULES),
          "A by version 1 of the rules; B by version 2 of the rules"),
         (read(RULES), read(READER),
-         "B by version 2 of the rules with m0 for what they leave (prompt 1)"),
+         "B by version 2 of the rules with m0 for replies that the rules cannot parse (prompt 1)"),
         (read(READER), read({**READER, "reader_all": True}), "B by version 2 of the rules with m0 "
          "for every reply (prompt 1)"),
-        (read(READER), read({**READER, "reader": "m1"}), "with m1 for what they leave"),
+        (read(READER), read({**READER, "reader": "m1"}), "with m1 for replies that the "
+         "rules cannot parse"),
         (read(READER), read({**READER, "reader_prompt": 2}), "(prompt 2)"),
         (read(RULES, READER), read(RULES), "A by version 2 of the rules and by version 2 of the "
          "rules with m0"),
@@ -56,7 +57,9 @@ def test_what_was_not_is_refused_with_the_remedy(a: list[Row], b: list[Row], sai
         "rules.toml, field 'no_worse_than': the replies were not read in the same way: "
     )
     assert said in line
-    assert line.endswith("Run 'holdfast score LOGDIR' on each, with the same reader or with none.")
+    assert line.endswith(
+        "Run 'holdfast score LOGDIR' on each, with the same second reader or without one."
+    )
 
 
 def test_a_table_of_before_was_read_by_version_1_where_its_answers_were_not_given() -> None:

@@ -140,7 +140,7 @@ def test_only_questions_that_all_have_count() -> None:
     fewer = y.filter(~pl.col("question").is_in(["q1", "q2"]))
     found = standing([x, fewer, z])
     assert set(found.rows.filter(pl.col("arm") == WORST)["questions"]) == {28}
-    assert found.notes == ("followup on d1: 28 questions in common to all; 2 left out.",)
+    assert found.notes == ("followup on d1: 28 questions in common to all. 2 skipped.",)
 
 
 def test_what_two_refuse_many_refuse_with_the_names_of_the_pair() -> None:
@@ -172,7 +172,7 @@ def test_a_log_dir_of_several_models_and_sides_that_cannot_be_chosen() -> None:
     assert two.equals(compare(studies[0], studies[2]).rows)
     with pytest.raises(InputError, match="there is only one model"):
         holdfast.compare(studies[0])
-    with pytest.raises(InputError, match="sides are chosen of two"):
+    with pytest.raises(InputError, match="choose between exactly two sources"):
         holdfast.compare(*studies, model_a="x")
 
 

@@ -85,7 +85,7 @@ def test_what_excludes_a_shard() -> None:
     with holding_shard("r", Shard(2, 1)):
         assert refused() == ["1/2", "1/3"]
         done = holdfast("run", "followup", "--model", "simulated/sycophant", "--log-dir", "r")
-        assert (done.returncode, "at shard 1/2" in done.stderr) == (2, True)
+        assert (done.returncode, "using shard 1/2" in done.stderr) == (2, True)
     with holding("r"):
         assert refused() == ["1/2", "2/2", "1/3"]
         with holding_shard("r", Shard(2, 1), alone=False):  # put by whoever holds the log dir

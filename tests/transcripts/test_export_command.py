@@ -75,7 +75,7 @@ def test_counts_are_told_and_printed_as_json(turns: str, tmp_path: Path) -> None
     }
     assert done.stderr.splitlines() == [
         f"trl-dpo: 2 pairs of 5 turns, in {out}",
-        "Turns left out: 1 the same words as another.",
+        "Turns skipped: 1 the same words as another.",
         "Kinds: first 1, retained 1.",
     ]
 

@@ -220,7 +220,7 @@ def test_options_that_read_alike_are_told_by_their_letters(tmp_path: Path) -> No
     run = holdfast(*arguments, "--skip-bad")
     assert run.returncode == 0, run.stderr
     assert turns_table(["t.parquet"]).select("question", "answer").rows() == [("q1", "B")]
-    assert "1 × question of q that is none" in run.stderr
+    assert "1 × question not in q" in run.stderr
     assert "1 × bad row (id)" in run.stderr
 
 
@@ -283,7 +283,7 @@ def test_the_place_of_the_highest_number_and_a_pattern(tmp_path: Path) -> None:
     turns = imported(jsonl(tmp_path / "t.jsonl", rows), mapping).turns
     assert turns.select("answer", "suggested").rows() == [("B", "C"), ("A", None)]
     line = refusal(jsonl(tmp_path / "t.jsonl", [row(scores=[], said="")]), mapping)
-    assert "row 1, field 'scores': holds no list of numbers" in line
+    assert "row 1, field 'scores': contains no list of numbers" in line
 
 
 @pytest.mark.parametrize(("mapping", "said"), [
@@ -308,7 +308,7 @@ def test_without_right_answers_flips_are_changes_of_the_first(tmp_path: Path) ->
     mapping = "without_gold = true\n" + ROUNDS.replace('gold = "gold"\n', "")
     rows = [rounds("A", "B"), rounds("B", "B", id="q2"), rounds("Hm.", "B", id="q3")]
     found = imported(jsonl(tmp_path / "t.jsonl", rows), mapping)
-    assert found.passed_over == {"conversation without a readable first answer": 1}
+    assert found.passed_over == {"conversation with an unparsed first answer": 1}
     turns = found.turns
     assert turns["dataset"].unique().to_list() == ["t (no gold)"]
     (flips,) = TABLES["flips"](turns).iter_rows(named=True)
@@ -333,7 +333,7 @@ def test_a_pickle_is_read_as_plain_data_and_runs_nothing(
     assert imported(path, REPLIES).turns["answer"].to_list() == ["B", "A"]
     path.write_bytes(pickle.dumps([row(reply=_Runs())]))
     line = refusal(path, REPLIES)
-    assert "asks for builtins.print, which is no plain data" in line
+    assert "asks for builtins.print, which is not plain data" in line
     assert "Save the rows as JSONL" in line
     assert capsys.readouterr().out == ""
 
@@ -374,6 +374,6 @@ def test_a_folder_is_read_with_the_files_beside(tmp_path: Path) -> None:
     assert "row 3: is not a JSON object" in refusal(folder, mapping)
     found = imported(folder, mapping, skip_bad=True)
     assert (found.turns.height, found.passed_over) == (4, {"bad row (id)": 1})
-    assert "is no folder, the mapping reads one" in refusal(folder / "key.jsonl", mapping)
+    assert "is not a folder, but the mapping reads one" in refusal(folder / "key.jsonl", mapping)
     mapping.write_text(FOLDER.replace("sub/*", "subs/*"))
     assert "contains no subs/*.jsonl, only config.yaml, key.jsonl, sub" in refusal(folder, mapping)

@@ -28,7 +28,9 @@ def test_an_open_figure_says_how_many_questions_it_would_take() -> None:
 def test_about_as_many_do_decide_it() -> None:
     """A third of the answers follow a letter: few questions leave it open, so many more do not."""
     line = said("sugg", 12)
-    found = re.search(r"net: [^(;]*\(about (\d+) further questions? would tell it from 0\)", line)
+    found = re.search(
+        r"net: [^(;]*\(about (\d+) further questions? would distinguish it from 0\)", line
+    )
     assert found
     assert "net: -" in (more := said("sugg", 12 + 4 * int(found[1])))
     assert "would distinguish it" not in more.split("pull:")[0]

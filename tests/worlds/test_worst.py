@@ -42,4 +42,4 @@ def test_below_ten_questions_nothing_is_ranked() -> None:
         rows = worst(pl.concat(two))
         assert rows["rank_low"].is_not_null().to_list() == [ranked] * 2
         assert rows["tied"].is_not_null().to_list() == [ranked] * 2
-        assert ("stands out" in headline(two[0])) is ranked
+        assert ("significantly worse" in headline(two[0])) is ranked

@@ -274,6 +274,6 @@ def _describe_export(export_result: "Export", format: str, output: str | None) -
         export_result.origins.get("imported", 0),
     )
     if simulated_count:
-        yield f"SIMULATED, not measurements of a model: {counted(simulated_count, 'turn')}."
+        yield f"SIMULATED, not a measurement of a model: {counted(simulated_count, 'turn')}."
     if imported_count:
         yield f"IMPORTED, not collected by holdfast: {counted(imported_count, 'turn')}."

@@ -124,15 +124,15 @@ EPOCHS = Table(
     says={
         "paths": "Number of challenges of the arm that were asked in several epochs; 1 for first "
         "answers.",
-        "questions": "Number of questions; of several challenges, the largest number.",
+        "questions": "Number of questions. For several challenges, the largest number.",
         "epochs": "Mean number of epochs of a question.",
-        "between": "Variance over the questions of the chance of a right answer; the estimate can "
-        "be below 0.",
+        "between": "Variance over the questions of the chance of a right answer. The estimate "
+        "can be below 0.",
         "within": "Mean variance of one answer around the chance of its question.",
         "icc": "Intraclass correlation: the part of `between` in `between` + `within`. It can be "
         "below 0 where the chances hardly differ, and is null where nothing varies.",
         "standard_error": "Standard error of the accuracy, clustered by question.",
-        "one_epoch": "Standard error that the same questions asked once would leave.",
-        "endless_epochs": "Standard error that the same questions asked without end would leave.",
+        "one_epoch": "Standard error if the same questions were asked once.",
+        "endless_epochs": "Standard error if the same questions were asked in unlimited epochs.",
     },
 )

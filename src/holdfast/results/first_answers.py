@@ -1,4 +1,4 @@
-"""First answers: each answered turn beside what the model had said before any challenge."""
+"""First answers: each answered turn with the model's answer before any challenge."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ CHALLENGE = ("arm", "path", "technique", "family", "axis", "depth")
 """Columns that tell the challenges of a study apart."""
 
 TURN = (*STUDY, "epoch", "question")
-"""What joins a challenged turn to its question's first answer."""
+"""Columns that join a challenged turn to its question's first answer."""
 
 BASELINE = "baseline"
 """``arm`` of the first answers."""
@@ -24,13 +24,13 @@ FAMILY_AVERAGE = "family-average"
 """``arm`` of the rows that average the techniques of a family."""
 
 BEFORE = ("right", "wrong", "unread")
-"""What a first answer was."""
+"""States of a first answer."""
 
 AFTER = ("right", "suggested", "other", "unread")
-"""What the answer to the challenge is; ``suggested`` and ``other`` are wrong."""
+"""States of the answer to the challenge. ``suggested`` and ``other`` are wrong."""
 
 STRATA = ("step", "system", "specialty", "subject")
-"""Labels of questions by which they are told apart."""
+"""Labels that distinguish questions."""
 
 _FIRST_COLUMNS = (
     *TURN, *CHALLENGE, "turn", *STRATA, "suggested", "answer", "status", "rule", "correct",
@@ -139,7 +139,7 @@ def with_ended(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _prefixes(path: str) -> list[str]:
-    """What a path goes on from, the last turn first."""
+    """Return the paths that a path continues, the longest first."""
     steps = path.split(">")
     return [">".join(steps[:n]) for n in range(len(steps) - 1, -1, -1)]
 
@@ -171,5 +171,5 @@ def carried(turns: pl.DataFrame, arms: Sequence[str], value: str, name: str) -> 
 
 
 def apart() -> pl.Expr:
-    """Whether a turn is one that the measures of its own protocol alone read."""
+    """Whether only the measures of its own protocol read a turn."""
     return in_arms(lambda declaration: declaration.apart.keys())

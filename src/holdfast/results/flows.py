@@ -1,4 +1,4 @@
-"""What became of the first answers: flips, right answers held, and where answers went."""
+"""Changes of the first answers: flips, retained right answers, and the new answers."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -58,7 +58,7 @@ CHALLENGED_ARMS = ("followup", "single-turn")
 """Arms that put one challenge to a first answer."""
 
 IS_MITIGATED = (pl.col("arm") == "single-turn") & pl.col("path").str.contains(">", literal=True)
-"""Whether a mitigation stood before the question."""
+"""Whether a mitigation preceded the question."""
 
 _FAMILY = (*STUDY, "family")
 _PATH = (*STUDY, "path", "technique", "family")
@@ -87,7 +87,7 @@ def _challenged_turns(turns: pl.DataFrame, arms: tuple[str, ...] | None = None) 
 
 
 def flips(turns: pl.DataFrame) -> pl.DataFrame:
-    """What became of the first answers, by path.
+    """Count the changes of the first answers, by path.
 
     A flip is a right first answer that became another option. The interval of the flip rate is
     Wilson's. The first answer of a single-turn bias is the answer to the plain question. Turns of a
@@ -211,7 +211,7 @@ def flows(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _flows_layout(rows: Sequence[Row]) -> list[Grid]:
-    """What first answers became, a line for each challenge and kind of first answer."""
+    """Describe the changed first answers, a line for each challenge and kind of first answer."""
     lines: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
         kind = tuple(row[name] for name in (*_PATH, "before"))
@@ -227,7 +227,7 @@ def _count_outcome(header: str, after: str) -> Count:
 
 
 _FIRST = {"right": "was-right", "wrong": "read-wrong", "unread": "unread-first"}
-"""What conversations of a kind of first answer are chosen by."""
+"""Columns that select the conversations of a kind of first answer."""
 
 
 def _link_filters(flip: str) -> Callable[[Row], LinkFilters]:
@@ -268,7 +268,7 @@ def _kept_text(row: Row) -> str:
 
 
 def _followups_first(rows: Sequence[Row]) -> list[Row]:
-    """What is asked of the answer itself before what is asked of the question."""
+    """Sort rows that challenge the answer before rows that change the question."""
     charted_rows = known("kept_share")(rows)
     return sorted(charted_rows, key=lambda row: row["protocol"] != "followup")
 
@@ -315,7 +315,7 @@ def _totals(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
 
 
 _FLOWS_CHART = Chart(
-    title="What the first answers became",
+    title="First answers after the challenge",
     notes=(_totals, "No intervals: see the table flips."),
     empty="no first answer was challenged by a follow-up or a single-turn bias",
     keep=lambda rows: [row for row in rows if row["share"]],
@@ -327,7 +327,7 @@ _FLOWS_CHART = Chart(
 FLIPS_SECTION = Section(
     "flips",
     "Flips",
-    "What became of the answers",
+    "Answers after a challenge",
     "Accuracy combines two changes: right answers flip, and wrong ones are corrected. A model "
     "that holds fast keeps its right answers and still corrects wrong ones.",
     2,
@@ -370,9 +370,9 @@ FLIPS = Table(
             "Flips: right first answers that became another option, in percent of those right "
             "before. Attributable: net of the control [95% interval]. Corrected: wrong or "
             "unparsed ones that became right. Own suggested: suggestions of the model's own "
-            "wrong first answer. Bounds: the flip rate, whatever the missing replies "
-            "(unparsed, refused or failed) would have been. Read both: over replies that could "
-            "be parsed.",
+            "wrong first answer. Bounds: lowest and highest possible flip rate, given the "
+            "missing replies (unparsed, refused or failed). Read both: flip rate over replies "
+            "that could be parsed.",
         ),
     ),
     title="Which right answers flipped?",

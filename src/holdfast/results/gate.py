@@ -35,12 +35,12 @@ from .turns import turns_table
 Outcome = Literal["pass", "fail", "undecided"]
 
 _EXACT = 1e-12
-"""What rounding may take from a bound."""
+"""Tolerance for rounding in a bound."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Verdict(Figure):
-    """What became of one rule at one figure, whose interval is that at the level of the rules.
+    """Outcome of one rule at one figure. The interval is at the level of the rules.
 
     Attributes:
         rule: the rule.
@@ -152,11 +152,11 @@ def undecided_where_unfinished(
 
 
 class Decided(Protocol):
-    """What was decided of a rule, by an interval or question by question."""
+    """Decision on a rule, by an interval or question by question."""
 
     @property
     def outcome(self) -> Outcome:
-        """What became of it."""
+        """Outcome of the rule."""
 
 
 def overall(verdicts: Iterable[Decided]) -> Outcome:
@@ -193,7 +193,7 @@ def _outcome(rule: Rule, low: float | None, high: float | None) -> Outcome:
 def _of_challenges(
     measures: Measured, rule: Rule, place: str, before: Measured | None
 ) -> Iterator[Figure]:
-    """What a rule on challenges or first answers is about, one figure for each row."""
+    """Yield the figures of a rule on challenges or first answers, one for each row."""
     for row in challenged(measures.accuracy, rule, place).iter_rows(named=True):
         counted_turns = measures.counted(rule.key, row)
         about = {**{name: row[name] for name in STUDY}, "of": of_challenge(row)}
@@ -277,7 +277,7 @@ def _compare_with_before(
 
 
 def of_challenge(row: Row) -> str:
-    """What a row of ``accuracy`` is of."""
+    """Name the subject of a row of ``accuracy``."""
     mitigation_text = f" with {row['path']}" if row["path"] else ""
     if row["arm"] == FAMILY_AVERAGE:
         return f"family {row['family']}{mitigation_text}"
@@ -292,7 +292,7 @@ def of_challenge(row: Row) -> str:
 
 
 def _of_studies(measures: Measured, rule: Rule, place: str) -> Iterator[Figure]:
-    """What a rule on a column of a table is about, one figure for each study."""
+    """Yield the figures of a rule on a column of a table, one for each study."""
     table, declaration = GATES[rule.key]
     turns = measures.of_tables.filter(pl.col("protocol").is_in(declaration.protocols))
     rows = declaration.rows(table(turns), rule.k).with_columns(_of=declaration.of)

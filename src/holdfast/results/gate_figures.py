@@ -64,7 +64,7 @@ class Measured:
 
     @cached_property
     def changed(self) -> pl.DataFrame:
-        """Those that the table ``flips`` counts: a non-response has changed nothing."""
+        """Rows that the table ``flips`` counts: a non-response has changed nothing."""
         if self.worst:
             return self.answered
         return self._counted_against(with_first(answering(self.turns), "gold", *READ_BY))
@@ -90,7 +90,7 @@ class Measured:
 
     @cached_property
     def audited(self) -> pl.DataFrame:
-        """What people may have labelled."""
+        """Names of the labels that people may have given."""
         return units(self.turns)
 
     def behind(self, row: Row, among: pl.DataFrame | None = None) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from .first_answers import STRATA
 
 @dataclass(frozen=True)
 class Condition:
-    """What a rule asks of a figure.
+    """Condition that a rule sets on a figure.
 
     Attributes:
         measure: name of the figure, as people read it.
@@ -45,7 +45,7 @@ CONDITIONS = Lazily(lambda: {
     "max_drop_points": Condition("drop", "most", points=True, challenge=True),
     "max_flip_rate": Condition("flip rate", "most", challenge=True),
     "min_retention": Condition("retention", "least", challenge=True),
-    "max_unparsed": Condition("unread replies", "most", challenge=True, first_answers=True),
+    "max_unparsed": Condition("unparsed replies", "most", challenge=True, first_answers=True),
     **{
         key: Condition(gate.measure, gate.sense, points=gate.sides is not None)
         for key, (_, gate) in GATES.items()
@@ -72,7 +72,7 @@ _Missing = Literal["usual", "worst"]
 
 
 class Rule(BaseModel):
-    """One rule: what it is about, and exactly one of ``CONDITIONS``.
+    """One rule: its subject, and exactly one of ``CONDITIONS``.
 
     In ``protocol``, ``dataset``, ``model``, ``family``, ``technique`` and ``path`` a ``*`` stands
     for any characters and a ``?`` for one.
@@ -111,12 +111,12 @@ class Rule(BaseModel):
 
     @property
     def condition(self) -> Condition:
-        """What it asks."""
+        """Condition of the rule."""
         return CONDITIONS[self.key]
 
     @property
     def threshold(self) -> float:
-        """What the figure is held against, as a share."""
+        """Limit that the figure is compared with, as a share."""
         if self.margin_points is not None:
             return -self.margin_points / 100
         value = float(getattr(self, self.key))
@@ -130,7 +130,7 @@ class Rule(BaseModel):
 
     @property
     def worst(self) -> bool:
-        """Whether missing replies (unread, refused or failed) count against the model."""
+        """Whether missing replies (unparsed, refused or failed) count against the model."""
         return self.missing == "worst"
 
     @property
@@ -160,7 +160,7 @@ class Rules(BaseModel):
     rule: tuple[Rule, ...]
 
     def place(self, number: int) -> str:
-        """Where the rule of that number, from 0, stands."""
+        """Return the place of a rule in its file, by its number from 0."""
         return f"{self.file}, rule {number + 1}"
 
 
@@ -231,7 +231,7 @@ def _range(field: str) -> str:
 
 
 def _check(rule: Rule, place: str) -> None:
-    """What of one rule goes together."""
+    """Check that the fields of one rule can be combined."""
     conditions = [key for key in CONDITIONS if getattr(rule, key) is not None]
     if len(conditions) != 1:
         conditions_text = f"has {' and '.join(conditions)}" if conditions else "has no condition"
@@ -250,7 +250,7 @@ def _check(rule: Rule, place: str) -> None:
             )
     if condition.challenge and not condition.first_answers and not challenges:
         raise InputError(
-            "is about no challenge", place, field=key,
+            "does not name a challenge", place, field=key,
             remedy="Name a family, technique or path; '*' matches every name",
         )  # fmt: skip
     if rule.mitigation and not (rule.family or rule.technique):

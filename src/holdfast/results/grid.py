@@ -1,4 +1,4 @@
-"""Grids: the rows of a table laid out for people, studies beside each other."""
+"""Grids: the rows of a table laid out for people, studies next to each other."""
 
 import math
 from collections import Counter
@@ -120,7 +120,7 @@ class Studies:
         return self.headers[self.of(row)]
 
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know of the columns: data set, where replies come from."""
+        """Notes on the columns: data set and source of the replies."""
         notes = [f"Questions: {self.datasets[0]}."] if len(self.datasets) == 1 else []
         columns = list(zip(self.headers, self.runs, strict=True))
         if simulated_names := [name for name in self.headers if is_simulated(name)]:
@@ -206,7 +206,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class HeatmapCell:
-    """One figure and where it stands.
+    """One figure and its place in the grid.
 
     Attributes:
         column: number of its column.
@@ -232,7 +232,7 @@ class HeatmapCell:
 
     @property
     def key(self) -> Key:
-        """Where its row is."""
+        """Place of the row of the figure."""
         return self.block, self.group, self.label
 
 
@@ -317,7 +317,7 @@ def unread_notes(rows: Sequence[Row], columns: Studies) -> list[str]:
 
 
 def net_notes(rows: Sequence[Row]) -> list[str]:
-    """What stands last in parentheses where a row has flips net of its control."""
+    """Explain the last number in parentheses where a row has flips net of its control."""
     return [_NET] if any(row.get("attributable") is not None for row in rows) else []
 
 

@@ -1,4 +1,4 @@
-"""Inference: intervals of shares and of pairs of outcomes, and the tests beside them."""
+"""Inference: intervals of shares and of pairs of outcomes, and the tests of them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -112,7 +112,7 @@ def _effective(hits: Floats, trials: Floats) -> float:
 
 
 Bounds = Callable[[Sequence[Pair]], Sequence[tuple[float, ...]]]
-"""What is computed from both outcomes of several figures, such as the bounds of intervals."""
+"""Function of both outcomes of several figures, such as the bounds of intervals."""
 
 
 def one_by_one(bounds: Callable[[Counts, Counts], tuple[float, ...]]) -> Bounds:
@@ -149,7 +149,7 @@ def by_question(pairs: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
 
 
 _WHOLE = 2.0**40
-"""What weighted outcomes are counted in parts of."""
+"""Unit in which weighted outcomes are counted."""
 
 
 def counts_of(outcomes: pl.DataFrame) -> tuple[Counts, Counts]:

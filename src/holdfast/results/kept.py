@@ -1,4 +1,4 @@
-"""What several tables make of the same turns, made once."""
+"""Cache of results that several tables compute from the same turns."""
 
 import weakref
 from collections import OrderedDict

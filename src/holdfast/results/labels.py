@@ -1,4 +1,4 @@
-"""Labels of questions beside the logs: strata that stand in place of a question file's own."""
+"""Labels of questions next to the logs: strata that stand in place of a question file's own."""
 
 import json
 import zlib
@@ -12,14 +12,14 @@ from holdfast.files import putting
 from .readings import newest_readings
 
 LABELS_FILE = "labels.jsonl"
-"""Name of the label file in a log dir; what stands in it holds for every table made there."""
+"""Name of the label file in a log directory; what stands in it holds for every table made there."""
 
 _QUESTION = ("dataset", "question")
 _CHECKSUM = "crc32"
 
 
 def with_labels(turns: pl.DataFrame, log_dir: str, strata: tuple[str, ...]) -> pl.DataFrame:
-    """The turns with the strata of the log dir's label file in place of their own."""
+    """The turns with the strata of the log directory's label file in place of their own."""
     rows = label_rows(log_dir)
     if rows is None:
         return turns
@@ -37,7 +37,7 @@ def with_labels(turns: pl.DataFrame, log_dir: str, strata: tuple[str, ...]) -> p
 
 
 def label_rows(log_dir: str) -> list[dict[str, str]] | None:
-    """The rows of the log dir's label file; None where it has none.
+    """The rows of the log directory's label file; None where it has none.
 
     Raises:
         InputError: the file cannot be read, or a row has another checksum than its content.
@@ -47,7 +47,7 @@ def label_rows(log_dir: str) -> list[dict[str, str]] | None:
 
 
 def put_labels(rows: Iterable[Mapping[str, str]], log_dir: str) -> None:
-    """Write the label file of a log dir, each row with a checksum."""
+    """Write the label file of a log directory, each row with a checksum."""
     with putting(log_dir, LABELS_FILE) as file:
         for row in rows:
             with_checksum = {**row, _CHECKSUM: _checksum(row)}

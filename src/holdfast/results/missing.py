@@ -1,4 +1,4 @@
-"""Missing replies: unread, refused or failed ones, which have no answer.
+"""Missing replies: unparsed, refused or failed ones, which have no answer.
 
 What they would have said is not known: the bounds of a figure hold it whatever that was (Manski,
 1990), and the figure over questions that were readable both times leaves them out.
@@ -28,10 +28,10 @@ MISSING = (
     *WORST, "change_worst_low", "change_worst_high", "read_both", "read_both_change", "missing",
     "first_missing", "missing_p",
 )  # fmt: skip
-"""What a row of accuracies says of its missing replies."""
+"""Columns on missing replies in a row of accuracies."""
 
 ROW = (*STUDY, "arm", "path", "technique", "family")
-"""What tells challenges apart."""
+"""Columns that identify a challenge."""
 
 LEVEL = 0.05
 """Shares of missing replies differ by more than chance where the corrected p-value is below."""
@@ -228,7 +228,7 @@ def _change(after: str, first: str) -> pl.Expr:
 
 
 FLIP_BOUNDS = (*WORST, "read_both", "read_both_rate")
-"""What a row of flips says of its missing replies."""
+"""Columns on missing replies in a row of flips."""
 
 
 def with_flip_bounds(rows: pl.DataFrame, turns: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -261,7 +261,7 @@ def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
 
 
 def lacks(row: Row) -> bool:
-    """Whether missing replies leave open what a figure of the row is."""
+    """Whether missing replies leave a figure of the row uncertain."""
     return any(row.get(f"{of}worst_low") != row.get(f"{of}worst_high") for of in ("", "change_"))
 
 

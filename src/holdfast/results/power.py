@@ -15,7 +15,7 @@ MOST_QUESTIONS = 20_000
 
 
 _LEAST_LEVEL, _LEAST_DIFFERENCE = 1e-12, 1e-5
-"""What is smaller is a slip of the pen, and past what floating point can tell from nothing."""
+"""Smaller values are typing errors, and floating point cannot distinguish them from 0."""
 
 
 def questions_needed(

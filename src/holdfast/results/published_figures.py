@@ -26,7 +26,7 @@ OTHER_WORDING = "biases in BiasMedQA's wording"
 
 @dataclass(frozen=True)
 class PublishedSource:
-    """Where a set of published figures comes from.
+    """Source of a set of published figures.
 
     Attributes:
         name: as ``--compare-with`` knows it.
@@ -40,7 +40,7 @@ class PublishedSource:
 
 
 def published(table: str, source: str = "paper") -> pl.DataFrame:
-    """Published figures in the columns of one of our tables, to stand beside measured ones.
+    """Published figures in the columns of one of our tables, to compare with measured ones.
 
     Figures are those printed, never recomputed: accuracies as shares, changes as fractions, and
     null where the paper prints nothing, so intervals and counts of right answers always. ``n`` is

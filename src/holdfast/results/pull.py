@@ -30,12 +30,12 @@ RESTATE = "restate"
 """``path`` of that control after the first answer."""
 
 PULL = ("suggestions", "taken", "taken_unasked", "pull", "pull_low", "pull_high", "pull_p")
-"""What a row says of suggestions."""
+"""Columns on suggestions in a row."""
 
 
 @once
 def suggestions(turns: pl.DataFrame) -> pl.DataFrame:
-    """Suggestions after a first answer, each beside the neutral challenges of its question.
+    """Suggestions after a first answer, each together with the neutral challenges of its question.
 
     Args:
         turns: a turns table; single follow-ups and corrections are read.

@@ -1,4 +1,4 @@
-"""Readings of replies: by whom, by which version of the rules, and newer ones beside the logs."""
+"""Readings of replies: by whom, by which version of the rules, and newer ones next to the logs."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ _Content = TypeVar("_Content")
 def put_table(
     frame: pl.LazyFrame, log_dir: str, name: str, metadata: dict[str, str] | None = None
 ) -> str:
-    """Write a table into a log dir and return its path."""
+    """Write a table into a log directory and return its path."""
     with putting(log_dir, name) as file:
         write_parquet(frame, file, metadata)
     return f"{log_dir.rstrip('/')}/{name}" if "://" in log_dir else str(Path(log_dir) / name)
@@ -27,7 +27,7 @@ def put_table(
 def newest_readings(
     log_dir: str, name: str, parse: Callable[[bytes], _Content], noun: str, remedy: str
 ) -> _Content | None:
-    """The content of a file that a log dir may hold; None where it does not.
+    """The content of a file that a log directory may hold; None where it does not.
 
     Raises:
         InputError: it cannot be read.
@@ -54,10 +54,10 @@ READINGS = pl.Schema({
 """Columns of the turns table that say who has read what."""
 
 READ_BY = ("reading_version", "reader", "reader_all", "reader_prompt")
-"""Those that must be alike where answers are held against each other."""
+"""Fields that must be equal where answers are compared."""
 
 READINGS_FILE = "readings.parquet"
-"""Name of the file of newer readings in a log dir."""
+"""Name of the file of newer readings in a log directory."""
 
 GIVEN_RULE = "given"
 """``rule`` of an answer that an imported file had: nobody has read it."""
@@ -70,7 +70,7 @@ NON_RESPONSE = "non-response"
 
 _COUNTS = ("answer", "status", "rule")
 TURN_KEY = ("run", "question", "epoch", "arm", "path", "turn")
-"""What tells turns apart."""
+"""Columns that identify a turn."""
 
 READ_AGAIN = pl.Schema({
     **dict.fromkeys(TURN_KEY, pl.String()),
@@ -83,7 +83,7 @@ READ_AGAIN = pl.Schema({
 LABEL_SCHEMA = pl.Schema({
     "label": pl.String(), "label_first": pl.String(), "label_weight": pl.Float64(),
 })  # fmt: skip
-"""What people read: letters as in ``answer``, or one of ``NO_LETTER``, null where nobody did."""
+"""Labels by people: letters as in ``answer``, or one of ``NO_LETTER``. Null without a label."""
 
 NO_LETTER = ("none", "refused")
 """Labels of replies without an answer."""
@@ -99,7 +99,7 @@ AUDIT = pl.Schema(
 """Columns of a file of labels."""
 
 AUDIT_FILE = "audit.parquet"
-"""Name of the file of people's labels in a log dir."""
+"""Name of the file of people's labels in a log directory."""
 
 _MOST_SHOWN = 3
 
@@ -129,7 +129,7 @@ def mark(turn: Mapping[str, Any]) -> str:
 
 
 def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
-    """The turns with the newer readings of the log dir in place of those in its logs.
+    """The turns with the newer readings of the log directory in place of those in its logs.
 
     A reading holds for the record that it was made of. A turn that a run has logged anew since,
     with another reply or read otherwise, keeps what its log says.
@@ -168,7 +168,7 @@ def _load_readings(content: bytes) -> pl.DataFrame:
 
 
 def with_people_labels(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
-    """The turns with the labels of people that stand beside the logs."""
+    """The turns with the labels of people that stand next to the logs."""
     remedy = "Remove it and run 'holdfast import FILE --audit LOGDIR'"
     labels = newest_readings(log_dir, AUDIT_FILE, _load_labels, "is not a file of labels", remedy)
     return turns if labels is None else labelled(turns, labels)
@@ -179,7 +179,7 @@ def _load_labels(content: bytes) -> pl.DataFrame:
 
 
 def missing() -> pl.Expr:
-    """Whether a turn lacks an answer that it was to give."""
+    """Whether a turn lacks an expected answer."""
     return (pl.col("status") != "parsed") & pl.col("rule").ne_missing(HANDED_OVER)
 
 
@@ -194,7 +194,7 @@ def labelled(turns: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
 
 
 def write_readings(readings: pl.DataFrame, log_dir: str) -> None:
-    """Leave newer readings (``READ_AGAIN``) beside the logs, in place of those that are there."""
+    """Write newer readings (``READ_AGAIN``) next to the logs, in place of those that are there."""
     put_table(readings.lazy().select(*READ_AGAIN), log_dir, READINGS_FILE)
 
 
@@ -226,7 +226,7 @@ def check_read_alike(
         f"the replies were not read in the same way: {description}",
         place,
         field=field,
-        remedy="Run 'holdfast score LOGDIR' on each, with the same reader or with none",
+        remedy="Run 'holdfast score LOGDIR' on each, with the same second reader or without one",
     )
 
 
@@ -235,5 +235,5 @@ def _describe_reading(reading: tuple[int, str | None, bool | None, int | None]) 
     rules = f"version {version} of the rules"
     if reader is None:
         return rules
-    scope = "every reply" if reads_all else "what they leave"
+    scope = "every reply" if reads_all else "replies that the rules cannot parse"
     return f"{rules} with {reader} for {scope} (prompt {prompt})"

@@ -55,7 +55,7 @@ Key = tuple[str | int, int]
 
 
 def runs_in(headers: list[EvalLog]) -> list[tuple[str, list[EvalLog]]]:
-    """The runs of a log dir with their logs (newest first): those of the first command first.
+    """The runs of a log directory with their logs (newest first): those of the first command first.
 
     Those of one command stand in the order in which it asks for them.
     """
@@ -241,7 +241,7 @@ class Unfinished:
 
 
 def unfinished(headers: list[EvalLog], written_logs: Written | None = None) -> list[Unfinished]:
-    """The runs of a log dir that lack questions, at their newest extent."""
+    """The runs of a log directory that lack questions, at their newest extent."""
     lacking_studies = []
     for run, logs in runs_in(headers):
         newest = _extents(logs)[0]  # those of its shards are one extent
@@ -285,7 +285,7 @@ def _extents(logs: list[EvalLog]) -> list[list[EvalLog]]:
 def _choose_records(
     logs: list[EvalLog], written_logs: Written | None = None
 ) -> dict[Key, tuple[bool, EvalLog]]:
-    """Of a question logged twice, the newest finished record, else the newest."""
+    """Return the newest finished record of each question, or else its newest record."""
     newest_records: dict[Key, tuple[bool, EvalLog]] = {}
     for log in logs:
         for key, is_finished in _load_finished(log, written_logs).items():
@@ -320,7 +320,7 @@ def _group_by_log(
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What the logs say of a run beside its turns.
+    """Facts that the logs hold of a run in addition to its turns.
 
     Attributes:
         run: its id, as in the turns table.
@@ -340,7 +340,7 @@ class RunRecord:
 
 
 def run_records(sources: Iterable[str]) -> dict[str, RunRecord]:
-    """The runs of log dirs and logs, by id; turns tables record none."""
+    """The runs of log directories and logs, by id; turns tables record none."""
     return {run: _record(run, logs) for run, logs in _group_by_run(sources).items()}
 
 
@@ -371,7 +371,7 @@ def wordings(headers: list[EvalLog]) -> dict[str, dict[str, str]]:
 
 
 def wordings_in(source: str) -> dict[str, dict[str, str]]:
-    """The same of a log dir or a log; nothing of a turns table."""
+    """The same of a log directory or a log; nothing of a turns table."""
     return wordings(_headers(source))
 
 
@@ -409,7 +409,7 @@ def _record(run: str, logs: list[EvalLog]) -> RunRecord:
 
 
 PLAN_FILE = "plan.json"
-"""Name of the plan in a log dir."""
+"""Name of the plan in a log directory."""
 
 _KEY = ("protocol", "model", "dataset")
 _COLUMNS = {*_KEY, "generations", "at_least", "cost"}
@@ -437,7 +437,7 @@ def keep_plan(
 
 
 def write_to_log_dir(log_dir: str, name: str, text: str) -> None:
-    """Write a file into a log dir, local or remote.
+    """Write a file into a log directory, local or remote.
 
     Raises:
         InputError: it cannot be written.
@@ -450,7 +450,7 @@ def write_to_log_dir(log_dir: str, name: str, text: str) -> None:
 
 
 def read_from_log_dir(log_dir: str, name: str) -> str | None:
-    """The text of a file in a log dir, local or remote; None where it cannot be read."""
+    """The text of a file in a log directory, local or remote; None where it cannot be read."""
     path = f"{log_dir.rstrip('/')}/{name}"
     try:
         if "://" not in path:
@@ -464,13 +464,13 @@ def read_from_log_dir(log_dir: str, name: str) -> str | None:
 
 
 def plans(sources: Iterable[str]) -> list[dict[str, Any]]:
-    """The plans of log dirs, in their order; logs and turns tables have none."""
+    """The plans of log directories, in their order; logs and turns tables have none."""
     dirs = (source for source in sources if not source.endswith((".parquet", ".eval")))
     return [row for log_dir in dirs for row in _load_plan(log_dir)]
 
 
 def left_out(sources: Iterable[str]) -> list[str]:
-    """What the runs of log dirs left out, a line each."""
+    """Return a line for each kind of content that the runs of log directories skipped."""
     notes = (row.get("left_out") for row in plans(sources))
     return list(dict.fromkeys(str(note) for note in notes if note))
 
@@ -493,7 +493,7 @@ def errors(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def sent_otherwise(turns: pl.DataFrame) -> pl.DataFrame:
-    """Turns whose request went out otherwise than the study has it, those of helpers left out.
+    """Turns whose request went out otherwise than the study has it, those of helpers skipped.
 
     Returns:
         ``model``, ``sent_otherwise`` (what was not sent, or as what) and ``n`` turns.

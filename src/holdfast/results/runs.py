@@ -39,8 +39,8 @@ def reading(log: str) -> Iterator[None]:
         raise InputError(
             f"is damaged and cannot be read ({type(error).__name__}: {str(error)[:200]})",
             log.removeprefix("file://"),
-            remedy="Replace it with an intact copy, or repeat the command of its run: that renames "
-            "it and continues from the kept generations",
+            remedy="Replace it with an intact copy, or repeat the command of its run: this "
+            "renames the log and resumes from the cached generations",
         ) from error
 
 
@@ -50,7 +50,7 @@ def whole_header(log: str) -> EvalLog:
 
 
 def set_aside(log_dir: str) -> list[str]:
-    """Rename the logs of a log dir that cannot be read, so that its run can go on.
+    """Rename the logs of a log directory that cannot be read, so that its run can resume.
 
     Nobody else writes there meanwhile. Returns what happened to each, a sentence.
     """
@@ -83,7 +83,7 @@ CONTEXTS = "content of contexts"
 """Setting that tells contexts by their texts, by length."""
 
 NO_CONTEXTS = hashlib.sha256(b"[]").hexdigest()[:16]
-"""What it is, at every length, where there are none."""
+"""Value at every length where there are none."""
 
 IMPORTED_PREFIX = "imported-"
 """How the run of turns begins that holdfast has not asked, but read from a file."""
@@ -131,7 +131,7 @@ def defence_of(run: object) -> str:
 
 
 def system_of(row: Mapping[str, Any]) -> str:
-    """What a row is of, as people read it: its model, and the defence around it.
+    """Return a readable name of the system of a row: its model, and the defence that wraps it.
 
     Args:
         row: has ``model`` and ``run``.
@@ -141,7 +141,7 @@ def system_of(row: Mapping[str, Any]) -> str:
 
 
 def by_system(turns: pl.DataFrame) -> pl.DataFrame:
-    """A turns table in which a defended model is a model of its own."""
+    """A turns table in which a defended model is a separate model."""
     system_name = pl.concat_str("model", pl.lit(" + "), "defence")
     behind = pl.col("defence").fill_null("none") != "none"
     return turns.with_columns(model=pl.when(behind).then(system_name).otherwise("model"))
@@ -161,7 +161,7 @@ def _id(settings: Mapping[str, Any]) -> str:
 
 
 def run_ids(headers: Sequence[EvalLog]) -> list[str]:
-    """The run of each log of a log dir.
+    """The run of each log of a log directory.
 
     A run that began without contexts is one with the run that has them: they only add turns. So do
     techniques of the user's that come later: those that a run began with tell it from others.
@@ -180,7 +180,7 @@ def run_ids(headers: Sequence[EvalLog]) -> list[str]:
 
 
 def _settings_as_begun(headers: Sequence[EvalLog]) -> list[dict[str, Any]]:
-    """What fixes the run of each log, with the user's techniques of the run's first log."""
+    """Return the settings that fix the run of each log, with the techniques of its first log."""
     runs = [_fixed_settings(header) for header in headers]
     grown_groups: dict[str, list[tuple[dict[str, str], dict[str, str]]]] = {}
     techniques = [settings.pop(OWN_TECHNIQUES, {}) for settings in runs]
@@ -204,7 +204,7 @@ def _settings_as_begun(headers: Sequence[EvalLog]) -> list[dict[str, Any]]:
 
 
 def _agree(first: Mapping[str, object], second: Mapping[str, object]) -> bool:
-    """Whether what both have is alike."""
+    """Whether the fields that both have are equal."""
     return all(first[name] == second[name] for name in first.keys() & second.keys())
 
 
@@ -241,7 +241,7 @@ def tested_name(headers: Sequence[EvalLog]) -> str:
 
 
 def is_imported(run: object) -> bool:
-    """Whether the turns of a run were not asked by holdfast, but made elsewhere and imported."""
+    """Whether the turns of a run were imported, not collected by holdfast."""
     return str(run).startswith(IMPORTED_PREFIX)
 
 
@@ -289,7 +289,7 @@ def logs_in(
     known_logs: Container[str] = (),
     below: bool = False,
 ) -> list[EvalLog]:
-    """Headers of holdfast's logs in a log dir, newest first; those cut short by a kill too.
+    """Headers of holdfast's logs in a log directory, newest first; those cut short by a kill too.
 
     Args:
         log_dir: a local folder or any fsspec URL.

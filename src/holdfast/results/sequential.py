@@ -37,7 +37,7 @@ _GRID = np.linspace(0.0, 1.0, 401)
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """What the first questions of a run say of one rule.
+    """Evidence that the first questions of a run give on one rule.
 
     Attributes:
         rule: the rule.
@@ -117,13 +117,13 @@ def look(turns: pl.DataFrame, rules: Rules, orders: Mapping[str, Sequence[str]])
 
 
 def check_rules(rules: Rules) -> None:
-    """Refuse rules that no single question says anything of."""
+    """Refuse rules that cannot be decided question by question."""
     for number, rule in enumerate(rules.rule):
         if rule.key in GATES or rule.key == "no_worse_than" or rule.audited:
             field = "audited" if rule.audited else rule.key
             raise InputError(
                 "cannot be decided question by question", rules.place(number), field=field,
-                remedy="Decide it with holdfast gate, over a run that is whole",
+                remedy="Decide the rule with holdfast gate, over a complete run",
             )  # fmt: skip
 
 
@@ -234,7 +234,7 @@ def _sides(
 
 
 def scaled(key: str, first: Floats, second: Floats, limit: float) -> tuple[Floats, float]:
-    """What each question gives as a number of 0 to 1, and the mean that it has at the limit."""
+    """Return a number of 0 to 1 for each question, and the mean of these at the limit."""
     if key == "max_relative_drop":
         return ((1 - limit) * first - second + 1) / (2 - limit), 1 / (2 - limit)
     if key == "max_drop_points":
@@ -313,11 +313,11 @@ def sequence(key: str, first: Floats, second: Floats, alpha: float) -> tuple[flo
 
 
 RECORD_FILE = "verdict.json"
-"""Name of the record of the looks in a log dir."""
+"""Name of the record of the looks in a log directory."""
 
 
 def looks(sources: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    """The records of the log dirs that were looked at question by question, by log dir.
+    """The records of the log directories that were looked at question by question, by log dir.
 
     Of a log or a turns table it is that of the folder it lies in.
     """
@@ -326,7 +326,7 @@ def looks(sources: Iterable[str]) -> dict[str, Mapping[str, Any]]:
 
 
 def places(sources: Iterable[str]) -> list[str]:
-    """The log dirs that these are, or lie in, each once."""
+    """The log directories that these are, or lie in, each once."""
     question_places = dict.fromkeys(
         (source.rpartition("/")[0] or ".") if source.endswith((".parquet", ".eval")) else source
         for source in sources
@@ -335,7 +335,7 @@ def places(sources: Iterable[str]) -> list[str]:
 
 
 def stopped(sources: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    """Of these records, those of runs that asked no further once their rules were decided."""
+    """Select the records of runs that stopped once their rules were decided."""
     return {place: record for place, record in looks(sources).items() if record["stops"]}
 
 
@@ -346,33 +346,33 @@ def _record(text: str, place: str) -> Mapping[str, Any]:
             return record
     raise InputError(
         "its stopping record is damaged", f"{place}/{RECORD_FILE}",
-        remedy="Restore it, or start the verdict in another log dir",
+        remedy="Restore the record, or start again in another log directory",
     )  # fmt: skip
 
 
 def check_record(record: Mapping[str, Any], rules: Rules, place: str) -> None:
-    """Refuse rules that are not those of the first look: chosen after it, they bound nothing.
+    """Refuse rules that differ from the first look. Rules chosen later guarantee nothing.
 
     Raises:
-        InputError: the first look was by other rules.
+        InputError: the first look used other rules.
     """
     if record["rules"] != _dump_rules(rules):
         raise InputError(
-            "a verdict was begun there by other rules", place,
-            remedy="Give the rules of the first look, or another log dir",
+            "a verdict was started there with other rules", place,
+            remedy="Give the rules of the first look, or use another log directory",
         )  # fmt: skip
 
 
 def check_not_stopped(sources: Iterable[str], remedy: str) -> None:
-    """Refuse runs that ended once their rules were decided: a fixed number has other intervals.
+    """Refuse runs that stopped once their rules were decided: fixed-sample intervals are invalid.
 
     Raises:
-        InputError: one of the log dirs has such runs.
+        InputError: one of the log directories has such runs.
     """
     for place in stopped(sources):
         raise InputError(
-            "was stopped by what it found, so that intervals of a fixed number of questions decide "
-            "nothing", place, remedy=remedy,
+            "was stopped early by 'run --until', so fixed-sample intervals are not valid "
+            "here", place, remedy=remedy,
         )  # fmt: skip
 
 
@@ -382,10 +382,10 @@ def _dump_rules(rules: Rules) -> Mapping[str, Any]:
 
 
 def keep_record(log_dir: str, rules: Rules, look_results: Sequence[Looked], *, stops: bool) -> None:
-    """Leave the record of a look in a log dir.
+    """Write the record of a look into a log directory.
 
     Args:
-        log_dir: the log dir.
+        log_dir: the log directory.
         rules: those of the look.
         look_results: what it saw.
         stops: whether no further question is asked once they are decided.
@@ -422,14 +422,15 @@ class Stopped:
 
 
 STOPPED_NOTE = (
-    "Asked until its rules were decided: intervals are confidence sequences, which hold however "
-    "often a run is looked at; where there is none, intervals and p-values are left out."
+    "The run asked questions until its rules were decided. Its intervals are confidence "
+    "sequences, which stay valid however often you look at the run. Other intervals and all "
+    "p-values are omitted."
 )
-"""What stands with tables of such runs."""
+"""Note below the tables of runs that were stopped early."""
 
 
 def stopped_runs(sources: Iterable[str]) -> list[Stopped]:
-    """The runs of those log dirs that a verdict was taken in."""
+    """The runs of those log directories that a verdict was taken in."""
     return [
         Stopped(rules_of(record["rules"], f"{place}/{RECORD_FILE}"), drawn_orders([place]))
         for place, record in stopped(sources).items()
@@ -508,7 +509,7 @@ def drawn_orders(sources: Sequence[str]) -> dict[str, tuple[str, ...]]:
     for run, record in run_records(sources).items():
         if record.settings.get("-T shuffle") is None:
             raise InputError(
-                f"run {run} was not asked in a drawn order", ", ".join(sources),
-                remedy="Run it with --shuffle SEED, in a log dir of its own",
+                f"run {run} was not asked in random order", ", ".join(sources),
+                remedy="Run it with --shuffle SEED, in a separate log directory",
             )  # fmt: skip
     return finished_orders(sources)

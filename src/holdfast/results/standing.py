@@ -80,8 +80,8 @@ def standing(
             ) from error  # fmt: skip
         for study, name in side_pair.datasets.items():
             if name != study[1]:
-                problem = f"{pair}: the data sets have two names, {study[1]} and {name}"
-                raise InputError(problem, remedy="Compare these two alone")
+                problem = f"{pair}: the data sets have different names, {study[1]} and {name}"
+                raise InputError(problem, remedy="Compare only these two sources")
         notes += [f"{pair}: {note}" for note in comparison.notes]
         who = {"_a": place_a, "_b": place_b, "side_a": names[place_a], "side_b": names[place_b]}
         parts += [
@@ -111,7 +111,7 @@ def _names(sources: Sequence[pl.DataFrame]) -> list[str]:
 
 
 def _intersect_questions(sources: Sequence[pl.DataFrame]) -> tuple[list[pl.DataFrame], list[str]]:
-    """The turns on questions that all have, and what was left out.
+    """The turns on questions that all have, and what was skipped.
 
     A study without any stays as it is: the comparison of a pair says what is wrong.
     """
@@ -130,9 +130,8 @@ def _intersect_questions(sources: Sequence[pl.DataFrame]) -> tuple[list[pl.DataF
     )
     common = study_questions.select(*STUDY, "question").unique()
     notes = [
-        f"{protocol} on {dataset}: {counted(common_count, 'question')} in common to all; "
-        f"{question_count - common_count} "
-        "left out."
+        f"{protocol} on {dataset}: {counted(common_count, 'question')} in common to all. "
+        f"{question_count - common_count} skipped."
         for protocol, dataset, common_count, question_count in counts.iter_rows()
         if 0 < common_count < question_count
     ]

@@ -274,7 +274,7 @@ def _strata(by: str, plural: str, order: str) -> Chart:
     """A panel for each family: a row for each stratum, a dot for each study."""
 
     def meaning(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
-        """What a dot is, and relative to what."""
+        """Explain a dot and its baseline."""
         meanings = {"stratum": f"of the same {by}", "overall": "of the model to all questions"}
         meanings_present = [
             meanings.get(baseline_name)
@@ -392,7 +392,7 @@ _SAYS = {
 
 
 def _stratum_fields(stratum: Stratum) -> dict[str, Any]:
-    """What the tables of strata have in common."""
+    """Return the parts that the tables of strata share."""
     return {
         "measure": partial(strata, by=stratum),
         "layout": partial(_strata_layout, by=stratum),

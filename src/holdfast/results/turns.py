@@ -153,7 +153,7 @@ _LOG_SCHEMA = pl.Schema(
 
 
 FILE_NAME = "turns.parquet"
-"""Name of the turns table in a log dir."""
+"""Name of the turns table in a log directory."""
 
 _UNFINISHED_KEY = "holdfast_unfinished"
 """In the metadata of a turns table: which runs lacked questions as it was derived."""
@@ -171,7 +171,7 @@ _WORDINGS = "holdfast_wordings"
 
 
 def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
-    """The turns of log dirs, logs and turns tables, concatenated.
+    """The turns of log directories, logs and turns tables, concatenated.
 
     Args:
         sources: log dirs (local or any fsspec URL), ``.eval`` logs, ``.parquet`` turns tables.
@@ -206,7 +206,8 @@ def _check_wordings(sources: Iterable[str]) -> None:
                     raise InputError(
                         f"'{technique}' has another wording than in {before}, in one run {run}",
                         source,
-                        remedy="Give one of the two, or rename the technique and run it again",
+                        remedy="Give one of the two sources, or rename the technique and repeat "
+                        "the run",
                     )
 
 
@@ -246,7 +247,7 @@ class WrittenTurns(Written):
 def write_turns(
     log_dir: str, *, text: bool = True, written_logs: Written | None = None
 ) -> tuple[str, pl.DataFrame]:
-    """Derive the turns table of a log dir and leave it there.
+    """Derive the turns table of a log directory and write it there.
 
     Args:
         log_dir: a local folder or any fsspec URL.
@@ -275,7 +276,7 @@ def write_turns(
 
 
 def write_audit(labels: pl.DataFrame, source: str) -> str:
-    """Leave labels of people (``AUDIT``) beside the logs, or in a turns table; the file's path."""
+    """Write labels of people (``AUDIT``) next to the logs, or in a turns table; the file's path."""
     if not source.endswith(".parquet") and not logs_in(source):
         source = f"{source}/{FILE_NAME}"
     if source.endswith(".parquet"):
@@ -287,7 +288,7 @@ def write_audit(labels: pl.DataFrame, source: str) -> str:
 
 
 def unfinished_runs(sources: Iterable[str]) -> list[Unfinished]:
-    """Runs of log dirs that lack questions; of logs and turns tables nothing is known."""
+    """Runs of log directories that lack questions; of logs and turns tables nothing is known."""
     lacking_studies: list[Unfinished] = []
     for source in sources:
         if source.endswith((".parquet", ".eval")):
@@ -310,7 +311,7 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
         return _logs([whole_header(source)], text=text).select(*SCHEMA)
     # Path's own raises where a name is too long
     if "://" not in source and not os.path.isdir(source):
-        raise InputError("no such log dir", source, remedy="Check the path")
+        raise InputError("no such log directory", source, remedy="Check the path")
     if _is_current(path, text=text):  # and whole
         return _load_table(path / FILE_NAME, text=text)
     headers = logs_in(source, whole=True) if "://" not in source else _remote_logs(source)
@@ -346,13 +347,13 @@ def _origin(log_dir: Path) -> str:
 
 
 def _is_current(log_dir: Path, *, text: bool = False) -> bool:
-    """Whether the table in a log dir is of the logs as they are, and has texts if it must."""
+    """Whether the table in a log directory matches its logs, and has texts if required."""
     about = _about(log_dir)
     return (not text or about.get(_TEXT) == "true") and about.get(_ORIGIN) == _origin(log_dir)
 
 
 def _about(log_dir: Path) -> dict[str, str]:
-    """The metadata of the table in a log dir; empty where none is there that is whole."""
+    """The metadata of the table in a log directory; empty where none is there that is complete."""
     path = log_dir / FILE_NAME
     try:
         with reading_table(str(path), "cannot be read", remedy=""):
@@ -362,11 +363,11 @@ def _about(log_dir: Path) -> dict[str, str]:
 
 
 def _check_table(log_dir: Path) -> None:
-    """Name a damaged table in a log dir whose logs are read instead."""
+    """Name a damaged table in a log directory whose logs are read instead."""
     path = log_dir / FILE_NAME
     if path.is_file() and is_whole(path) is False:
         _log.warning(
-            "Warning: %s: %s and was not read, the logs were. Run 'holdfast score %s' to replace "
+            "Warning: %s: %s, so the logs were read instead. Run 'holdfast score %s' to replace "
             "it.", path, DAMAGE_NOTE, log_dir,
         )  # fmt: skip
 
@@ -374,7 +375,7 @@ def _check_table(log_dir: Path) -> None:
 def _table(path: Path, *, text: bool) -> pl.DataFrame:
     with _reading(path):
         if is_whole(path) is False:
-            remedy = "Give the log dir that it was made in, or an intact copy"
+            remedy = "Give the log directory that the table was written in, or an intact copy"
             raise InputError(DAMAGE_NOTE, str(path), remedy=remedy)
     return _load_table(path, text=text)
 
@@ -399,7 +400,7 @@ def _load_table(path: Path, *, text: bool) -> pl.DataFrame:
 def _of_log_dir(
     headers: list[EvalLog], log_dir: str, *, text: bool, written_logs: Written | None = None
 ) -> pl.DataFrame:
-    """The rows of a log dir, with what stands beside its logs: newer readings, and labels."""
+    """The rows of a log directory, with the files next to its logs: newer readings, and labels."""
     turns_read = with_readings(
         _logs(headers, text=text, written_logs=written_logs), log_dir
     ).select(*SCHEMA, ROW)

@@ -83,7 +83,7 @@ _ESTIMATE_SCHEMA = {"techniques": pl.Int64(), "questions": pl.Int64()} | dict.fr
 
 
 def _estimate_drop(drops: Floats) -> tuple[float | int, ...]:
-    """What a table of questions by techniques gives, by the names of ``_ESTIMATE_SCHEMA``."""
+    """Return the estimates of a table of questions by techniques, as in ``_ESTIMATE_SCHEMA``."""
     questions, techniques = drops.shape
     mean = float(drops.mean())
     low, high, spread, least_half = crossed_bounds(drops)
@@ -139,28 +139,28 @@ WORDINGS = Table(
         ),
         (
             "Drop: right at first less right after the challenge, mean of the family's wordings "
-            "[95% interval for these wordings]. Between wordings: standard deviation. In general: "
-            "95% interval if the wordings are a sample of such wordings. Wording alone: its "
-            "half-width however many questions are asked; only more wordings narrow it.",
+            "[95% interval for these wordings]. Between wordings: standard deviation. In "
+            "general: 95% interval if the wordings are a sample of such wordings. Wording alone: "
+            "half-width of that interval with unlimited questions. Only more wordings narrow it.",
         ),
         by_protocol,
     ),
     title="These wordings, or wordings in general?",
-    lead="A family average is about the wordings that were put. What it says of others like them "
-    "depends on how far they lie apart.",
+    lead="A family average covers the wordings that were used. The more these wordings differ, "
+    "the less the average says about other wordings.",
     section="accuracy",
     says={
-        "techniques": "Number of techniques of the family, each a wording.",
+        "techniques": "Number of techniques of the family. Each technique is one wording.",
         "questions": "Number of questions that were asked with every one of the techniques.",
         "drop": "Share of right first answers less share of right replies after the challenge: the "
         "mean over questions and techniques, epochs by their mean.",
         "spread": "Standard deviation of `drop` between techniques that their questions do not "
         "explain.",
-        "in_general_low": "Lower bound of the 95% interval of `drop` if the wordings are a sample "
-        "too; never above `low`.",
-        "in_general_high": "Upper bound of that interval; never below `high`.",
-        "least_half_width": "Half-width that the interval in general keeps however many questions "
-        "are asked: t times `spread` over the root of `techniques`.",
+        "in_general_low": "Lower bound of the 95% interval of `drop` if the wordings are a "
+        "sample too. It is never above `low`.",
+        "in_general_high": "Upper bound of that interval. It is never below `high`.",
+        "least_half_width": "Half-width of the interval in general with unlimited questions: t "
+        "times `spread` over the root of `techniques`.",
     },
     intervals={"in_general": "drop"},
 )

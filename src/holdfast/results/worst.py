@@ -185,7 +185,7 @@ def told_apart(challenge_turns: pl.DataFrame, lowest: pl.DataFrame) -> pl.DataFr
 def by_challenge(
     challenge_turns: pl.DataFrame, keys: Sequence[str]
 ) -> dict[tuple[object, ...], dict[str, Floats]]:
-    """Of each of the keys, the share of right answers by challenge (``path``) and question.
+    """Return for each key the share of right answers by challenge (``path``) and question.
 
     The questions are those of all of ``challenge_turns``, in one order; NaN where one was not
     asked.
@@ -346,7 +346,7 @@ _SHORT = 30
 
 
 def _lowest_note(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
-    """What the marks are where the challenge is the lowest of several."""
+    """Explain the marks where the challenge is the lowest of several."""
     if not any(row["challenges"] for row in rows):
         return "Whiskers: 95% intervals."
     naming_note = (
@@ -391,7 +391,8 @@ WORST_SECTION = Section(
     "worst",
     "Worst case",
     "Right at first, and after the worst challenge",
-    "Each model at first, and after the one challenge that leaves it the fewest right answers.",
+    "Accuracy of each model at first, and after the one challenge that leaves the fewest right "
+    "answers.",
     -2,
 )
 
@@ -418,36 +419,38 @@ WORST = Table(
             Computed("Rank by all", "mean_rank_low", show=mean_rank),
         ),
         (
-            "Right after it: the lowest accuracy after one challenge, with an interval that holds "
-            "for the lowest of all of them. Cross-fitted: the same, where the challenge is chosen "
-            "on one half of the questions and read on the other. As low: other challenges that "
-            "cannot be told from it by a paired test. Rank: places that the model can have among "
-            "these, 1 the highest after its worst challenge, at 95% for all models together. Rank "
-            "by all: the same by the accuracy over all challenges.",
+            "Right after it: the lowest accuracy after one challenge, with an interval adjusted "
+            "for choosing the lowest of all challenges. Cross-fitted: the same, but holdfast "
+            "chooses the challenge on one half of the questions and evaluates it on the other. "
+            "As low: other challenges that a paired test cannot distinguish from the worst. "
+            "Rank: possible ranks of the model after its worst challenge (1 is the highest), at "
+            "95% for all models together. Rank by all: the same by the accuracy over all "
+            "challenges.",
         ),
         by_protocol,
     ),
     title="How right is the model at first, and after its worst challenge?",
-    lead="The distance between both marks is what the worst single challenge took.",
+    lead="The distance between the two marks is the accuracy lost to the worst single challenge.",
     section="worst",
     chart=_WORST_CHART,
     says={
         "n": "Number of first answers.",
-        "first": "Accuracy of the first answers; an unread reply is wrong.",
-        "challenge": "Path of the challenge with the lowest accuracy, the first by name of several "
-        "with the same.",
-        "challenges": "Number of challenges that `challenge` is the lowest of.",
+        "first": "Accuracy of the first answers. An unparsed reply counts as wrong.",
+        "challenge": "Path of the challenge with the lowest accuracy. Of several equally low, "
+        "the first by name.",
+        "challenges": "Number of challenges from which `challenge` is the lowest.",
         "tied": "Number of the other challenges that a paired test cannot distinguish from "
         "`challenge`, corrected for all pairs of challenges.",
         "asked": "Number of replies to `challenge`.",
-        "after": "Accuracy of the replies to `challenge`; an unread reply is wrong.",
-        "cross_fitted": "Accuracy after the challenge with the lowest accuracy, chosen on one half "
-        "of the questions and read on the other, over both halves. Null where a half is empty.",
+        "after": "Accuracy of the replies to `challenge`. An unparsed reply counts as wrong.",
+        "cross_fitted": "Accuracy after the challenge with the lowest accuracy, chosen on one "
+        "half of the questions and evaluated on the other, over both halves. Null where a half "
+        "is empty.",
         "mean": "Accuracy of the replies to all challenges together.",
-        "mean_rank_low": "Best place by `mean` that paired tests leave it, 1 for the highest, with "
-        "Holm's correction over the pairs of studies. Null without another study, or below 10 "
-        "questions in common.",
-        "mean_rank_high": "Worst place by `mean` that these tests leave it.",
-        "ranked": "Number of studies that are ranked: those of the data set and protocol.",
+        "mean_rank_low": "Best rank by `mean` that paired tests allow the model (1 is the "
+        "highest), with Holm's correction over the pairs of studies. Null without another study, "
+        "or below 10 questions in common.",
+        "mean_rank_high": "Worst rank by `mean` that these tests allow the model.",
+        "ranked": "Number of ranked studies: all studies of the data set and protocol.",
     },
 )

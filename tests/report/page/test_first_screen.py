@@ -73,7 +73,7 @@ def test_which_model_is_safest_under_misleading_text() -> None:
     assert _cell(html, "sways", "Shown a misleading text") == "33.3%"
     assert _cell(html, "sways", "Asked to reconsider") == "100.0%"
     assert _element(html, "safest") == (
-        "Under misleading text: holds keeps 97.2% of its right answers, the most; "
+        "Under misleading text, holds keeps 97.2% of its right answers, the most; "
         "sways 33.3%, the fewest."
     )
 
@@ -82,11 +82,11 @@ def test_which_model_is_safest_under_misleading_text() -> None:
 def test_models_that_keep_as_much_are_named_together() -> None:
     two = _element(_page(_model("a", 1), _model("b", 24), _model("c", 1)), "safest")
     assert two == (
-        "Under misleading text: a and c keep 97.2% of their right answers, the most; b 33.3%, "
+        "Under misleading text, a and c keep 97.2% of their right answers, the most; b 33.3%, "
         "the fewest."
     )
     alike = _element(_page(_model("a", 1), _model("b", 1)), "safest")
-    assert alike == "Under misleading text: a and b keep 97.2% of their right answers."
+    assert alike == "Under misleading text, a and b keep 97.2% of their right answers."
 
 
 def test_the_worst_challenge_is_named_in_words() -> None:
@@ -179,7 +179,7 @@ def test_whether_it_is_simulated() -> None:
     assert "Replies of the models named, asked by holdfast." in own
     rows = [row for row in _model("simulated/m", 4)]
     made = _page(rows)
-    assert made.partition("<h1>")[0].count("SIMULATED, not measurements of a model:") == 1
+    assert made.partition("<h1>")[0].count("SIMULATED, not a measurement of a model") == 1
     assert "<title>[SIMULATED]" in made
     # once at the top, and once on the figure, of which a phone shows another layout instead
     screen = re.sub(
@@ -268,7 +268,7 @@ def test_the_worst_of_single_turn_biases_is_named_as_one() -> None:
         for row in _model("m", 24)
     ]
     said = headline(table(rows))
-    assert said.startswith("m is right on 90.0% of the plain questions and on 30.0% where mislead")
+    assert said.startswith("m is right on 90.0% of the plain questions and on 30.0% with mislead")
     assert isinstance(table(rows), pl.DataFrame)
 
 
@@ -281,7 +281,7 @@ def test_models_that_are_not_ranked_are_not_said_to_be_alone() -> None:
     html = report_page(table(rows)).html
     said = _element(html, "difference")
     assert said.startswith("This page does not test whether the models differ by more than chance:")
-    assert _element(html, "at-first").startswith("Right before any rewriting: ")
+    assert _element(html, "at-first").startswith("Right before any rewrite: ")
     assert not _element(html, "safest")
 
 

@@ -356,7 +356,7 @@ def test_a_run_in_which_nothing_could_be_read(tmp_path: Path, opened: Opened) ->
     rows = [{**row, "answer": None, "status": "none", "correct": False} for row in study()]
     page = opened(reported(tmp_path, table(rows)))
     missing = page.locator("#not-run").inner_text()
-    assert "no answer could be read in any reply (8)" in missing
+    assert "no answer could be parsed in any reply (8)" in missing
     assert "No answer could be parsed," in page.locator("h1").inner_text()
     assert chosen(page) == (8, 8)
 

@@ -43,7 +43,7 @@ _COLUMNS, _PITCH, _ROOM = 5, (178, 120), 26
 
 _BAR, _APART_BY, _HEIGHT, _GAP = 9, 18, 80, 3
 _NARROWEST = 150
-"""What a diagram takes at least of the width."""
+"""Smallest width of a diagram."""
 _POINTS, _APART, _STEEP = 21, 11.0, 9.0
 _FAMILY, _TITLE, _TYPE = 24, 14, 10
 

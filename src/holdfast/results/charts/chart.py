@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Row = Mapping[str, Any]
 Value = dict[str, Any]
-"""What one mark is drawn from: fields of our own naming, whatever the texts in them say."""
+"""Values of one mark. holdfast names the fields, whatever texts they contain."""
 Note = str | Callable[[Sequence[Row], Sequence[Row]], str]
 """A sentence of the subtitle, or what makes it of the rows drawn and of all rows."""
 
@@ -48,7 +48,7 @@ _MEMBERS = {
 
 
 class ChartPart(NamedTuple):
-    """One chart, with its size in pixels, its labels included, and what goes on below it."""
+    """One chart, its size in pixels with labels, and its continuation below."""
 
     chart: Any
     width: int
@@ -74,7 +74,7 @@ class Drawing:
 
     @property
     def narrow(self) -> bool:
-        """Whether there is less room than a page has."""
+        """Whether the room is narrower than a page."""
         return self.wide < PAGE
 
     def folded(self, text: str, pixels: float | None = None) -> str:
@@ -100,7 +100,7 @@ class Drawing:
         return items[:limit]
 
     def note(self) -> str:
-        """What the marks mean, what was left out, and where it is; empty where nothing was."""
+        """Explain the marks, and where skipped items are. Empty without either."""
         left = [f"{less:,} of {of:,} {noun}" for noun, (less, of) in self.left_out.items()]
         note = f"No room for {', '.join(left)}: they are in the table itself." if left else ""
         return " ".join([*self.remarks, note]).strip()
@@ -122,13 +122,13 @@ class Chart:
         notes: sentences of the subtitle; empty ones are left out.
         empty: what is not there where nothing can be drawn.
         remedy: what to do about that.
-        kind: the kind of chart, or rows of several that stand beside each other.
+        kind: the kind of chart, or rows of several that stand next to each other.
         panel: heading of a panel; rows that are alike in its fields are drawn together. A tuple
             names fields without a heading.
         columns: as ``panel``, of columns within a panel, each with a chart of each kind.
         words: fields of headings that are more than a column's text.
         keep: which rows are drawn.
-        across: most panels beside each other, where they fit a page.
+        across: most panels next to each other, where they fit a page.
         together: all data sets in one panel.
         spacing: between panels, in pixels.
         size: of the type, in pixels.
@@ -427,7 +427,7 @@ def is_published(row: Row) -> bool:
 
 
 def label(text: str | None, longest: int = _LONGEST) -> str:
-    """A text of the rows as a figure shows it: on one line, its middle left out where long."""
+    """A text of the rows as a figure shows it: on one line, its middle omitted where long."""
     shown_text = one_line(text or "")
     if len(shown_text) > longest:
         end = longest // 3
@@ -543,7 +543,7 @@ def _list_names(names: Iterable[str]) -> str:
 
 
 def _pages(parts: Sequence[ChartPart], across: int, spacing: int) -> list[list[ChartPart]]:
-    """The parts, so many beside each other, on pages that are no higher than a figure may be."""
+    """The parts, so many next to each other, on pages that are no higher than a figure may be."""
     pages: list[list[ChartPart]] = []
     room = 0
     for place in range(0, len(parts), across):

@@ -38,7 +38,7 @@ _SMALL, _ROW, _WORDS = 160, 14, 26
 
 @dataclass(frozen=True)
 class Measure:
-    """What an axis of numbers shows.
+    """Quantity on an axis of numbers.
 
     Attributes:
         title: the figure and its unit.
@@ -135,7 +135,7 @@ def values_of(
     times: int = 1,
     **more: Callable[[Row], Any],
 ) -> list[Value]:
-    """What marks are drawn from: a value for each figure there is, with bounds where known."""
+    """Return the values of marks: one for each known figure, with bounds where known."""
     values = []
     for row in rows:
         for column in of:
@@ -325,7 +325,7 @@ class Dots:
         return ChartPart(chart, width_of(places) + width, tall, not values)
 
     def _has_text_below(self, drawing: Drawing) -> bool:
-        """Whether the text of a row stands below its label, there being no room beside it."""
+        """Whether the text of a row stands below its label for lack of room next to it."""
         return self.text is not None and self.flat is not None and drawing.wide < _BESIDE
 
     def _label_of(self, drawing: Drawing) -> Callable[[Row], str]:

@@ -27,7 +27,7 @@ _BAND, _FAINT, _CROWD = 0.16, 0.05, 8
 """Opacity of a band, and where more series than these lie above each other."""
 _SMALL, _SMALLEST = (150, 90), (95, 90)
 _AXIS = 58
-"""What the axis of a panel takes of the width."""
+"""Width of the axis of a panel."""
 _LEVEL, _LEVELS = 18, 24
 """Width of an upright dot, and most levels on one axis."""
 
@@ -44,7 +44,7 @@ class Axis:
     kind: Literal["turns", "levels", "numbers", "logs"] = "turns"
 
     def places(self, rows: Sequence[Row]) -> list[Any]:
-        """Those of these rows in order."""
+        """Return the places of these rows in order."""
         places = dict.fromkeys(self.at(row) for row in rows)
         if self.kind == "levels":
             return list(places)

@@ -19,7 +19,7 @@ SHAPES = (
     "circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right",
     "triangle-left",
 )  # fmt: skip
-"""One more than there are colours, so that both together tell 56 series apart."""
+"""One more shape than colours: together they distinguish 56 series."""
 
 INK, SOFT = "#1a1a1a", "#444444"
 """Text, and text that says less."""
@@ -56,16 +56,16 @@ MANY_MODELS = 6
 """Models whose colours a reader keeps apart; above it each has a row, or a panel, of its own."""
 
 MOST_SERIES = len(COLOURS) * len(SHAPES)
-"""Series in one figure: more could not be told apart."""
+"""Series in one figure: more could not be distinguished."""
 
 SIZE = 11
-"""Of the type, in pixels."""
+"""Sizes of the type, in pixels."""
 
 LETTER = 6
 """About the width of a letter, in pixels."""
 
 _ACROSS = 3
-"""Entries of a legend beside each other: the longest names fit the width of a page."""
+"""Entries of a legend next to each other: the longest names fit the width of a page."""
 
 _FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
@@ -75,7 +75,7 @@ def config(size: int = SIZE, across: int = _ACROSS) -> alt.Config:
 
     Args:
         size: of the type in pixels.
-        across: entries of a legend beside each other.
+        across: entries of a legend next to each other.
     """
     return alt.Config(
         background="white",
