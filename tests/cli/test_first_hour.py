@@ -1,16 +1,15 @@
 """The first hour with an endpoint of one's own: what goes wrong first, and what is said of it."""
 
-import json
 import os
 import subprocess
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from benchmarks.server import Server
 from rich.console import Console
+from tests.cli.commands import lacking, study_of
 from tests.speaking import speaking
 from tests.studies import HOLDFAST, Done, holdfast, question_rows, write_jsonl
 
@@ -20,214 +19,134 @@ from holdfast.results.declaration import TABLES
 from holdfast.results.turns import turns_table
 
 RETHINK = ("-T", "techniques=rethink")
+SIMULATED = ("--model", "simulated/sycophant")
 
 
-@pytest.fixture
-def questions(tmp_path: Path) -> str:
-    return write_jsonl(tmp_path / "q.jsonl", question_rows(6))
+@pytest.fixture(autouse=True)
+def questions() -> str:
+    return write_jsonl(Path("q.jsonl"), question_rows(6))
 
 
-def run(log_dir: Path, questions: str, *more: str | Path) -> Done:
-    return holdfast("run", "followup", "--questions", questions, "--log-dir", log_dir, *more)
+def run(*more: str | Path) -> Done:
+    return holdfast("run", "followup", "--questions", "q.jsonl", "--log-dir", "r", *more)
 
 
-# ---- The first request ----
+REFUSALS: dict[str, tuple[tuple[int, str] | None, str, str]] = {
+    "no version": ((404, "Not Found"), "", "/v1"),
+    "no such model": ((404, "The model `bench` does not exist."), "/v1", "is not known at"),
+    "unknown model": ((400, "unknown model: bench"), "/v1", "is not known at"),
+    "a wrong key": ((401, "Incorrect API key provided"), "/v1", "is refused at"),
+    "no server": (None, "", "http://127.0.0.1:9/v1"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("provider", ["lean", "openai-api/own"])
-@pytest.mark.parametrize(
-    ("status", "message", "path", "told"),
-    [
-        (404, "Not Found", "", "Does it end in /v1?"),
-        (404, "The model `bench` does not exist.", "/v1", "is unknown at"),
-        (400, "unknown model: bench", "/v1", "is unknown at"),
-        (401, "Incorrect API key provided", "/v1", "was rejected at"),
-    ],
-)
 @pytest.mark.rest_slow
-def test_what_is_wrong_for_all_requests_is_told_before_the_study(
-    tmp_path: Path, questions: str, monkeypatch: pytest.MonkeyPatch, provider: str, status: int,
-    message: str, path: str, told: str,
-) -> None:  # fmt: skip
+@pytest.mark.parametrize("provider", ["lean", "openai-api/own"])
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_is_wrong_for_all_requests_stops_the_study_before_it(
+    name: str, provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OWN_API_KEY", "a-key-that-is-long")
-    with speaking(lambda _: (status, message)) as url:
-        made = run(tmp_path / "r", questions, "--model", f"{provider}/bench",
-                   "--model-base-url", url.removesuffix("/v1") + path, *RETHINK)  # fmt: skip
-    assert made.returncode == 2
-    assert told in made.stderr
-    assert made.stderr.count("holdfast: ") == 1
-    assert not list((tmp_path / "r").glob("*.eval"))
+    refusal, path, words = REFUSALS[name]
+    with speaking(lambda _: refusal or (500, "")) as url:
+        place = url.removesuffix("/v1") + path if refusal else "http://127.0.0.1:9/v1"
+        at = ("--model", f"{provider}/bench", "--model-base-url", place)
+        for shards in ((), ("--shards", "2")) if provider == "lean" and path else ((),):
+            study = run(*at, *shards, *RETHINK)
+            assert study.returncode == 2
+            assert words in study.stderr
+            assert study.stderr.count("holdfast: ") == 1
+            assert not list(Path("r").glob("*.eval"))
 
 
-@pytest.mark.slow
-def test_a_server_that_is_not_there_is_told_at_once(tmp_path: Path, questions: str) -> None:
-    made = run(tmp_path / "r", questions, "--model", "lean/bench", "--model-base-url",
-               "http://127.0.0.1:9/v1", *RETHINK)  # fmt: skip
-    assert made.returncode == 2
-    assert "no server answers at http://127.0.0.1:9/v1" in made.stderr
-    assert not list((tmp_path / "r").glob("*.eval"))
-
-
-def test_shards_are_not_put_to_a_server_that_refuses_the_key(
-    tmp_path: Path, questions: str
-) -> None:
-    with speaking(lambda _: (401, "Incorrect API key provided")) as url:
-        made = run(tmp_path / "r", questions, "--model", "lean/bench", "--model-base-url", url,
-                   "--shards", "2", *RETHINK)  # fmt: skip
-    assert made.returncode == 2
-    assert "was rejected at" in made.stderr
-    assert not list((tmp_path / "r").glob("*.eval"))
-
-
-def test_the_first_request_is_the_studys_own(
-    server: Server, tmp_path: Path, questions: str
-) -> None:
-    made = run(tmp_path / "r", questions, "--model", "lean/bench", "--model-base-url",
-               f"{server.url}/v1", "--json", *RETHINK)  # fmt: skip
-    assert made.returncode == 0, made.stderr
-    outcome = json.loads(made.stdout)
+def test_the_first_request_is_one_of_the_study(server: Server) -> None:
+    outcome, _ = study_of("followup", "--questions", "q.jsonl", "--model", "lean/bench",
+                          "--model-base-url", f"{server.url}/v1", *RETHINK)  # fmt: skip
     assert server.stats()["repeated"] == 0
     assert server.stats()["calls"] == outcome["calls"] == 6 * 8
 
 
-# ---- What a run lacks ----
+# what a run lacks
 
 
-def test_contexts_are_added_to_a_run_begun_without_them(tmp_path: Path, questions: str) -> None:
-    place = tmp_path / "r"
-    first = run(place, questions, "--model", "simulated/sycophant")
-    assert "4 of 14 techniques skipped: no contexts" in first.stdout
-    build = f"'holdfast generate contexts --questions {questions} --model MODEL'"
-    assert f"{build} (24 generations)" in " ".join(first.stdout.split())
-    built = holdfast("generate", "contexts", "--questions", questions, "--model",
-                     "simulated/generator", "-o", tmp_path / "c.jsonl", "--log-dir",
-                     tmp_path / "made")  # fmt: skip
-    assert built.returncode == 0, built.stderr
-    assert "Spent: 24 calls" in built.stdout
-    contexts = ("-T", f"contexts={tmp_path / 'c.jsonl'}")
-    more = run(place, questions, "--model", "simulated/sycophant", "--json", *contexts)
-    assert more.returncode == 0, more.stderr
-    outcome = json.loads(more.stdout)
-    assert (outcome["calls"], outcome["cached"]) == (6 * 4, 6 * 13)
-    turns = pl.read_parquet(outcome["turns"])
-    assert turns.height == 6 * 17
-    assert turns["run"].n_unique() == 1
-    assert holdfast("table", place).stderr == ""
-    back = run(place, questions, "--model", "simulated/sycophant")
-    assert back.returncode == 2
-    assert "content of contexts" in back.stderr
+@pytest.mark.rest_slow
+@pytest.mark.parametrize("lack", ["contexts", "questions"])
+def test_every_command_tells_what_a_run_lacks(lack: str) -> None:
+    rule = {"contexts": 'technique = "rag-style"\nmax_relative_drop = 0.1',
+            "questions": 'protocol = "followup"\nmin_accuracy = 0.01'}  # fmt: skip
+    Path("g.toml").write_text(f"[[rule]]\n{rule[lack]}\n")
+    study = (*SIMULATED, *RETHINK, "--call-limit", "9") if lack == "questions" else SIMULATED
+    words = {
+        "contexts": ["4 of 14 techniques", "no contexts for q"],
+        "questions": ["followup of simulated/sycophant on q", "unfinished"],
+    }[lack]
+    outputs = [
+        holdfast("table", "r").stderr if run(*study) else "",
+        holdfast("report", "r", "-o", "r.html").stderr,
+        Path("r.html").read_text("utf-8").partition("<nav")[0],
+    ]
+    gate = holdfast("gate", "r", "--rules", "g.toml")
+    outputs.append(gate.stderr)
+    if lack == "contexts":
+        outputs += [run("--dry-run", *study).stderr, " ".join(run(*study).stdout.split())]
+        # four contexts of six questions, and how to write them
+        assert lacking(["24 generations", "generate contexts"], outputs[-1]) == []
+    assert [lacking(words, text) for text in outputs] == [[]] * len(outputs)
+    assert gate.returncode == (2 if lack == "contexts" else 4)
+    if lack == "questions":  # nothing is decided until it is finished
+        assert holdfast("gate", "r", "--rules", "g.toml", "--allow-unfinished").returncode == 0
+        run(*SIMULATED, *RETHINK)
+        assert holdfast("gate", "r", "--rules", "g.toml").returncode == 0
+        assert holdfast("table", "r").stderr == ""
 
 
-@pytest.mark.slow
-def test_a_run_cut_short_while_it_is_given_contexts_keeps_both_and_is_unfinished(
-    tmp_path: Path, questions: str
-) -> None:
-    place = tmp_path / "r"
-    model = ("--model", "simulated/sycophant", "-T", "techniques=rethink,context")
-    assert run(place, questions, *model).returncode == 0
-    holdfast("generate", "contexts", "--questions", questions, "--model", "simulated/generator",
-             "-o", tmp_path / "c.jsonl", "--log-dir", tmp_path / "made")  # fmt: skip
-    more = ("-T", f"contexts={tmp_path / 'c.jsonl'}")
-    cut = run(place, questions, *model, *more, "--call-limit", "2")
-    assert cut.returncode == 3
-    turns = turns_table([str(place)])
-    assert turns.filter(pl.col("family") == "rethink").height == 6 * 5
-    assert turns.filter(pl.col("family") == "context").height == 2
-    assert "is unfinished: " in holdfast("table", place).stderr
-    done = run(place, questions, *model, *more, "--json")
-    assert (done.returncode, json.loads(done.stdout)["calls"]) == (0, 6 * 4 - 2)
-    assert holdfast("table", place).stderr == ""
+# what a run says at its end
 
 
-@pytest.mark.slow
-def test_what_is_left_out_is_told_by_every_command(tmp_path: Path, questions: str) -> None:
-    place, told = tmp_path / "r", "4 of 14 techniques skipped: no contexts for q."
-    run(place, questions, "--model", "simulated/sycophant")
-    plan = holdfast(
-        "run", "--dry-run", "followup", "--questions", questions, "--model", "simulated/sycophant"
-    )
-    table = holdfast("table", place)
-    report = holdfast("report", place, "-o", tmp_path / "r.html")
-    rules = tmp_path / "g.toml"
-    rules.write_text('[[rule]]\ntechnique = "rag-style"\nmax_relative_drop = 0.1\n')
-    gate = holdfast("gate", place, "--rules", rules)
-    assert all(told in done.stderr for done in (plan, table, report, gate))
-    assert gate.returncode == 2
-    assert told in (tmp_path / "r.html").read_text("utf-8").partition("<nav")[0]
-
-
-@pytest.mark.slow
-def test_an_unfinished_run_is_told_and_decides_nothing(tmp_path: Path, questions: str) -> None:
-    place, told = tmp_path / "r", "followup of simulated/steadfast on q is unfinished: "
-    run(place, questions, "--model", "simulated/steadfast", "--call-limit", "9", *RETHINK)
-    rules = tmp_path / "g.toml"
-    rules.write_text('[[rule]]\nprotocol = "followup"\nmin_accuracy = 0.01\n')
-    gate = holdfast("gate", place, "--rules", rules)
-    assert (gate.returncode, "the run is unfinished" in gate.stdout) == (4, True)
-    assert holdfast("gate", place, "--rules", rules, "--allow-unfinished").returncode == 0
-    assert told in holdfast("table", place).stderr
-    assert told in gate.stderr
-    run(place, questions, "--model", "simulated/steadfast", *RETHINK)
-    assert holdfast("gate", place, "--rules", rules).returncode == 0
-    assert holdfast("table", place).stderr == ""
-
-
-# ---- What a run says at its end ----
-
-
-def test_replies_that_cannot_be_read_are_told_first(tmp_path: Path, questions: str) -> None:
-    said = iter(["Hard to say: it depends."] * 3 + ["Let me think."] * 45)
-    with speaking(lambda _: next(said)) as url:
-        made = run(tmp_path / "r", questions, "--model", "lean/mumbler", "--model-base-url", url,
-                   *RETHINK)  # fmt: skip
-    first, *replies, remedy = made.stdout.splitlines()[:4]
-    assert first.startswith("lean/mumbler: 100% of 36 replies could not be parsed.")
-    assert sorted(replies) == ["  Hard to say: it depends.", "  Let me think."]
-    assert f"holdfast score {tmp_path / 'r'} --model-role reader=MODEL" in remedy
+def test_replies_that_cannot_be_read_are_told_first() -> None:
+    replies = iter(["Hard to say: it depends."] * 3 + ["Let me think."] * 45)
+    with speaking(lambda _: next(replies)) as url:
+        study = run("--model", "lean/mumbler", "--model-base-url", url, *RETHINK)
+    first, *examples, remedy = study.stdout.splitlines()[:4]
+    assert lacking(["lean/mumbler", "100%", "36 replies"], first) == []
+    assert sorted(examples) == ["  Hard to say: it depends.", "  Let me think."]
+    assert "holdfast score r --model-role reader=MODEL" in remedy
     # no right answer, no share of them
-    assert "of right answers kept" not in made.stdout
-    assert "no price known for lean/mumbler" in made.stdout
-
-
-def test_a_run_ends_with_its_headline_and_the_next_command(tmp_path: Path, questions: str) -> None:
-    made = run(tmp_path / "r", questions, "--model", "simulated/sycophant", *RETHINK)
-    headline, following = made.stdout.rstrip().splitlines()[-2:]
-    assert "of its first answers and on" in headline
-    assert following == f"Next:  holdfast report {tmp_path / 'r'}"
-    assert "successfully" not in made.stdout + made.stderr
-    assert "could not be read" not in made.stdout
+    assert "of right answers kept" not in study.stdout
+    assert "no price known for lean/mumbler" in study.stdout
 
 
 @pytest.mark.slow
-def test_the_framework_does_not_say_on_a_terminal_how_a_run_ended(
-    tmp_path: Path, questions: str
-) -> None:
+def test_a_run_on_a_terminal_ends_with_its_headline_alone() -> None:
     ours, theirs = os.openpty()
-    command = ["run", "followup", "--questions", questions, "--log-dir", str(tmp_path / "r"),
-               "--model", "simulated/sycophant", *RETHINK]  # fmt: skip
+    command = ["run", "followup", "--questions", "q.jsonl", "--log-dir", "r", *SIMULATED, *RETHINK]
     process = subprocess.Popen([HOLDFAST, *command], stdout=theirs, stderr=theirs)
     os.close(theirs)
-    shown = b""
+    output = b""
     with suppress(OSError):  # what a terminal gives once nobody holds its other end
         while part := os.read(ours, 4096):
-            shown += part
+            output += part
     os.close(ours)
     assert process.wait(60) == 0
-    assert b"of its first answers and on" in shown
-    assert b"successfully" not in shown
+    headline, following = output.rstrip().splitlines()[-2:]
+    assert b"simulated/sycophant" in headline
+    assert b"holdfast report r" in following
+    # what the framework says of an end
+    assert b"successfully" not in output
+    assert b"could not be read" not in output
 
 
-# ---- Tables on a terminal ----
+# tables on a terminal
 
 
-def drawn(table: Any, width: int) -> list[str]:
+def lines_of(table: Any, width: int) -> list[str]:
     console = Console(width=width, record=True, file=None, quiet=False)
-    with console.capture() as captured:
+    with console.capture() as text:
         console.print(table)
-    return captured.get().splitlines()
+    return text.get().splitlines()
 
 
-def summarized(unread: str) -> Summary:
+def summary_with(unread: str) -> Summary:
     notes = [("", "Read this."), ("Sugg./other", "Sugg: where."), ("Unread", "Unread: none.")]
     headers = ("n", "Accuracy %", "95% interval", "Sugg./other", "Unread")
     row = ("misleading-context", "12", "100.0", "75.7 to 100.0", "6/0", unread)
@@ -235,7 +154,7 @@ def summarized(unread: str) -> Summary:
 
 
 @pytest.mark.parametrize(
-    ("unread", "width", "left"),
+    ("unread", "width", "columns"),
     [
         ("0", 110, ["Sugg./other", "Unread"]),
         ("0", 75, ["Sugg./other"]),
@@ -244,32 +163,29 @@ def summarized(unread: str) -> Summary:
         ("0", 20, []),
     ],
 )
-def test_an_estimate_and_its_interval_stay_where_a_terminal_is_narrow(
-    unread: str, width: int, left: list[str]
+def test_a_narrow_terminal_keeps_estimate_and_interval(
+    unread: str, width: int, columns: list[str]
 ) -> None:
-    narrow = fitted(summarized(unread), width)
+    narrow = fitted(summary_with(unread), width)
     headers = [str(column.header) for column in narrow.columns]
-    assert headers == ["Challenge", "n", "Accuracy %", "95% interval", *left]
-    assert width < 60 or all(len(line) <= width for line in drawn(narrow, width))
+    assert headers == ["Challenge", "n", "Accuracy %", "95% interval", *columns]
+    assert width < 60 or all(len(line) <= width for line in lines_of(narrow, width))
     for header in ("Sugg./other", "Unread"):
-        assert (f"{header[:4]}" in str(narrow.caption)) == (header in left)
+        assert (f"{header[:4]}" in str(narrow.caption)) == (header in columns)
 
 
 @pytest.mark.rest_slow
-@pytest.mark.parametrize("width", [200, 80, 50])
-def test_a_table_on_a_terminal_shows_every_figure(
-    tmp_path: Path, questions: str, width: int
-) -> None:
-    models = ("--model", "simulated/sycophant", "--model", "simulated/steadfast")
-    run(tmp_path / "r", questions, *models, *RETHINK)
-    rows = TABLES["accuracy"](turns_table([str(tmp_path / "r")], text=False))
+@pytest.mark.parametrize("width", [200, 50])
+def test_a_table_on_a_terminal_has_every_figure(width: int) -> None:
+    run(*SIMULATED, "--model", "simulated/steadfast", *RETHINK)
+    rows = TABLES["accuracy"](turns_table(["r"], text=False))
     grids = arranged(rows, "accuracy")
     assert grids is not None
-    lines = [line for part in terminal(grids, width) for line in drawn(part, width)]
+    lines = [line for part in terminal(grids, width) for line in lines_of(part, width)]
     assert max(map(len, lines)) <= width
-    shown = " ".join(lines)
-    assert not {"sycophant", "steadfast"} - set(shown.replace("/", " ").split())
+    text = " ".join(lines)
+    assert not {"sycophant", "steadfast"} - set(text.replace("/", " ").split())
     cells = [cell.text for grid in grids for block in grid.blocks for group in block.groups
              for line in group for cell in line.cells]  # fmt: skip
-    assert all(cell.split()[0] in shown for cell in cells if cell)
-    assert "…" not in shown
+    assert all(cell.split()[0] in text for cell in cells if cell)
+    assert "…" not in text

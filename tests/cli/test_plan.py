@@ -1,257 +1,146 @@
 """``holdfast run --dry-run``: what it says of a study is what a server then counts."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from benchmarks.server import Server
+from tests.cli.commands import Facts, facts_of, files_below, json_lines, plan_of, study_of
 from tests.studies import holdfast, question_rows, write_jsonl
 
-LIMIT = "8"
-"""First questions of the bank, among them one whose drawn length is one of the ablation's."""
+MODEL = ("--model", "openai/bench", "--allow-simulated-inputs")
+WRITER = "--model-role generator=simulated/generator"
 
-LENGTHS = ("-T", "lengths=1,10,20")
-CHAINS = ("-T", "chains=paper")
+
+@pytest.fixture(scope="module")
+def contexts(tmp_path_factory: pytest.TempPathFactory) -> list[Facts]:
+    """Contexts of first questions of the bank, also at the lengths of the ablation."""
+    folder = tmp_path_factory.mktemp("contexts")
+    # one of the first eight has a drawn length that is one of the ablation's
+    facts_of("generate", "contexts", "--model", "simulated/generator", "--limit", "8", "--lengths",
+             "1,10,20", "-o", folder / "c.jsonl", "--log-dir", folder / "made")  # fmt: skip
+    return json_lines(folder / "c.jsonl")
 
 
 @pytest.fixture
-def contexts(tmp_path: Path) -> str:
-    """Contexts of the first questions of the bank, also at the lengths of the ablation."""
-    built = holdfast(
-        "generate", "contexts", "--model", "simulated/generator", "--limit", LIMIT,
-        "--lengths", "1,10,20", "-o", tmp_path / "contexts.jsonl", "--log-dir", tmp_path / "made",
-    )  # fmt: skip
-    assert built.returncode == 0, built.stderr
-    rows = [json.loads(line) for line in (tmp_path / "contexts.jsonl").open()]
-    assert 10 in {row["sentences"] for row in rows if row["length"] is None}
-    return str(tmp_path / "contexts.jsonl")
+def inputs(contexts: list[Facts]) -> list[Facts]:
+    write_jsonl(Path("q.jsonl"), question_rows(3))
+    write_jsonl(Path("c.jsonl"), contexts)
+    return contexts
 
 
-def planned(protocols: Sequence[str], *settings: str) -> list[dict[str, Any]]:
-    plan = holdfast(
-        "run",
-        "--dry-run",
-        *protocols,
-        "--model",
-        "openai/bench",
-        "--allow-simulated-inputs",
-        *settings,
-        "--json",
-    )
-    assert plan.returncode == 0, plan.stderr
-    rows: list[dict[str, Any]] = json.loads(plan.stdout)
-    return rows
-
-
-def made(
-    server: Server, tmp_path: Path, protocols: Sequence[str], *settings: str
-) -> dict[str, Any]:
-    """The study over HTTP, once: what it says of itself, beside what the server has counted."""
-    run = holdfast(
-        "run", *protocols, "--model", "openai/bench", "--model-base-url", f"{server.url}/v1",
-        "--allow-simulated-inputs", "--json", "--log-dir", tmp_path / "r", *settings,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    outcome: dict[str, Any] = json.loads(run.stdout)
-    stats = server.stats()
-    assert stats["repeated"] == 0
-    assert outcome["calls"] == stats["calls"]
-    return outcome
-
-
-@pytest.mark.slow
-def test_the_full_study_takes_33_generations_a_question(
-    server: Server, tmp_path: Path, contexts: str
-) -> None:
-    settings = ("--limit", LIMIT, "-T", f"contexts={contexts}", *CHAINS)
-    (row,) = planned(["followup"], *settings)
-    assert (row["generations"], row["exact"]) == ((29 + 4) * int(LIMIT), True)
-    made(server, tmp_path, ["followup"], *settings)
-    assert server.stats()["calls"] == row["generations"]
-
-
-@pytest.mark.slow
-def test_the_length_ablation_adds_twelve(tmp_path: Path, server: Server) -> None:
-    # none of these has a text of the study's own that is as long as one of the ablation's
-    built = holdfast(
-        "generate", "contexts", "--model", "simulated/generator", "--limit", "6",
-        "--lengths", "1,10,20", "-o", "c.jsonl", "--log-dir", "made",
-    )  # fmt: skip
-    assert built.returncode == 0, built.stderr
-    settings = ("--limit", "6", "-T", "contexts=c.jsonl", *CHAINS, *LENGTHS)
-    (row,) = planned(["followup"], *settings)
-    assert (row["generations"], row["exact"]) == ((29 + 4 + 12) * 6, True)
-    made(server, tmp_path, ["followup"], *settings)
-    assert server.stats()["calls"] == row["generations"]
-
-
-@pytest.mark.slow
-def test_a_text_of_the_study_that_is_one_of_the_ablation_too_is_planned_once(
-    server: Server, tmp_path: Path, contexts: str
-) -> None:
-    settings = ("--limit", LIMIT, "-T", f"contexts={contexts}", *CHAINS, *LENGTHS)
-    (row,) = planned(["followup"], *settings)
-    made(server, tmp_path, ["followup"], *settings)
-    assert row["exact"] is True
-    assert server.stats()["calls"] == row["generations"] < (33 + 12) * int(LIMIT)
-
-
-@pytest.mark.slow
-def test_the_plain_question_is_planned_and_asked_once_for_both_protocols(
-    server: Server, tmp_path: Path
-) -> None:
-    settings = ("--limit", "4", *CHAINS, "-T", "mitigations=all")
-    followup, single_turn = planned(["followup", "single-turn"], *settings)
-    assert followup["generations"] == 33 * 4
+PLANS: list[tuple[str, list[int]]] = [
+    ("single-turn --limit 4 -T biases=recency,cultural", [5 * 4]),
+    ("followup --limit 8", [17 * 8]),
+    ("followup --questions q.jsonl", [13 * 3]),
+    ("followup --limit 3 -T chains=paper,double-check>rag-style", [34 * 3]),
+    ("followup --limit 8 -T contexts=c.jsonl -T chains=paper", [33 * 8]),
+    ("followup --limit 6 -T contexts=c.jsonl -T chains=paper -T lengths=1,10,20", [45 * 6]),
+    ("followup --limit 8 -T contexts=c.jsonl -T chains=paper -T lengths=1,10,20", [45 * 8]),
     # seven biases without and with each of three mitigations, and the wrong options; the plain
     # question is the follow-ups', and so is its resample
-    assert single_turn["generations"] == (7 * 4 + 1) * 4
-    made(server, tmp_path, ["followup", "single-turn"], *settings)
-    assert server.stats()["calls"] == followup["generations"] + single_turn["generations"]
-
-
-def test_the_plain_question_counts_for_the_protocol_that_is_asked_alone(
-    server: Server, tmp_path: Path
-) -> None:
-    (row,) = planned(["single-turn"], "--limit", "4", "-T", "biases=recency,cultural")
-    assert row["generations"] == (2 + 2 + 1) * 4
-    made(server, tmp_path, ["single-turn"], "--limit", "4", "-T", "biases=recency,cultural")
-    assert server.stats()["calls"] == row["generations"]
-
-
-def test_another_system_prompt_of_one_protocol_only_shares_no_plain_question() -> None:
-    both = ("-T", "system_prompt=none")
-    followup, single_turn = planned(["followup", "single-turn"], "--limit", "4", *both)
-    assert (followup["generations"], single_turn["generations"]) == (17 * 4, 8 * 4)
-
-
-@pytest.mark.slow
-def test_epochs_are_planned_and_asked_anew(server: Server, tmp_path: Path) -> None:
-    settings = ("--limit", "2", "--epochs", "3")
-    rows = planned(["followup", "single-turn"], *settings)
+    ("followup single-turn --limit 4 -T chains=paper -T mitigations=all", [33 * 4, 29 * 4]),
+    # another prompt of one protocol alone: no plain question is shared
+    ("followup single-turn --limit 4 -T system_prompt=none", [17 * 4, 8 * 4]),
     # no resample: each epoch's first answer is that of the others
-    assert [row["generations"] for row in rows] == [16 * 2 * 3, 8 * 2 * 3]
-    run = holdfast(
-        "run", "followup", "single-turn", "--model", "openai/bench", "--json",
-        "--model-base-url", f"{server.url}/v1", "--log-dir", tmp_path / "r", *settings,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    assert server.stats()["calls"] == sum(row["generations"] for row in rows)
+    ("followup single-turn --limit 2 --epochs 3", [16 * 6, 8 * 6]),
+]  # fmt: skip
+"""Arguments of a study, and the generations of each protocol."""
+
+
+@pytest.mark.rest_slow
+@pytest.mark.parametrize(("arguments", "numbers"), PLANS, ids=[row[0] for row in PLANS])
+def test_as_much_is_asked_as_was_planned(
+    arguments: str, numbers: list[int], server: Server, inputs: list[Facts]
+) -> None:
+    if "--limit 8" in arguments and "lengths" in arguments:
+        # a text of the study that is one of the ablation's too counts once, by four techniques
+        alike = [row for row in inputs if row["length"] is None and row["sentences"] in (1, 10, 20)]
+        assert alike
+        numbers = [numbers[0] - 4 * len(alike)]
+    rows = plan_of(*arguments.split(), *MODEL)
+    assert [(row["generations"], row["exact"]) for row in rows] == [(n, True) for n in numbers]
+    assert server.stats()["calls"] == 0
+    outcome, turns = study_of(*arguments.split(), *MODEL, "--model-base-url", f"{server.url}/v1")
+    stats = server.stats()
+    assert (stats["calls"], stats["repeated"]) == (sum(numbers), 0)
+    assert (outcome["calls"], outcome["complete"]) == (sum(numbers), True)
+    # what two protocols or lengths share has a row in each of them
+    assert turns.height == sum(numbers) or (
+        turns.height > sum(numbers) and ("single-turn" in arguments or "lengths" in arguments)
+    )
+    if arguments.startswith("followup --"):  # other arms share the plain question
+        assert outcome["cached"] == 0
 
 
 @pytest.mark.slow
-def test_what_is_left_out_is_told_and_neither_planned_nor_asked(
-    server: Server, tmp_path: Path
-) -> None:
-    built = holdfast(
-        "generate", "contexts", "--model", "simulated/faulty-generator", "--limit", LIMIT,
-        "-o", "c.jsonl", "--log-dir", "made", "--json",
-    )  # fmt: skip
-    assert built.returncode == 0, built.stderr
-    missing = json.loads(built.stdout)["missing"]
+def test_what_is_left_out_is_neither_planned_nor_asked(server: Server) -> None:
+    missing = facts_of("generate", "contexts", "--model", "simulated/faulty-generator", "--limit",
+                       "8", "-o", "c.jsonl", "--log-dir", "made")["missing"]  # fmt: skip
     assert missing
-    settings = ("--limit", LIMIT, "-T", "contexts=c.jsonl", "--allow-simulated-inputs")
-    plan = holdfast("run", "--dry-run", "followup", "--model", "openai/bench", *settings, "--json")
-    assert plan.returncode == 0, plan.stderr
+    study = ("followup", *MODEL, "--limit", "8", "-T", "contexts=c.jsonl")
+    plan = holdfast("run", "--dry-run", *study, "--json")
     (row,) = json.loads(plan.stdout)
     # misleading-context and rag-style both need a misleading context
-    lost = sum(n * (1 + what.startswith("misleading")) for what, n in missing.items())
-    assert row["generations"] == 17 * int(LIMIT) - lost
-    for what, n in missing.items():
-        kind, reason = what.removesuffix(")").split(" (")
-        assert f"({kind} could not be generated ({reason}))" in plan.stderr
-        assert f"left out for {n} question" in plan.stderr
-    outcome = made(server, tmp_path, ["followup"], *settings)
+    number = sum(n * (1 + what.startswith("misleading")) for what, n in missing.items())
+    assert row["generations"] == 17 * 8 - number
+    assert all(what.partition(" (")[2].rstrip(")") in plan.stderr for what in missing)
+    outcome, _ = study_of(*study, "--model-base-url", f"{server.url}/v1")
     assert server.stats()["calls"] == row["generations"]
-    assert sum(n for by in outcome["left_out"].values() for n in by.values()) == lost
+    assert sum(n for reasons in outcome["left_out"].values() for n in reasons.values()) == number
 
 
-def test_a_generator_has_a_row_of_its_own_that_a_faultless_one_keeps_to() -> None:
-    settings = ("--limit", LIMIT, *LENGTHS)
-    roles = ("--model-role", "generator=simulated/generator")
-    contexts, followup = planned(["followup"], *settings, *roles)
-    assert [row["model"] for row in (contexts, followup)] == [
-        "simulated/generator",
-        "openai/bench [simulated contexts]",
-    ]
+def test_a_generator_has_a_row_that_a_faultless_one_keeps_to(inputs: list[Facts]) -> None:
+    arguments = ("--limit", "8", "-T", "lengths=1,10,20")
+    contexts, followup = plan_of("followup", *MODEL, *arguments, *WRITER.split())
+    assert contexts["model"] == "simulated/generator"
+    assert followup["model"] == "openai/bench [simulated contexts]"
     # a reply that fails its check is asked for again, and a text that stays away is left out
     assert [row["exact"] for row in (contexts, followup)] == [False, False]
-    run = holdfast(
-        "generate", "contexts", "--model", "simulated/generator", "--limit", LIMIT,
-        "--lengths", "1,10,20", "-o", "c.jsonl", "--log-dir", "made", "--json",
-    )  # fmt: skip
-    calls = json.loads(run.stdout)["calls"]
-    assert contexts["at_least"] <= calls <= contexts["generations"]
+    least = sum(4 if row["length"] is None else 3 for row in inputs)
+    assert contexts["at_least"] <= least <= contexts["generations"]
 
 
-def test_a_judge_has_a_row_of_its_own_that_is_never_exceeded(
-    server: Server, tmp_path: Path
+@pytest.mark.parametrize(
+    ("role", "bounds"), [("judge", (27, 42)), ("reader", (0, 51)), ("reader-all", (51, 51))]
+)
+def test_a_helper_is_asked_no_more_than_planned(
+    role: str, bounds: tuple[int, int], server: Server
 ) -> None:
-    judge_at = f"judge={{model: openai/judge, base_url: {server.url}/v1}}"
-    settings = ("--limit", "3", "--model-role", judge_at)
-    target, judge = planned(["followup"], *settings)
-    assert (target["protocol"], judge["protocol"]) == ("followup", "followup: judge")
-    assert (target["generations"], judge["generations"]) == (51, 42)
-    assert judge["model"] == "openai/judge"
-    outcome = made(server, tmp_path, ["followup"], *settings)
-    judged = outcome["calls"] - target["generations"]
-    assert 0 < judged <= judge["generations"]
+    helper = f"{role}={{model: openai/helper, base_url: {server.url}/v1}}"
+    study = ("followup", *MODEL, "--limit", "3", "--model-role", helper)
+    target, row = plan_of(*study)
+    assert (target["generations"], row["model"]) == (51, "openai/helper")
+    assert (row["at_least"], row["generations"]) == bounds
+    outcome, _ = study_of(*study, "--model-base-url", f"{server.url}/v1")
+    # equal replies to equal options are read once
+    least = 1 if role == "reader-all" else bounds[0]
+    assert outcome["calls"] == server.stats()["calls"]
+    assert least <= outcome["calls"] - 51 <= bounds[1]
 
 
-def test_a_rule_that_looks_at_the_first_answer_makes_the_plan_a_bound(
-    server: Server, tmp_path: Path
-) -> None:
-    source = write_jsonl(tmp_path / "q.jsonl", question_rows(6, options=2))
-    settings = ("--questions", source, "-T", "suggest=not-own", "-T", "techniques=inc_letter")
-    (row,) = planned(["followup"], *settings)
+def test_a_rule_on_the_first_answer_makes_the_plan_a_bound(server: Server) -> None:
+    source = write_jsonl(Path("q.jsonl"), question_rows(6, options=2))
+    study = ("followup", *MODEL, "--questions", source, "-T", "suggest=not-own",
+             "-T", "techniques=inc_letter")  # fmt: skip
+    (row,) = plan_of(*study)
     assert (row["generations"], row["exact"]) == (6 * 8, False)
-    made(server, tmp_path, ["followup"], *settings)
+    study_of(*study, "--model-base-url", f"{server.url}/v1")
     # a wrong first answer leaves no other option to push
     assert 6 < server.stats()["calls"] < row["generations"]
 
 
-def test_plan_asks_nobody_and_leaves_nothing(tmp_path: Path) -> None:
-    before = sorted(tmp_path.rglob("*"))
-    planned(
-        ["followup", "single-turn"],
-        "--model-role",
-        "generator=openai/any",
-        "--model-role",
-        "judge=openai/any",
-    )
-    assert sorted(tmp_path.rglob("*")) == before
+def test_a_plan_needs_no_key_asks_nobody_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    before = files_below(tmp_path)
+    roles = ("--model-role", "generator=openai/any", "--model-role", "judge=openai/any")
+    assert plan_of("followup", "single-turn", "--model", "openai/gpt-4.1", *roles)
+    assert files_below(tmp_path) == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["followup", "-T", "contexts=generate"], "no model has the role 'generator'"),
-        (["single-turn", "-T", "distractors=generate"], "no model has the role 'generator'"),
-        (["followup", "--model-role", "jugde=openai/x"], "Did you mean 'judge'?"),
-        (["followup", "--model-role", "openai/x"], "is not ROLE=MODEL"),
-        (["followup", "--model-role", "judge=simulated/juge"], "Did you mean 'judge'"),
-        (["followup", "--model-role", "generator=simulated/generater"], "Did you mean 'generator'"),
-        (["followup", "-T", "lengths=1,ten"], "length 'ten' is not a number of sentences"),
-    ],
-)
-def test_a_plan_of_what_cannot_be_run_is_refused(arguments: list[str], expected: str) -> None:
-    plan = holdfast("run", "--dry-run", "--model", "simulated/sycophant", *arguments)
-    assert plan.returncode == 2
-    assert plan.stdout == ""
-    (line,) = plan.stderr.strip().splitlines()
-    assert expected in line
-
-
-@pytest.mark.slow
-def test_a_simulated_study_keeps_to_its_plan_too(tmp_path: Path, contexts: str) -> None:
-    settings = ("--model", "simulated/sycophant", "--limit", LIMIT, "-T", f"contexts={contexts}",
-                *CHAINS, *LENGTHS)  # fmt: skip
-    plan = holdfast("run", "--dry-run", "followup", "single-turn", *settings, "--json")
-    run = holdfast("run", "followup", "single-turn", *settings, "--log-dir", tmp_path / "r",
-                   "--json")  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    rows = json.loads(plan.stdout)
-    assert [row["exact"] for row in rows] == [True, True]
-    assert json.loads(run.stdout)["calls"] == sum(row["generations"] for row in rows)
+def test_a_plan_is_priced_by_the_prices_of_the_user() -> None:
+    Path("prices.json").write_text('{"simulated/sycophant": {"input": 2.0, "output": 8.0}}')
+    (row,) = plan_of("followup", "--model", "simulated/sycophant", "--prices", "prices.json")
+    assert row["cost"] == pytest.approx((row["input_tokens"] * 2 + row["output_tokens"] * 8) / 1e6)
