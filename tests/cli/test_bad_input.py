@@ -128,9 +128,9 @@ STUDIES: list[tuple[str, ...]] = [
     ("followup --questions ids.jsonl", "row 2", "field 'id'", "used before, in row 1"),
     ("followup --questions alike.jsonl", "row 1", "options A and C have the same text"),
     ("followup --questions bnk", "Did you mean 'bank'?"),
-    (f"{STICK} --questions again/q.jsonl", "again/q.jsonl", "both called 'q'", "Rename a file"),
+    (f"{STICK} --questions again/q.jsonl", "again/q.jsonl", "both be called 'q'", "Rename a file"),
     (f"{STICK} --questions gold.jsonl", "gold.jsonl", "row 1"),
-    (f"{STICK} -T stratify=step", "Also give --shuffle SEED"),
+    (f"{STICK} -T stratify=step", "Add --shuffle SEED"),
     (f"{STICK} --shuffle 1 -T stratify=stp", "Did you mean 'step'?"),
     (f"{STICK} --shuffle 1 -T stratify=system", "has a system"),
     # protocols, settings and models
@@ -144,7 +144,7 @@ STUDIES: list[tuple[str, ...]] = [
     ("followup -T challenges=none.toml", "no such file"),
     ("followup -T contexts=none.jsonl", "no such file"),
     ("followup -T contexts=synthetc", "Did you mean 'synthetic'?"),
-    ("followup -T contexts=generate", "the role 'generator' is not bound",
+    ("followup -T contexts=generate", "no model has the role 'generator'",
      "Give --model-role generator=MODEL"),
     ("followup -T lengths=1,ten", "'ten' is not a number of sentences"),
     ("followup -T lengths=0", "'0' is not a number of sentences"),
@@ -157,7 +157,7 @@ STUDIES: list[tuple[str, ...]] = [
     ("single-turn -T suggest=none.csv", "none.csv: no such file"),
     ("single-turn -T distractors=none.jsonl", "none.jsonl: no such file"),
     ("single-turn -T distractors=bnk", "Did you mean 'bank'?"),
-    ("single-turn -T distractors=generate", "the role 'generator' is not bound"),
+    ("single-turn -T distractors=generate", "no model has the role 'generator'"),
     ("single-turn -T chains=paper", "unknown setting 'chains'"),
     ("stick-or-switch -T beliefs=maybe", "beliefs is 'maybe', not true or false"),
     ("stick-or-switch -T shots=x", "shots is 'x', not a whole number"),
@@ -174,7 +174,7 @@ STUDIES: list[tuple[str, ...]] = [
     ("followup --model-role generator=simulated/generator "
      "--model-role generator=simulated/generator", "given twice"),
     ("followup --model-role reader=simulated/reader --model-role reader-all=simulated/reader",
-     "is bound twice"),
+     "has a model both"),
     ("followup --model-role reader=simulated/sycophant", "is also the model under test",
      "Give another model"),
     ("followup --model simulated/sycophnt", "Did you mean 'sycophant' or 'noisy-sycophant'?"),
@@ -191,7 +191,7 @@ STUDIES: list[tuple[str, ...]] = [
     ("followup --questions q.jsonl -T contexts=misspelt.csv",
      "misspelt.csv, row 1, field 'misleading_contxt'", "Did you mean 'misleading_context'?"),
     ("followup --questions q.jsonl -T contexts=twice.csv", "twice.csv, row 2",
-     "'q0' was given before, in row 1", "Keep one row"),
+     "'q0' was given before, in row 1", "Keep one"),
     ("followup --questions q.jsonl -T contexts=second.csv", "row 1, field 'second_best'",
      "'A' is not a wrong option of question 'q0'", "B, C, D"),
     ("followup --questions q.jsonl -T contexts=four.csv", "row 1, field 'sentences'",
@@ -199,7 +199,7 @@ STUDIES: list[tuple[str, ...]] = [
     ("single-turn --questions q.jsonl -T distractors=d-elsewhere.jsonl", "field 'question'",
      "has no wrong options for any of the 3 questions", "was built for"),
     ("single-turn --questions q.jsonl -T distractors=d-gold.jsonl", "row 1, field 'distractors'",
-     "'A', which is no wrong option", "Fix the row"),
+     "'A', which is no wrong option", "Correct the row"),
     ("single-turn --questions q.jsonl -T distractors=d-there.jsonl", "row 1, field 'distractors'",
      "repeats the option"),
     ("single-turn --questions q.jsonl -T distractors=d-text.csv", "row 1, field 'distractors'",
@@ -227,7 +227,7 @@ PILOT = "power m1.parquet"
 UNTIL = f"run followup {MODEL} --until"
 
 COMMANDS: list[tuple[str, ...]] = [
-    (f"run followup {MODEL} --cost-limit 1", "no price is known"),
+    (f"run followup {MODEL} --cost-limit 1", "the price of"),
     (f"run stick-or-switch {MODEL} --shuffle x", "--shuffle"),
     ("run followup --model simulated/sycophant --log-dir a#b", "--log-dir"),
     ("run followup --model simulated/sycophant --log-dir a?b", "--log-dir"),
@@ -240,8 +240,8 @@ COMMANDS: list[tuple[str, ...]] = [
      "reasoning_tokens: 'lean/m' does not support it"),
     (f"{LEAN} --generate-config '{{batch: 10}}'", "batch: 'lean/m' does not support it"),
     (f"{LEAN} --generate-config '{{top_p: 2}}'", "top_p: is 2.0. Give 0 to 1"),
-    (f"{LEAN} -M config=1", "-M: 'config' is no argument of a provider"),
-    (f"{LEAN} -M =1", "-M: '' is no argument of a provider"),
+    (f"{LEAN} -M config=1", "-M: 'config' is not a provider argument"),
+    (f"{LEAN} -M =1", "-M: '' is not a provider argument"),
     # labels
     (f"{LABELS} none.jsonl", "none.jsonl: no such file"),
     (f"{LABELS} l-empty.jsonl", "l-empty.jsonl: is empty"),
@@ -265,7 +265,7 @@ COMMANDS: list[tuple[str, ...]] = [
     (f"{GRAPH} g-column.csv", "g-column.csv, row 1, field 'tail'", "'tial'"),
     (f"{GRAPH} g-cell.csv", "row 2, field 'relation'"),
     (f"{GRAPH} g-short.csv", "row 1", "has 2 cells"),
-    (f"{GRAPH} g-rows.csv", "has no rows", "head, relation, tail"),
+    (f"{GRAPH} g-rows.csv", "has no rows", "head, relation, tail."),
     (f"{GRAPH} g-bytes.csv", "is not UTF-8"),
     # what is checked
     ("check none.jsonl", "none.jsonl: no such file"),
@@ -298,11 +298,11 @@ COMMANDS: list[tuple[str, ...]] = [
     ("table r --format svg --compare-with stick-or-switch", "--compare-with: "),
     ("table r --table tax --models sheet.csv", "--models: table 'tax' has no sizes"),
     ("table r --table scale --models none.csv", "none.csv: cannot be read"),
-    ("table r --format svg --width 3.3", "--width: '3.3' is no width"),
-    ("table r --format svg --width 0in", "Give 1in to 40in"),
+    ("table r --format svg --width 3.3", "--width: '3.3' is not a width"),
+    ("table r --format svg --width 0in", "Give 1in to 40in,"),
     ("table r --format svg --width 1in", "Give a larger --width"),
     ("table r --format svg --font-size 1", "Give 4 to 48"),
-    ("table r --format md --width 3in", "--format: md is no picture"),
+    ("table r --format md --width 3in", "--format: md is not a picture format"),
     ("table r --format svg --labels w-id.toml", "Did you mean 'rag-style'"),
     ("table r --format svg --labels w-number.toml", "'rag-style' has no words"),
     ("table r --format svg --labels w-broken.toml", "is not valid TOML"),
@@ -331,7 +331,7 @@ COMMANDS: list[tuple[str, ...]] = [
     (f"{UNTIL} u-technique.toml", "field 'technique': unknown", "Did you mean 'authority-prior'?"),
     (f"{UNTIL} u-pattern.toml", "field 'technique': unknown", "Known: "),
     (f"{UNTIL} r-points.toml", "question by question"),
-    (f"{UNTIL} rules.toml --questions q.jsonl --log-dir r", "in a log dir of its own"),
+    (f"{UNTIL} rules.toml --questions q.jsonl --log-dir r", "in a separate log directory"),
     # comparisons
     (f"{COMPARE} --model-a m3", "--model-a: A has no model 'm3'", "Known: m1."),
     (f"{COMPARE} --run-b mm2", "--run-b: B has no run 'mm2'", "Did you mean 'm2'?"),
@@ -364,7 +364,7 @@ COMMANDS: list[tuple[str, ...]] = [
     (f"{PILOT} --difference 5", "--path: is needed"),
     (f"{PILOT} --path pusch --difference 5", "Did you mean 'push'"),
     (f"{PILOT} --path push --model m9", "--model: no model 'm9'"),
-    (f"{PILOT} --path push --min-accuracy 50 --max-drop 5", "is one rule too many"),
+    (f"{PILOT} --path push --min-accuracy 50 --max-drop 5", "cannot be combined with another"),
     (f"{PILOT} --path push --correlation 0.3", "Give percent: --correlation 30"),
     ("power --audit 3", "Missing option '--baseline'"),
     ("power --audit 101 --baseline 70", "101 is not a percentage"),
@@ -372,14 +372,14 @@ COMMANDS: list[tuple[str, ...]] = [
     ("power --audit nowhere", "nowhere: no such log dir"),
     # readers and audits
     ("score nowhere", "nowhere: no such log dir"),
-    ("score r --model-role judge=simulated/judge", "the role 'judge' reads no replies",
+    ("score r --model-role judge=simulated/judge", "the role 'judge'",
      "reader=MODEL or reader-all=MODEL"),
     ("score r --model-role reader=simulated/sycophant", "is also the model under test"),
-    ("import sheet.csv --audit r --mapping x", "--mapping: does not go with --audit"),
-    ("import sheet.csv --audit r --questions x", "--questions: does not go with --audit"),
-    ("import sheet.csv --audit x.eval", "is a log", "Give its log dir"),
+    ("import sheet.csv --audit r --mapping x", "--mapping: cannot be combined with --audit"),
+    ("import sheet.csv --audit r --questions x", "--questions: cannot be combined with --audit"),
+    ("import sheet.csv --audit x.eval", "is a log", "Give its log directory"),
     ("import sheet.csv --audit nowhere", "nowhere"),
-    ("export r m1.parquet --format audit", "--format: audit takes one log dir"),
+    ("export r m1.parquet --format audit", "--format: audit takes one log directory"),
 ]  # fmt: skip
 """Whole command lines, and what the line says."""
 
@@ -469,8 +469,8 @@ def test_faulty_contexts_are_left_out_and_the_rest_is_asked(tmp_path: Path) -> N
     command = ("run", "followup", "--model", "simulated/sycophant", "--questions", source,
                "-T", f"contexts={contexts}", "-T", "techniques=context")  # fmt: skip
     outcome = facts_of(*command)
-    length, elsewhere, option = ("wrong sentence count", "the contexts are for another question "
-                                 "under this id", "an option as diagnosis")  # fmt: skip
+    length, elsewhere, option = ("wrong sentence count", "belongs to another question "
+                                 "with this id", "an option as diagnosis")  # fmt: skip
     misleading = {f"misleading_context cannot be used ({length})": 1, elsewhere: 1}
     assert outcome["left_out"] == {
         "misleading-context": misleading,

@@ -33,9 +33,9 @@ def run(*more: str | Path) -> Done:
 
 REFUSALS: dict[str, tuple[tuple[int, str] | None, str, str]] = {
     "no version": ((404, "Not Found"), "", "/v1"),
-    "no such model": ((404, "The model `bench` does not exist."), "/v1", "is not known at"),
-    "unknown model": ((400, "unknown model: bench"), "/v1", "is not known at"),
-    "a wrong key": ((401, "Incorrect API key provided"), "/v1", "is refused at"),
+    "no such model": ((404, "The model `bench` does not exist."), "/v1", "is unknown at"),
+    "unknown model": ((400, "unknown model: bench"), "/v1", "is unknown at"),
+    "a wrong key": ((401, "Incorrect API key provided"), "/v1", "was rejected at"),
     "no server": (None, "", "http://127.0.0.1:9/v1"),
 }  # fmt: skip
 

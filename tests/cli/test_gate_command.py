@@ -13,8 +13,8 @@ from tests.cli.commands import facts_of, lacking
 from tests.results import frames
 from tests.studies import holdfast
 
-from holdfast.results.gate_rules import read_rules
 from holdfast.results.accuracy import accuracy
+from holdfast.results.gate_rules import read_rules
 
 ROOT = Path(__file__).parents[2]
 

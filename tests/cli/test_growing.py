@@ -213,8 +213,8 @@ CHANGES: list[tuple[str, str, str, str]] = [
      "--model-role reader=simulated/reader", "--model-role reader"),
     ("generate contexts", "", "--seed 7", "seed"),
     ("generate contexts", "", "--sentences 5", "sentences"),
-    ("generate contexts", "", "--log-dir r2 --seed 8", "made otherwise"),
-    ("generate contexts", "", "--log-dir r2 --limit 1 --seed 8", "made otherwise"),
+    ("generate contexts", "", "--log-dir r2 --seed 8", "with other settings"),
+    ("generate contexts", "", "--log-dir r2 --limit 1 --seed 8", "with other settings"),
 ]  # fmt: skip
 """A command, settings of its first run, those of its second, and what is named as changed."""
 

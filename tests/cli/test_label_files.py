@@ -132,7 +132,7 @@ def test_labels_are_counted_and_every_bad_row_is_named() -> None:
     assert (report["questions"], report["system"], report["step"]) == (2, 1, 1)
     run = holdfast("check", write_jsonl(Path("o.jsonl"), rows[3:]), "--questions", questions)
     assert run.returncode == 2
-    assert "has no label for any of the questions" in run.stderr
+    assert "has no label for any of these questions" in run.stderr
 
 
 @pytest.mark.slow
@@ -143,8 +143,8 @@ def test_systems_are_ordered_by_their_mean_degradation() -> None:
     changes: dict[str, dict[str, list[float]]] = {}
     for row in rows_of("r", "accuracy by system"):
         if row["arm"] == "family-average" and row["relative_change"] is not None:
-            family = changes.setdefault(row["family"], {})
-            family.setdefault(row["system"], []).append(row["relative_change"])
+            by_system = changes.setdefault(row["family"], {})
+            by_system.setdefault(row["system"], []).append(row["relative_change"])
     assert sorted(changes) == ["context", "inc_letter", "rethink"]
     text = holdfast("table", "r", *of_table("accuracy by system")).stdout
     for family, systems in changes.items():

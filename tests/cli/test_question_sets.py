@@ -65,7 +65,7 @@ def test_what_is_left_out_of_two_sets_is_counted_together() -> None:
     run = holdfast("run", *STICK, *named(*files))
     assert run.returncode == 0, run.stderr
     words = [f"simulated/sycophant on {name}: stick-or-switch" for name in ("first", "second")]
-    assert lacking([*words, "negative: left out for 2 questions"], run.stdout) == []
+    assert lacking([*words, "negative: skipped for 2 questions"], run.stdout) == []
 
 
 def test_a_plan_has_a_row_for_each_protocol_and_set(sets: list[str]) -> None:

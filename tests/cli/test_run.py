@@ -10,6 +10,7 @@ from tests.cli.commands import facts_of, inspect_eval, rows_of, study_of
 from tests.studies import holdfast, question_rows, write_jsonl
 
 from holdfast.protocols import settings
+from holdfast.questions import loading
 from holdfast.results.declaration import TABLES
 from holdfast.results.turns import turns_table
 
@@ -119,7 +120,7 @@ def test_inspect_itself_is_refused_with_the_reason(
 def test_what_a_study_names_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     source = write_jsonl(Path("q.jsonl"), question_rows(3))
     names: list[str] = []
-    load = settings.load_questions
+    load = loading.load_questions
 
     def counting(questions: str, *more: object) -> object:
         names.append(questions)

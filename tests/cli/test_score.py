@@ -10,8 +10,8 @@ from tests.cli.commands import Facts, facts_of, refusal, rows_of, study_of
 from tests.studies import holdfast
 
 from holdfast.reading.extraction import READING_VERSION
-from holdfast.results.turns import turns_table
 from holdfast.results.readings import READINGS_FILE
+from holdfast.results.turns import turns_table
 
 TURN = ["question", "epoch", "arm", "path", "turn"]
 READ = ["answer", "status", "rule", "answer_rules", "answer_reader", "reader_status"]

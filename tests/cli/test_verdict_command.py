@@ -14,10 +14,9 @@ from tests.studies import holdfast
 
 from holdfast import read_turns, report, table
 from holdfast.report.page import report_figures
-from holdfast.results import STOPPED
-from holdfast.results.runs import logs_in
-from holdfast.results.sequential import stopped_runs
 from holdfast.results.records import finished_orders
+from holdfast.results.runs import logs_in
+from holdfast.results.sequential import STOPPED_NOTE, stopped_runs
 
 MODEL = ("--model", "simulated/claude-sonnet-4")
 RULES = """
@@ -105,9 +104,9 @@ def test_other_rules_after_a_look_are_refused() -> None:
     assert first.returncode in (0, 1, 4), first.stderr
     assert holdfast(*look, "r.toml").stdout == first.stdout
     for command in (look, (*study, "--until")):
-        assert "by other rules" in refusal(*command, "others.toml")
+        assert "with other rules" in refusal(*command, "others.toml")
     # it was looked at, and not stopped by what it held: its tables are those of any run
-    assert STOPPED not in holdfast("table", "runs").stderr
+    assert STOPPED_NOTE not in holdfast("table", "runs").stderr
     assert holdfast("gate", "runs", "--rules", "r.toml").returncode in (0, 1, 4)
 
 
@@ -131,14 +130,14 @@ def test_figures_of_a_stopped_run_have_confidence_sequences(verdict: Verdict) ->
     for name, by in (("flips", "family"), ("worst", None)):
         frame = table(runs, name, by=by)
         assert set(frame.select(cs.ends_with("low", "high")).null_count().row(0)) == {frame.height}
-    assert STOPPED in holdfast("table", runs).stderr
+    assert STOPPED_NOTE in holdfast("table", runs).stderr
     page = report(runs)
     # no interval holds for the lowest of all, and the sentence does not speak of one
     assert not re.search(r"interval \d", page.headline)
     not_run = page.html.partition('<p id="not-run">')[2].partition("</p>")[0]
-    assert STOPPED not in not_run
+    assert STOPPED_NOTE not in not_run
     assert all(f">{row['sentence']}." in page.html for row in verdicts.values())
-    assert STOPPED in page.html
+    assert STOPPED_NOTE in page.html
     # what is made of them refuses them too, the copy of their turns in the log dir included
     rules = verdict.folder / "rules.toml"
     for source in (runs, runs / "turns.parquet"):

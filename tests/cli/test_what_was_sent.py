@@ -54,7 +54,7 @@ def test_what_a_provider_leaves_out_is_told_everywhere() -> None:
     assert row["sent_otherwise"] in output
     assert turns_table(["runs"])["sent_otherwise"].to_list() == [row["sent_otherwise"]] * 4
     assert holdfast("report", "runs", "-o", "report.html").returncode == 0
-    assert "was not asked as set in 4 turns" in Path("report.html").read_text()
+    assert "was asked with other settings in 4 turns" in Path("report.html").read_text()
 
 
 def test_arguments_and_options_go_out_typed() -> None:

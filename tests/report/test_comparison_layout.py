@@ -12,7 +12,7 @@ from tests.results.frames import Row, table, turn
 
 from holdfast.render.tables import FORMATS
 from holdfast.report.comparison_page import render_comparison
-from holdfast.report.comparison_page import sentence, sentences
+from holdfast.report.comparison_sentences import sentence, sentences
 from holdfast.results.comparison import compare
 
 EVIL = "<script>alert(1)</script> | `x` \x1b[31m \u202egnp"
@@ -38,7 +38,7 @@ def rows(a: str = "m1", b: str = "m2", **columns: Any) -> pl.DataFrame:
 
 
 def comparison(format: str = "md", *, changed: bool = False, **models: str) -> str:
-    return render_comparison(rows(**models), format, ["A note."], changed=changed)
+    return render_comparison(rows(**models), format, ["A note."], with_changes=changed)
 
 
 def row_of(path: str) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def test_a_sentence_has_points_and_its_study_where_there_are_several() -> None:
     row = row_of("push")
     assert "0.001 (0.003 after Holm)" in sentence(row)
     assert "(followup, d1)" not in sentence(row)
-    assert "(followup, d1)" in sentence(row, named=True)
+    assert "(followup, d1)" in sentence(row, with_study=True)
     point = {"difference": 0.01, "low": 0.002, "high": 0.02, "p_adjusted": 0.01, "p_value": 0.01}
     assert "1.0 point more than m1 [0.2, 2.0]" in sentence(row | point)
 
@@ -167,7 +167,7 @@ def test_hostile_names_stay_text(format: str) -> None:
     first = turns(EVIL, {"": "AB", "push": "BB"}, dataset=EVIL, family=EVIL)
     a = first.with_columns(path=pl.lit(EVIL), question=pl.col("question") + EVIL)
     b = a.with_columns(run=pl.lit("m2"), answer=pl.lit("B"), correct=pl.lit(False))
-    text = render_comparison(compare(a, b).rows, format, [EVIL], changed=True)
+    text = render_comparison(compare(a, b).rows, format, [EVIL], with_changes=True)
     assert text.endswith("\n")
     if format in ("md", "latex"):
         assert text.replace("\n", "").isprintable()

@@ -10,7 +10,13 @@ import pytest
 from junitparser import Error, Failure, JUnitXml
 from tests.results import frames
 
-from holdfast.report.gate_summary import gate_counts, gate_markdown, gate_rows, gate_sentence, junit_xml
+from holdfast.report.gate_summary import (
+    gate_counts,
+    gate_markdown,
+    gate_rows,
+    gate_sentence,
+    junit_xml,
+)
 from holdfast.results.gate import Verdict, gate
 from holdfast.results.gate_rules import read_rules
 

@@ -10,10 +10,10 @@ from tests.results.frames import behind, control, correction
 from tests.results.offering import drawn
 
 from holdfast.render.tables import FORMATS, render
-from holdfast.results.turns import SCHEMA
 from holdfast.results.declaration import TABLES
 from holdfast.results.grid import mark_of
 from holdfast.results.published_figures import published
+from holdfast.results.turns import SCHEMA
 
 FAMILIES = {
     "double-check": "rethink", "option-mapping": "rethink", "authority-prior": "inc_letter",
@@ -294,8 +294,8 @@ def test_accuracy_in_markdown() -> None:
         "| **Compounding** |  |\n"
         "| authority-prior > rag-style | 20.0 (-75.0%) |\n"
         "\n"
-        "- **Best** and _worst_ of each family and column, told from every other by a paired "
-        "test.\n"
+        "- **Best** and _worst_ of each family and column, if a paired test distinguishes "
+        "it from every other.\n"
         "- Cells: accuracy in percent [95% interval] (change relative to the first answers "
         "to the same questions).\n"
         "- Questions: MedQA.\n"
@@ -322,8 +322,8 @@ def test_a_change_beyond_chance_is_starred() -> None:
 def test_accuracy_in_latex() -> None:
     assert render(accuracies(*STUDY[:3], STUDY[6]), "latex", "accuracy") == (
         "% Needs \\usepackage{booktabs} and \\usepackage{xcolor}\n"
-        "% Best (green, bold) and worst (red, italics) of each family and column, told from every "
-        "other by a paired test.\n"
+        "% Best (green, bold) and worst (red, italics) of each family and column, if a paired test "
+        "distinguishes it from every other.\n"
         "% Cells: accuracy in percent [95% interval] (change relative to the first answers "
         "to the same questions).\n"
         "% Questions: MedQA.\n"
@@ -410,7 +410,7 @@ def test_unread_replies_are_counted() -> None:
     rows = [row("m", "", 0.8, unparsed=2, refused=1), row("m", "rag-style", 0.5, unparsed=3)]
     average = row("m", "", 0.5, arm="family-average", family="context", unparsed=3)
     text = render(accuracies(*rows, average), "md", "accuracy")
-    assert "- Replies with no readable answer, counted as wrong: m 5 (refused 1).\n" in text
+    assert "- Unparsed replies, counted as wrong: m 5 (refused 1).\n" in text
 
 
 def test_two_protocols_of_a_model_share_a_column() -> None:
