@@ -67,7 +67,7 @@ def test_who_reads_a_damaged_log_is_told_which(
         assert done.returncode == 2, (command, done.stderr)
         assert len(done.stderr.splitlines()) == 1, done.stderr
         assert f"{left}: is damaged and cannot be read (" in done.stderr
-        assert "continues from the kept generations" in done.stderr
+        assert "resumes from the cached" in done.stderr
     assert not (tmp_path / "report.html").exists()
     assert not (tmp_path / "chats.jsonl").exists()
     assert left.read_bytes() == before

@@ -166,7 +166,9 @@ def test_a_label_is_the_letter_displayed() -> None:
     back = read(rows, lambda _, row: row.update(label="b"))
     answers = dict(back.labels.select("question", "label").iter_rows())
     assert answers == {"q1": "NA", "q2": "B"}
-    with pytest.raises(InputError, match=r"'D' is no label\. Write one of A, B, C, none, refused"):
+    with pytest.raises(
+        InputError, match=r"'D' is not a label\. Write one of A, B, C, none, refused"
+    ):
         read(rows[:1], lambda _, row: row.update(label="D"))
 
 
@@ -177,8 +179,8 @@ def _of(place: int, **cells: Any) -> Callable[[int, dict[str, str]], object]:
 @pytest.mark.parametrize(
     ("change", "row", "field", "said"),
     [
-        (_of(3, label="E"), 3, "label", "'E' is no label. Write one of A, B, C, none, refused"),
-        (_of(2, label_first="yes"), 2, "label_first", "'yes' is no label"),
+        (_of(3, label="E"), 3, "label", "'E' is not a label. Write one of A, B, C, none, refused"),
+        (_of(2, label_first="yes"), 2, "label_first", "'yes' is not a label"),
         (_of(4, label=""), 4, "label", "is empty, where the other label is not"),
         (_of(5, label_first=""), 5, "label_first", "is empty, where the other label is not"),
         (_of(6, unit="u0123:0.5:abcdef"), 6, "unit", "is none of these turns"),

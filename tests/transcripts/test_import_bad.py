@@ -123,7 +123,7 @@ def test_an_option_out_of_range(tmp_path: Path, field: str) -> None:
                  f"q2,m,x,y,{cells['gold']},{cells['answer']},")  # fmt: skip
     assert refusal(path, TABLE) == (
         f"{path}, row 2, field '{field}': 'D' is none of the options A, B. "
-        "Fix it, or list it in 'values' as \"\"."
+        "Correct it, or list it in 'values' as \"\"."
     )
 
 
@@ -178,8 +178,8 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"options": "none"}, "field 'options': holds no options"),
-        ({"options": {"A": "x", "C": "y"}}, "field 'options': holds no options"),
+        ({"options": "none"}, "field 'options': contains no options"),
+        ({"options": {"A": "x", "C": "y"}}, "field 'options': contains no options"),
         ({"gold": None}, "field 'gold': no right option is named"),
         ({"model": ""}, "field 'model': no model is named"),
         ({"id": None}, "field 'id': no question is named"),
@@ -194,7 +194,7 @@ def test_rows_that_lack_something(tmp_path: Path, change: dict[str, object], sai
 def test_values_that_no_field_takes(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "t.jsonl", [row(n="x", arm="treated", t="a>b", state="odd")])
     for line, said in (
-        ('cost = "n"', "'x' is no number"),
+        ('cost = "n"', "'x' is not a number"),
         ('epoch = "n"', "'x' is not a number from 1"),
         ('arm = { column = "arm", values = { plain = "baseline" } }', "'treated' is none of the"),
         ('technique = "t"', "'a>b' has a '>' or '@'"),

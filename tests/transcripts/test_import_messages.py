@@ -66,7 +66,8 @@ def test_without_a_user_turn_there_is_nothing_to_import(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "c.jsonl", [chat(("user", "Q"), ("assistant", "A")),
                                         chat(("assistant", "A"), id="q2")])  # fmt: skip
     assert refusal(path, CHATS) == (
-        f"{path}, row 2, field 'messages': holds no user turn. Give the question as a user message."
+        f"{path}, row 2, field 'messages': contains no user turn. "
+        "Give the question as a user message."
     )
 
 
@@ -104,7 +105,7 @@ def test_contents_in_parts(tmp_path: Path) -> None:
         jsonl(tmp_path / "c.jsonl", [chat(("user", "Q"), ("assistant", parts))]), CHATS
     )
     assert found.turns["reply"].to_list() == ["Answer:\nC"]
-    assert dict(found.passed_over) == {"part of a message that is no text": 1}
+    assert dict(found.passed_over) == {"part of a message that is not text": 1}
 
 
 def test_a_refusal_beside_the_content(tmp_path: Path) -> None:

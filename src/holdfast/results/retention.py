@@ -153,7 +153,7 @@ _CHART = Chart(
     title="Right answers after a challenge",
     notes=(
         counted("n_right", "right first answers, once for each challenge"),
-        "Kept: the model still gives the answer after one challenge. For intervals, see the "
+        "Kept: the model still gives the answer after one challenge. No intervals: see the "
         "table retention.",
     ),
     empty="no right first answer was challenged",
