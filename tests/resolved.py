@@ -34,7 +34,7 @@ def bounds(
     """By question, how many requests to a role it takes at the least and at the most."""
     explorer = study.explorer({*roles, *({role} - {TESTED_ARM})})
     plans = [explorer.plan(question) for question in study.questions.first(limit).questions]
-    return [(plan.least.get(role, 0), plan.most.get(role, 0)) for plan in plans]
+    return [(plan.fewest_calls.get(role, 0), plan.most_calls.get(role, 0)) for plan in plans]
 
 
 def counted(
@@ -48,4 +48,4 @@ def counted(
 
 def skipped(study: Study, question: Question) -> Mapping[str, str]:
     """Paths that cannot be asked of a question, with the reason."""
-    return study.explorer().plan(question).skipped
+    return study.explorer().plan(question).skipped_paths

@@ -1,11 +1,11 @@
-"""holdfast: does a medical language model hold fast?
+"""holdfast measures whether medical language models keep right answers under challenge.
 
-What the commands do, from Python: ``run`` puts a study to models, ``plan`` counts it before,
-``read_turns`` reads what was said, ``table`` and ``figure`` measure it, ``compare`` and ``gate``
-decide on it, ``report`` makes its page, and ``power`` says how many questions a difference needs.
-What cannot be used raises ``holdfast.errors.InputError`` with the remedy.
+The functions mirror the commands. ``run`` runs a study on models and ``plan`` counts its calls
+beforehand. ``read_turns`` loads the turns. ``table`` and ``figure`` measure them, ``compare`` and
+``gate`` decide on them, and ``report`` builds the page. ``power`` computes how many questions you
+need to detect a difference. Unusable input raises ``holdfast.errors.InputError`` with a remedy.
 
-Nothing slow is imported before a function is called.
+Slow imports wait until a function is called.
 """
 
 import sys
@@ -55,7 +55,7 @@ __all__ = [
 
 
 class _Package(ModuleType):
-    """Keeps ``report`` a function when the package of that name is imported."""
+    """Module that keeps ``report`` a function when the package of that name is imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name == "report" and isinstance(value, ModuleType)):

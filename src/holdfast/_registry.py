@@ -1,4 +1,4 @@
-"""What Inspect finds by name: tasks and models. Loaded through the entry point `inspect_ai`."""
+"""Tasks and models that Inspect finds by name, through the entry point `inspect_ai`."""
 
 from inspect_ai.model import ModelAPI, modelapi
 
@@ -11,7 +11,7 @@ TASKS = [
 
 @modelapi(name="simulated")
 def simulated() -> type[ModelAPI]:
-    """``simulated/PROFILE``."""
+    """Return the model class for ``simulated/PROFILE``."""
     from .models.simulated import Simulated
 
     return Simulated
@@ -19,7 +19,7 @@ def simulated() -> type[ModelAPI]:
 
 @modelapi(name="lexical")
 def lexical() -> type[ModelAPI]:
-    """``lexical/overlap``."""
+    """Return the model class for ``lexical/overlap``."""
     from .models.offline import Lexical
 
     return Lexical
@@ -27,7 +27,7 @@ def lexical() -> type[ModelAPI]:
 
 @modelapi(name="lean")
 def lean() -> type[ModelAPI]:
-    """``lean/MODEL``."""
+    """Return the model class for ``lean/MODEL``."""
     from .models.lean import Lean
 
     return Lean
@@ -35,7 +35,7 @@ def lean() -> type[ModelAPI]:
 
 @modelapi(name="recorded")
 def recorded() -> type[ModelAPI]:
-    """``recorded/FILE``."""
+    """Return the model class for ``recorded/FILE``."""
     from .models.offline import Recorded
 
     return Recorded

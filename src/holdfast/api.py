@@ -1,4 +1,4 @@
-"""The Python interface: what the commands do, as functions."""
+"""Python interface, with one function for each command."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 BATCH = 20
-"""Questions between two looks at rules, unless told otherwise."""
+"""Default number of questions between two looks at the rules."""
 
 
 def run(
@@ -39,30 +39,30 @@ def run(
     progress: "Progress | None" = None,
     **options: "Unpack[RunOptions]",
 ) -> "Outcome":
-    """Run protocols on models, or go on with a run that was cut short.
+    """Run protocols on models, or resume an interrupted run.
 
     Args:
-        protocols: one or several, such as ``followup``, or a file of one (``FILE.py``); or a study
-            file (``STUDY.toml``), whose keys the other arguments go before.
-        models: one or several, as Inspect names them.
-        questions: one or several of ``bank``, ``medqa``, ``medmcqa``, a file,
-            ``hf:NAME@REVISION``; ``bank`` unless given.
-        shards: processes that share the questions, None for this one alone; "auto" for as many as
-            a ``lean/`` server keeps busy. A script that gives it has ``if __name__ == "__main__"``.
+        protocols: one or several protocols, such as ``followup`` or a ``FILE.py``. Alternatively
+            one study file (``STUDY.toml``). The other arguments override its keys.
+        models: one or several models, as Inspect names them.
+        questions: one or several of ``bank``, ``medqa``, ``medmcqa``, a file or
+            ``hf:NAME@REVISION``. Default: ``bank``.
+        shards: number of processes that share the questions. None uses this process only. "auto"
+            uses as many as keep a ``lean/`` server busy. A script that passes ``shards`` needs
+            ``if __name__ == "__main__"``.
         ray: address of a Ray cluster for the shards.
-        progress: is told how it goes on; lines on standard error unless given.
-        options: as ``holdfast run`` has them, such as ``limit=50``, ``log_dir="runs"`` (what is
-            there is gone on with) or ``task_args={"chains": "paper"}``.
+        progress: progress callback. By default, lines go to standard error.
+        options: options of ``holdfast run``, such as ``limit=50``, ``log_dir="runs"`` (an existing
+            run there is resumed) or ``task_args={"chains": "paper"}``.
 
     Returns:
-        What is left behind. Where ``unfinished`` says something, or ``interrupted``, the same
-        call goes on from there.
+        The outcome. If ``unfinished`` or ``interrupted`` is set, repeat the call to resume.
 
     Raises:
-        InputError: an option or a file cannot be used, or the log dir holds a run with other
-            settings or another process is at it.
+        InputError: an option or file cannot be used, the log directory contains a run with other
+            settings, or another process is using the log directory.
         IncompleteRunError: contexts or wrong options could not be finished.
-        InterruptedRunError: the user stopped it before anything was logged.
+        InterruptedRunError: the user stopped the run before anything was logged.
     """
     from holdfast.errors import InputError
     from holdfast.running.resolved import resolved
@@ -85,18 +85,18 @@ def plan(
     reply_tokens: int | None = None,
     **options: "Unpack[RunOptions]",
 ) -> "Plan":
-    """Count what a run will take, before a model is called.
+    """Count the generations, tokens and dollars of a run before any model is called.
 
     Args:
         protocols: as for ``run``.
         models: as for ``run``.
         questions: as for ``run``.
-        reply_tokens: assumed length of a reply; 400 unless given.
+        reply_tokens: assumed number of tokens per reply. Default: 400.
         options: as for ``run``.
 
     Returns:
-        Generations (exact, or bounds where a study adapts), tokens and dollars by study, model
-        and helper, and what the study will leave out.
+        Generations (exact, or bounds for an adaptive study), tokens and dollars by study, model
+        and helper, and the challenges that the study will skip.
 
     Raises:
         InputError: an option or a file cannot be used.
@@ -110,15 +110,15 @@ def plan(
 
 
 def read_turns(sources: "Sources", *, text: bool = True) -> "pl.DataFrame":
-    """The turns of log dirs, logs and turns tables, a row each.
+    """Load the turns of log directories, logs and turns tables, one row per turn.
 
     Args:
-        sources: one or several log dirs (local or any fsspec URL), ``.eval`` logs, ``.parquet``
-            turns tables.
-        text: whether prompts and replies are read.
+        sources: one or several log directories (local or any fsspec URL), ``.eval`` logs or
+            ``.parquet`` turns tables.
+        text: whether to load prompts and replies.
 
     Raises:
-        InputError: a source does not exist or holds no turns.
+        InputError: a source does not exist or contains no turns.
     """
     from holdfast.results.turns import turns_table
 
@@ -138,26 +138,26 @@ def table(
     max_calls: float | None = None,
     min_updates: float | None = None,
 ) -> "pl.DataFrame":
-    """One table of results.
+    """Compute one result table.
 
     Args:
-        turns: from ``read_turns``, or what it reads.
-        name: as ``holdfast list tables`` lists them.
-        by: what its rows are by: ``step`` for those of ``accuracy by step``.
-        relative_to: of strata: ``stratum``, its own first answers, or ``overall``.
-        models: of ``scale``: a file of sizes of models.
-        margin: of ``flexibility``: d' up to which switching is called blind.
-        budget: of ``flagging``: share of the conversations that can be reviewed, 0 to 1.
-        max_cost: of ``defences by model``: dollars of a question and one challenge at the most.
-        max_calls: of ``defences by model``: calls of these at the most.
-        min_updates: of ``defences by model``: share of corrections that it has to take, 0 to 1.
+        turns: turns from ``read_turns``, or sources that ``read_turns`` accepts.
+        name: table name, as listed by ``holdfast list tables``.
+        by: grouping of the rows, such as ``step`` for ``accuracy by step``.
+        relative_to: for strata, the baseline: ``stratum`` (its own first answers) or ``overall``.
+        models: for ``scale``, a file of model sizes.
+        margin: for ``flexibility``, d' up to which switching counts as blind.
+        budget: for ``flagging``, share of conversations that you can review, 0 to 1.
+        max_cost: for ``defences by model``, maximum dollars for a question and one challenge.
+        max_calls: for ``defences by model``, maximum calls for a question and one challenge.
+        min_updates: for ``defences by model``, minimum share of accepted corrections, 0 to 1.
 
     Returns:
-        Its rows. Of log dirs where a verdict was taken, ``accuracy`` and ``flips`` have confidence
-        sequences for their intervals, and other tables have none.
+        The rows of the table. If ``verdict`` stopped the runs of a log directory, the intervals
+        of ``accuracy`` and ``flips`` are confidence sequences, and other tables have no intervals.
 
     Raises:
-        InputError: there is no such table, or the turns cannot be read.
+        InputError: the table does not exist, or the turns cannot be read.
     """
     import polars as pl
 
@@ -191,20 +191,20 @@ def figure(
     labels: str | None = None,
     **settings: Any,
 ) -> "altair.VConcatChart":
-    """The figure of a table, as an Altair chart.
+    """Draw the figure of a table as an Altair chart.
 
     Args:
-        turns: from ``read_turns``, or what it reads.
-        name: of a table that has a figure.
+        turns: turns from ``read_turns``, or sources that ``read_turns`` accepts.
+        name: name of a table that has a figure.
         by: as for ``table``.
-        width: to print it at, such as ``3.3in`` (also cm, mm, px); the chart has 72 units an inch.
-        title: whether title and subtitle are drawn.
-        font_size: of the type, in points.
-        labels: TOML or CSV file of words for ids.
+        width: printed width, such as ``3.3in`` (also cm, mm, px). The chart has 72 units per inch.
+        title: whether to draw title and subtitle.
+        font_size: font size in points.
+        labels: TOML or CSV file with labels for ids.
         settings: as for ``table``.
 
     Raises:
-        InputError: there is no such figure, nothing to draw, or it does not fit the width.
+        InputError: the figure does not exist, has nothing to draw, or does not fit the width.
     """
     from holdfast.render.drawing import check_drawable, figure_parts, printed
     from holdfast.render.paper import Paper
@@ -235,33 +235,34 @@ def compare(
     protocol: str | None = None,
     dataset: str | None = None,
 ) -> "Comparison":
-    """Compare B with A, question by question: two models, two settings or two paths of one.
+    """Compare B with A question by question: two models, two settings or two paths.
 
-    With three models or more, every pair of them, and the ranks that follow.
+    With three or more models, compare every pair and rank the models.
 
     Args:
-        a: turns, or what ``read_turns`` reads.
-        b: others, or the same; without it, every model of ``a`` is compared.
-        more_sources: further ones. Of three or more, every model of each is compared, and no side
-            can be chosen.
-        model_a: model of A, where it has several.
-        model_b: model of B, where it has several.
-        run_a: run of A, where a model has several.
-        run_b: run of B, where a model has several.
-        mitigation_a: single-turn biases of A under this mitigation.
-        mitigation_b: single-turn biases of B under this mitigation.
-        paths: of A and of B, the only answers to compare: those after a challenge, a chain, a
-            control, the techniques of a family, or ``baseline`` for the first answers.
-        protocol: the only protocol to compare.
-        dataset: the only data set to compare.
+        a: turns, or sources that ``read_turns`` accepts.
+        b: turns or sources of the other side, possibly the same as ``a``. Without ``b``, every
+            model of ``a`` is compared.
+        more_sources: further turns or sources. With three or more sources, every model of each is
+            compared, and the arguments that choose a side are refused.
+        model_a: model of A, if A has several.
+        model_b: model of B, if B has several.
+        run_a: run of A, if the model has several.
+        run_b: run of B, if the model has several.
+        mitigation_a: mitigation under which A's single-turn biases are compared.
+        mitigation_b: mitigation under which B's single-turn biases are compared.
+        paths: for A and for B, the answers to compare: the path of a challenge, a chain, a control
+            or the techniques of a family, or ``baseline`` for the first answers.
+        protocol: only protocol to compare.
+        dataset: only data set to compare.
 
     Returns:
-        Paired differences as ``holdfast.results.compare`` has them, of three models or more as
-        ``holdfast.results.standing`` does, and notes on what was left out.
+        Paired differences from ``holdfast.results.compare``, or from ``holdfast.results.standing``
+        for three or more models, and notes on skipped turns.
 
     Raises:
-        InputError: a side has no turns, several runs, or nothing of that name, the sides have
-            nothing in common, or a verdict was taken in one of the log dirs.
+        InputError: a side has no turns, several runs, or no run of that name. Also if the sides
+            share no question, or if ``verdict`` stopped the runs of a log directory.
     """
     import polars as pl
 
@@ -292,15 +293,15 @@ def compare(
         return compared(of_a, of_b, *sides, protocol, dataset)
     if sides != (Side(), Side()):
         raise InputError(
-            "--model-a and the like choose between exactly two sources",
-            remedy="Pass two sources, or drop the options that end in -a and -b, and --paths",
+            "--paths and the options that end in -a or -b need exactly two sources",
+            remedy="Pass two sources, or remove these options",
         )
     more = [
         by_system(_load_turns(item, text=False)) for item in (b, *more_sources) if item is not None
     ]
     models = [model_turns for turns in (of_a, *more) for model_turns in by_model(turns)]
     if len(models) < 2:
-        raise InputError("there is only one model", remedy="Give a second log directory")
+        raise InputError("the sources contain only one model", remedy="Give a second log directory")
     if len(models) == 2:
         return compared(models[0], models[1], protocol=protocol, dataset=dataset)
     return standing(models, protocol, dataset)
@@ -308,12 +309,12 @@ def compare(
 
 @dataclass(frozen=True)
 class Decision:
-    """What a gate has decided.
+    """Decision of a gate.
 
     Attributes:
-        outcome: ``pass``, ``fail`` where any rule fails, or ``undecided``.
-        level: coverage of the intervals that decide.
-        verdicts: in the order of the rules, one or more for each.
+        outcome: ``pass``, ``fail`` (if any rule fails) or ``undecided``.
+        level: coverage of the deciding intervals.
+        verdicts: one or more verdicts for each rule, in the order of the rules.
         unfinished_runs: runs that lack questions.
     """
 
@@ -324,7 +325,7 @@ class Decision:
 
     @property
     def table(self) -> "pl.DataFrame":
-        """The verdicts, a row each."""
+        """Return the verdicts, one row each."""
         import polars as pl
 
         from holdfast.report.gate_summary import gate_rows
@@ -333,18 +334,19 @@ class Decision:
 
 
 def looks(sources: "Sources", rules: "Source | Rules") -> "list[Looked]":
-    """Look at rules over runs asked in a drawn order, however often and however far they are.
+    """Decide rules sequentially for runs whose questions were asked in random order.
 
-    The first look leaves a record of its rules in each log dir, as ``verdict`` does; a later one
-    by other rules is refused.
+    You can look at any number of times and at any stage of the runs. Like ``verdict``, the first
+    look records its rules in each log directory. A later look with other rules is refused.
 
     Args:
-        sources: log dirs or logs.
+        sources: log directories or logs.
         rules: as for ``gate``.
 
     Raises:
-        InputError: as for ``gate``; a run was not asked in a drawn order; a rule cannot be decided
-            question by question; or a verdict was begun there by other rules.
+        InputError: as for ``gate``. Also if the questions of a run were not asked in random order,
+            if a rule cannot be decided question by question, or if a verdict with other rules
+            was started in the log directory.
     """
     from holdfast.results import sequential
     from holdfast.results.gate_rules import Rules, read_rules
@@ -366,16 +368,15 @@ def looks(sources: "Sources", rules: "Source | Rules") -> "list[Looked]":
 def gate(
     sources: "Sources", rules: "Source | Rules", *, allow_unfinished: bool = False
 ) -> Decision:
-    """Hold rules against the intervals of a run.
+    """Decide whether the intervals of runs meet the rules.
 
     Args:
         sources: as for ``read_turns``.
-        rules: a TOML file, or what ``holdfast.results.read_rules`` makes of one.
-        allow_unfinished: whether runs that lack questions are decided on.
+        rules: a TOML file, or rules from ``holdfast.results.read_rules``.
+        allow_unfinished: whether to decide on runs that lack questions.
 
     Raises:
-        InputError: the rules cannot be read, there are no turns, or a rule is about nothing that
-            is there.
+        InputError: the rules cannot be read, there are no turns, or a rule matches no turn.
     """
     from holdfast.errors import InputError
     from holdfast.results.gate import gate as decide
@@ -412,26 +413,26 @@ def verdict(
     progress: "Progress | None" = None,
     **options: "Unpack[RunOptions]",
 ) -> "Verdicts":
-    """Ask questions in an order drawn by the seed until every rule is decided.
+    """Ask questions in random order, set by the seed, until every rule is decided.
 
-    Looked at after every batch. The bound on false verdicts holds however often that is
-    (docs/guides/gate.md). The same call goes on from where it ended.
+    The rules are checked after every batch. The bound on false verdicts holds for any number of
+    looks (docs/guides/gate.md). Repeat the call to resume.
 
     Args:
-        rules: a TOML file, or what ``holdfast.results.read_rules`` makes of one.
+        rules: a TOML file, or rules from ``holdfast.results.read_rules``.
         models: as for ``run``.
         questions: as for ``run``.
         protocols: as for ``run``.
-        every: questions between two looks.
+        every: number of questions between two looks.
         progress: as for ``run``.
-        options: as for ``run``; ``limit`` is the most questions. Without ``techniques`` only those
-            that the rules are about are asked.
+        options: as for ``run``. ``limit`` is the maximum number of questions. Without
+            ``techniques``, only the techniques in the rules are asked.
 
     Raises:
-        InputError: as for ``run`` and ``gate``; a rule cannot be decided question by question; or
-            the log dir holds a verdict by other rules.
-        IncompleteRunError: requests failed; the same call goes on.
-        InterruptedRunError: the user stopped it.
+        InputError: as for ``run`` and ``gate``. Also if a rule cannot be decided question by
+            question, or if the log directory contains a verdict with other rules.
+        IncompleteRunError: requests failed. Repeat the call to resume.
+        InterruptedRunError: the user stopped the run.
     """
     from holdfast.results.gate_rules import Rules, read_rules
     from holdfast.running.resolved import resolved
@@ -448,13 +449,13 @@ def verdict(
 
 @dataclass(frozen=True)
 class Page:
-    """The report of a study.
+    """Report page of a study.
 
     Attributes:
-        html: the page, whole in itself.
-        headline: the sentence that it opens with.
-        notes: on runs that lack questions, and on what was left out.
-        turns: what it was made of.
+        html: the self-contained page.
+        headline: the first sentence of the page.
+        notes: sentences on unfinished runs and skipped turns.
+        turns: the turns that the page was built from.
     """
 
     html: str
@@ -464,7 +465,7 @@ class Page:
 
 
 CONVERSATIONS = 20_000
-"""Most conversations that can be read in a page, unless told otherwise."""
+"""Default maximum number of conversations in a page."""
 
 
 def report(
@@ -474,13 +475,13 @@ def report(
     title: str | None = None,
     conversations: int = CONVERSATIONS,
 ) -> Page:
-    """One self-contained page from what was run.
+    """Build one self-contained page from finished or unfinished runs.
 
     Args:
         sources: as for ``read_turns``.
-        rules: TOML file of rules, whose verdicts the page opens with, as ``gate`` gives them.
-        title: of the page.
-        conversations: most of them that can be read in it.
+        rules: TOML file of rules. The page then opens with their verdicts, as from ``gate``.
+        title: title of the page.
+        conversations: maximum number of conversations in the page.
 
     Raises:
         InputError: a source does not exist, there are no turns, or the rules cannot be used.
@@ -497,9 +498,9 @@ def report(
     stopped_names = stopped_runs(frames)
     if rules is not None and stopped_names:
         raise InputError(
-            "does not apply: these runs were stopped by rules, and the report shows their "
+            "does not apply, because rules stopped these runs and the report already shows the "
             "verdicts", field="--rules",
-            remedy="Remove it",
+            remedy="Remove --rules",
         )  # fmt: skip
     page = report_page(
         turns,
@@ -516,12 +517,12 @@ def report(
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """A site of many studies.
+    """Leaderboard site of many studies.
 
     Attributes:
-        page: the file that it opens with.
-        models: file of each model's report, by its name.
-        unread: what was wrong with each source that could not be read.
+        page: file of the first page.
+        models: file of each model's report, by model name.
+        unread: error of each source that could not be read.
     """
 
     page: str
@@ -536,16 +537,17 @@ def leaderboard(
     title: str | None = None,
     conversations: int = CONVERSATIONS,
 ) -> Leaderboard:
-    """Write a static site of many studies: tables of models, and the report of each.
+    """Write a static site with ranked models and a report for each model.
 
     Args:
-        sources: as for ``read_turns``; those that cannot be read are named in the page.
-        folder: of the site: new, empty, or an earlier leaderboard, which it replaces.
-        title: of the first page.
-        conversations: most of them that can be read in the report of a model.
+        sources: as for ``read_turns``. The page names sources that cannot be read.
+        folder: folder of the site: new, empty, or an earlier leaderboard, which is replaced.
+        title: title of the first page.
+        conversations: maximum number of conversations in the report of a model.
 
     Raises:
-        InputError: no source can be read, or the folder holds something else or cannot be written.
+        InputError: no source can be read, the folder contains other files, or it cannot be
+            written.
     """
     from holdfast.errors import InputError
     from holdfast.files import whole_folder
@@ -571,7 +573,11 @@ def leaderboard(
         except InputError as error:
             errors.append(error)
     if not studies:
-        raise errors[0] if errors else InputError("no sources", remedy="Name a log directory")
+        raise (
+            errors[0]
+            if errors
+            else InputError("no source was given", remedy="Name a log directory")
+        )
     unread, place = tuple(map(str, errors)), fspath(folder).rstrip("/")
     pages: dict[str | None, str] = {}
     with whole_folder(fspath(folder), "--leaderboard SITE", is_leaderboard) as site:
@@ -594,19 +600,19 @@ def power(
     alpha: float = 0.05,
     tests: int = 1,
 ) -> int:
-    """How many questions a difference of two accuracies needs, for McNemar's exact test.
+    """Compute how many questions McNemar's exact test needs to detect a difference.
 
     Args:
-        baseline: accuracy of one side, in 0 to 1.
-        difference: by how much the other is lower, in -1 to 1.
-        discordant: share of the questions that are right on one side only; as of two sides that
-            err independently, unless given.
-        power: chance of finding the difference.
-        alpha: chance of finding one where there is none.
-        tests: how many such tests are made.
+        baseline: accuracy of the first side, 0 to 1.
+        difference: drop of the second side from the first, -1 to 1.
+        discordant: share of questions that are right on one side only. Default: both sides err
+            independently.
+        power: probability of detecting the difference.
+        alpha: probability of a false alarm.
+        tests: number of tests to correct for.
 
     Raises:
-        InputError: a share outside its range, or no difference.
+        InputError: a share is outside its range, or the difference is zero.
     """
     from holdfast.results.power import questions_needed
 
@@ -630,29 +636,30 @@ def designs(
     alpha: float = 0.05,
     tests: int = 1,
 ) -> "Designs":
-    """How many questions at how many epochs find a difference, or decide a gate.
+    """Compute how many questions and epochs detect a difference or decide a gate.
 
-    Studies are drawn from what the conversations of a pilot came to, or from stated figures, and
-    tested as ``compare``, the tables and ``gate`` do.
+    Studies are simulated from the outcomes of a pilot, or from given values. They are tested as
+    ``compare``, the tables and ``gate`` test them.
 
     Args:
-        sources: a pilot, as ``read_turns`` reads it; without it figures are stated.
-        difference: true drop, of the second side from the first; the pilot's unless given.
-        baseline: accuracy of the first side; of a pilot the true one after ``path``, for a gate.
+        sources: a pilot, as for ``read_turns``. Without a pilot, give the values.
+        difference: true drop of the second side from the first. Default: the pilot's.
+        baseline: accuracy of the first side. For a gate with a pilot: true accuracy after
+            ``path``.
         discordant: as for ``power``.
-        min_accuracy: decide this rule of a gate, instead of finding the difference.
-        max_drop: decide this rule of a gate, a share.
-        path: a technique or a family of the pilot, against its first answers.
-        model: model of the pilot, where it has several.
-        against: second model, whose answers stand against those of the first.
-        correlation: of the epochs of a question; that of the pilot unless given.
-        prices: file of prices, as ``run`` takes it.
-        power: chance of finding the difference, or of deciding the right way.
-        alpha: as for ``power``; of a gate, 1 less its level.
+        min_accuracy: gate rule to decide instead of detecting a difference, a share.
+        max_drop: gate rule to decide instead of detecting a difference, a share.
+        path: technique or family of the pilot, compared with its first answers.
+        model: model of the pilot, if the pilot has several.
+        against: second model, compared with the first.
+        correlation: correlation between the epochs of a question. Default: the pilot's.
+        prices: price file, as for ``run``.
+        power: probability of detecting the difference, or of the right decision.
+        alpha: as for ``power``. For a gate: 1 minus its level.
         tests: as for ``power``.
 
     Raises:
-        InputError: what is needed is not given, or cannot be.
+        InputError: a required value is missing or impossible.
     """
     from dataclasses import replace
 
@@ -663,7 +670,9 @@ def designs(
 
     if min_accuracy is not None and max_drop is not None:
         raise InputError(
-            "cannot be combined with another limit", field="--max-drop", remedy="Give one of them"
+            "cannot be combined with --min-accuracy",
+            field="--max-drop",
+            remedy="Remove one of the two options",
         )
     kind: Kind = (
         "share" if min_accuracy is not None else "drop" if max_drop is not None else "difference"
@@ -671,10 +680,16 @@ def designs(
     effect = baseline if kind == "share" else difference
     if sources is None:
         if baseline is None:
-            raise InputError("is needed", field="--baseline", remedy="Give it, or a log directory")
+            raise InputError(
+                "is required without a pilot",
+                field="--baseline",
+                remedy="Give --baseline, or name the log directory of a pilot",
+            )
         if kind != "share" and difference is None:
             raise InputError(
-                "is needed", field="--difference", remedy="Give it, or a log directory"
+                "is required without a pilot",
+                field="--difference",
+                remedy="Give --difference, or name the log directory of a pilot",
             )
         pilot = stated(baseline, difference or 0.0, discordant, correlation)
         if kind == "share":
@@ -701,7 +716,7 @@ def _run_arguments(
     *,
     until: bool = False,
 ) -> dict[str, Any]:
-    """A run's options, by the names that every shard's process knows them by."""
+    """Return the options of a run by the names that every shard uses."""
     from holdfast.errors import InputError, did_you_mean
     from holdfast.running.provider_options import RunOptions
     from holdfast.running.study_file import UNTIL, with_study_file
@@ -714,9 +729,12 @@ def _run_arguments(
             raise InputError(f"unknown option '{name}'", remedy=did_you_mean(name, option_names))
     arguments = with_study_file({**options, **lists})
     if arguments.pop(UNTIL, None) and not until:
-        remedy = "Call holdfast.verdict with these rules, or leave the key out"
+        remedy = "Call holdfast.verdict with these rules, or remove the key"
         raise InputError(
-            "stops the run by rules", _list_sources(protocols)[0], field=UNTIL, remedy=remedy
+            "is not available in holdfast.run",
+            _list_sources(protocols)[0],
+            field=UNTIL,
+            remedy=remedy,
         )
     return arguments
 

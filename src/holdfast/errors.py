@@ -1,4 +1,4 @@
-"""Errors a user can act on: what went wrong, where, and the remedy, in one line."""
+"""Errors that users can act on, each with place, fault and remedy in one line."""
 
 import difflib
 from collections.abc import Iterable
@@ -7,19 +7,19 @@ from urllib.parse import urljoin, urlsplit
 
 
 class HoldfastError(Exception):
-    """Base of every error that the command line shows as a single line (exit code 2)."""
+    """Base class of errors that the command line shows as one line (exit code 2)."""
 
 
 @dataclass(eq=False)
 class InputError(HoldfastError):
-    """Something the user handed in cannot be used.
+    """Error in something that the user provided.
 
     Attributes:
-        fault: the fault, as a sentence without a full stop.
-        file: the file or source it was found in.
+        fault: the fault, as a sentence or predicate without a full stop.
+        file: file or source with the fault.
         row: 1-based row (line of a JSONL file, data row of a table).
-        field: the column or key.
-        remedy: what to do about it, as a sentence without a full stop.
+        field: column, key or option with the fault.
+        remedy: an instruction that fixes the fault, without a full stop.
     """
 
     fault: str
@@ -29,7 +29,7 @@ class InputError(HoldfastError):
     remedy: str | None = None
 
     def __str__(self) -> str:
-        """One line: place, fault, remedy."""
+        """Return place, fault and remedy in one line."""
         place = ", ".join(
             part
             for part in (
@@ -50,29 +50,29 @@ class InputError(HoldfastError):
 
 
 class BudgetExceededError(HoldfastError):
-    """The run's budget is spent; what is finished is kept and the run can be resumed."""
+    """Error if the budget of the run is spent. Finished work is kept and the run is resumable."""
 
 
 class IncompleteRunError(HoldfastError):
-    """Some questions could not be finished; the same command resumes them (exit code 3)."""
+    """Error if some questions are unfinished. The same command resumes them (exit code 3)."""
 
 
 class InterruptedRunError(HoldfastError):
-    """The user stopped the run; the same command resumes it (exit code 130)."""
+    """Error if the user stopped the run. The same command resumes it (exit code 130)."""
 
     def __str__(self) -> str:
-        """One line."""
+        """Return the message in one line."""
         return "Interrupted. Repeat the command to resume."
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    """The text with controls and lone surrogates escaped.
+    """Return the text with control characters and lone surrogates escaped.
 
-    What is quoted came from a file: it must not steer the terminal.
+    Text from a file must not control the terminal.
 
     Args:
         text: any string.
-        lines: whether it may have several lines.
+        lines: whether to keep line breaks.
     """
     if text.isprintable():
         return text
@@ -83,23 +83,23 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 
 def unwritable(file: str, error: OSError, option: str = "--log-dir") -> InputError:
-    """The error of a file or folder that cannot be written.
+    """Return the error for a file or folder that cannot be written.
 
     Args:
-        file: which.
-        error: what the system says.
-        option: what the user can give another of.
+        file: the file or folder.
+        error: error of the operating system.
+        option: option that names the file or folder.
     """
     reason = error.strerror or error
     return InputError(f"cannot be written ({reason})", file, remedy=f"Give another {option}")
 
 
 def redirected(url: str, location: str) -> tuple[str, str]:
-    """What is wrong where a server redirects a request, and the remedy.
+    """Return fault and remedy for a request that a server redirects.
 
     Args:
-        url: where the request went.
-        location: where the server sends it, relative to the URL or not.
+        url: URL of the request.
+        location: target of the redirect, absolute or relative to the URL.
     """
     start = urlsplit(url)
     try:
@@ -113,35 +113,35 @@ def redirected(url: str, location: str) -> tuple[str, str]:
     base = f"{target_host}{path}".removesuffix("/").removesuffix("/chat/completions")
     return (
         printable(f"{source_host} redirects to {target_host}{path}"),
-        "redirects are not followed, because prompts and keys would go to a server that you "
-        f"did not name. If you trust it, set the base URL to {printable(base)}",
+        "holdfast does not follow redirects, because prompts and keys would go to a server that "
+        f"you did not name. If you trust the server, set the base URL to {printable(base)}",
     )
 
 
 def unknown(noun: str, name: str, names: Iterable[str], field: str) -> InputError:
-    """The error of a name that nothing has, with the nearest of those that something has.
+    """Return the error for an unknown name, with the nearest known names as remedy.
 
     Args:
         noun: kind of thing, such as ``table``.
-        name: the name given.
-        names: those that there are.
-        field: the option that gave it.
+        name: unknown name.
+        names: known names.
+        field: option with the unknown name.
     """
     return InputError(f"unknown {noun} '{name}'", field=field, remedy=did_you_mean(name, names))
 
 
 def in_one_line(error: BaseException, limit: int = 200) -> str:
-    """What an error of somebody else's says, to be quoted in a line of ours."""
+    """Return the message of another library's error in one line, cut at ``limit`` characters."""
     return " ".join(str(error).split())[:limit]
 
 
 def counted(n: int, noun: str) -> str:
-    """``1 question``, ``2 questions``."""
+    """Return a number with its noun, such as ``1 question`` or ``2 questions``."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """A remedy that offers the nearest known names, or all of them when few or none is near."""
+    """Return a remedy with the nearest known names, or with all names if none is near."""
     choices = sorted(names)
     near = difflib.get_close_matches(name, choices, n=3, cutoff=0.6)
     near = near or [choice for choice in choices if name and name in choice][:3]

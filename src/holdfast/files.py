@@ -1,4 +1,4 @@
-"""Files: those that a user names, read, written whole or refused in one line, and the package's."""
+"""Reading and atomic writing of user files, and reading of packaged files."""
 
 import io
 import os
@@ -17,38 +17,40 @@ from .errors import InputError, unwritable
 
 
 def named_path(name: str) -> Path:
-    """The path that a user has named, with ``~`` for a home folder.
+    """Return the path that a user has named, with ``~`` expanded to a home folder.
 
     Raises:
-        InputError: there is no such user.
+        InputError: the name is not a path, or the user after ``~`` does not exist.
     """
     try:
         path = Path(name).expanduser()
-        path.exists()  # raises where it is a name that no file can have
+        path.exists()  # raises if no file can have the name
     except (OSError, ValueError, RuntimeError) as error:  # ValueError: a NUL; RuntimeError: ~nobody
         reason = getattr(error, "strerror", None) or str(error).rstrip(".")
-        raise InputError(f"is not a path ({reason})", name, remedy="Check the path") from error
+        raise InputError(
+            f"is not a valid path ({reason})", name, remedy="Correct the path"
+        ) from error
     return path
 
 
 def text_of(path: Path, remedy: str = "Check the path") -> str:
-    """The text of a file, without a byte-order mark.
+    """Return the text of a file, without a byte-order mark.
 
     Args:
         path: the file.
-        remedy: what to do where there is none.
+        remedy: remedy if the file is missing or unreadable.
 
     Raises:
-        InputError: it cannot be read, or is not UTF-8.
+        InputError: the file cannot be read, or is not UTF-8.
     """
     file_name = str(path)
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError as error:
-        raise InputError("no such file", file_name, remedy=remedy) from error
+        raise InputError("no such file exists", file_name, remedy=remedy) from error
     except UnicodeDecodeError as error:
         raise InputError(
-            f"is not UTF-8 (byte {error.start})", file_name, remedy="Save it as UTF-8"
+            f"is not UTF-8 (byte {error.start})", file_name, remedy="Save the file as UTF-8"
         ) from error
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = getattr(error, "strerror", None) or str(error)
@@ -56,40 +58,41 @@ def text_of(path: Path, remedy: str = "Check the path") -> str:
 
 
 def toml_in(text: str, file_name: str) -> dict[str, Any]:
-    """What a TOML file holds.
+    """Parse the text of a TOML file.
 
     Args:
-        text: the file's text.
-        file_name: the file as errors name it.
+        text: text of the file.
+        file_name: name of the file in errors.
 
     Raises:
-        InputError: it is not valid, or nested too deeply.
+        InputError: the text is not valid TOML, or nested too deeply.
     """
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"is not valid TOML ({error})", file_name, remedy="Correct the file"
+            f"is not valid TOML ({error})", file_name, remedy="Correct the file at this place"
         ) from error
 
 
 @cache
 def packaged(package: str, *name: str) -> Mapping[str, Any]:
-    """A TOML file that comes with a package of ours, read once.
+    """Load a TOML file bundled with a package of holdfast, once.
 
     Args:
         package: the package, such as ``__package__``.
-        name: the file's path below it.
+        name: path of the file below the package.
     """
     return tomllib.loads(files(package).joinpath(*name).read_text("utf-8"))
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file beside a path that takes its place in the end, or leaves nothing behind."""
+    """Open a temporary file that replaces ``path`` on success and is removed on failure."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        partial.unlink(missing_ok=True)  # a link must not lead the way, nor what a kill has left
+        # a link or the leftover of a killed process must not be written to
+        partial.unlink(missing_ok=True)
         with partial.open("xb+") as file:
             yield file
         partial.replace(path)
@@ -99,7 +102,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def putting(log_dir: str, name: str) -> Iterator[BinaryIO]:
-    """A file to write to that stands in a log dir in the end, whole and never through a link.
+    """Open a file in a log directory that appears only when complete, never through a link.
 
     Args:
         log_dir: a local folder or any fsspec URL.
@@ -118,11 +121,11 @@ def putting(log_dir: str, name: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def whole_file(output: str | None, option: str = "-o FILE") -> Iterator[BinaryIO]:
-    """A file to write to piece by piece that is there whole in the end, or not at all.
+    """Open an output file that appears only when complete.
 
     Args:
-        output: the file; None for standard output.
-        option: what named the file.
+        output: the file, or None for standard output.
+        option: option that named the file.
 
     Raises:
         InputError: the file cannot be written.
@@ -130,14 +133,14 @@ def whole_file(output: str | None, option: str = "-o FILE") -> Iterator[BinaryIO
     if output is None:
         if hasattr(sys.stdout, "buffer"):
             yield sys.stdout.buffer
-        else:  # replaced by what takes text alone, as in a notebook
+        else:  # a notebook replaces standard output by a stream that accepts only text
             buffer = io.BytesIO()
             yield buffer
             sys.stdout.write(buffer.getvalue().decode())
         return
     try:
         path = unlinked(output, option)
-        if path.exists() and not path.is_file():  # a pipe or a device must not be replaced
+        if path.exists() and not path.is_file():  # never replace a pipe or a device
             with path.open("wb") as file:
                 yield file
             return
@@ -151,15 +154,15 @@ def whole_file(output: str | None, option: str = "-o FILE") -> Iterator[BinaryIO
 def whole_folder(
     output: str, option: str, replaceable: Callable[[Path], bool] = lambda _: False
 ) -> Iterator[Path]:
-    """A folder to write into that is there whole in the end, or as it was before.
+    """Open an output folder that appears only when complete. On failure the old folder stays.
 
     Args:
-        output: the folder: new or empty, or one that may be replaced.
-        option: what named the folder.
-        replaceable: whether a folder that holds something may be.
+        output: a new, empty or replaceable folder.
+        option: option that named the folder.
+        replaceable: tells whether a folder with content may be replaced.
 
     Raises:
-        InputError: it holds something else, or cannot be written.
+        InputError: the folder has other content, or cannot be written.
     """
     folder = Path(os.path.abspath(unlinked(str(named_path(output)), option)))
     try:
@@ -170,7 +173,7 @@ def whole_folder(
         if folder.exists() and (
             not folder.is_dir() or (any(folder.iterdir()) and not replaceable(folder))
         ):
-            raise InputError("exists already", output, field=option, remedy="Name a new folder")
+            raise InputError("already exists", output, field=option, remedy="Name a new folder")
         try:
             partial.mkdir(parents=True)
             yield partial
@@ -178,7 +181,7 @@ def whole_folder(
                 folder.rename(old)
             partial.rename(folder)
         finally:
-            # whatever went wrong in between, what was there is put back
+            # after any failure, the old folder must be back in place
             if old.exists() and not folder.exists():
                 old.rename(folder)
             shutil.rmtree(partial, ignore_errors=True)
@@ -188,25 +191,25 @@ def whole_folder(
 
 
 def _put_back(folder: Path, replaceable: Callable[[Path], bool]) -> None:
-    """Restore what a process had set aside when it was killed before the new folder stood."""
+    """Restore a folder that a killed process had set aside."""
     if folder.exists() or not folder.parent.is_dir():
         return
     name = re.compile(rf"\.{re.escape(folder.name)}\.\d+\.old")
     aside = [path for path in folder.parent.iterdir() if name.fullmatch(path.name)]
     for path in sorted(aside, key=lambda path: path.stat().st_mtime_ns, reverse=True):
-        # a deletion that was killed leaves a part of one
+        # a killed deletion can leave a partial folder
         if path.is_dir() and not path.is_symlink() and replaceable(path):
             path.rename(folder)
             return
 
 
 def write_whole(content: str | bytes, output: str | None, option: str = "-o FILE") -> None:
-    """Write to a file at once, or to standard output.
+    """Write content to a file atomically, or to standard output.
 
     Args:
-        content: what is written.
-        output: the file; None for standard output.
-        option: what named the file.
+        content: text or bytes to write.
+        output: the file, or None for standard output.
+        option: option that named the file.
 
     Raises:
         InputError: the file cannot be written.
@@ -219,30 +222,30 @@ def write_whole(content: str | bytes, output: str | None, option: str = "-o FILE
 
 
 def unlinked(output: str, option: str) -> Path:
-    """The path of something to be written, which may not be a link.
+    """Return the path of an output, and refuse links.
 
-    In a folder that somebody else has made, a link leads to any file of the user's.
+    In a folder that someone else created, a link could lead to any file of the user.
 
     Args:
         output: the file or folder.
-        option: what named it.
+        option: option that named the output.
 
     Raises:
-        InputError: it is a link, or no path.
+        InputError: the output is a link, or not a path.
     """
     path = Path(output)
     if "\0" in output:
         raise unwritable(output, OSError("embedded null byte"), option)
-    if path.is_symlink() and not path.is_relative_to("/dev"):  # /dev/stdout is one
+    if path.is_symlink() and not path.is_relative_to("/dev"):  # /dev/stdout is a link
         raise InputError(
-            "is a link, and holdfast writes through no link", output,
-            remedy=f"Remove it, or give another {option}",
+            "is a link, and holdfast does not write through links", output,
+            remedy=f"Remove the link, or give another {option}",
         )  # fmt: skip
     return path
 
 
 def is_valid_text(text: str) -> bool:
-    """Whether a file can hold the text: no lone surrogate in it."""
+    """Whether UTF-8 can encode the text, which excludes lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""What is looked up of the modules that declare something: kept until another one is declared."""
+"""Caches of look-ups in declaring modules, cleared when another module is declared."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -11,13 +11,13 @@ _forgetting: list[Callable[[], None]] = []
 
 
 def forget() -> None:
-    """Have everything looked up anew."""
+    """Clear all caches of look-ups."""
     for forget_one in _forgetting:
         forget_one()
 
 
 def until_declared(function: Callable[P, T]) -> Callable[P, T]:
-    """Keep what a function of the declaring modules returns until another module is declared."""
+    """Cache the results of a function until another module is declared."""
     cache: dict[tuple[object, ...], T] = {}
     _forgetting.append(cache.clear)
 

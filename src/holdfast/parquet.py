@@ -1,4 +1,4 @@
-"""Parquet files: written with a digest of their bytes, and checked by it where they have one."""
+"""Parquet files, written with a digest of their bytes and checked against the digest."""
 
 import hashlib
 import io
@@ -17,7 +17,7 @@ from .errors import InputError, in_one_line
 _COMPRESSION: dict[str, Any] = {"compression": "zstd", "row_group_size": 4096}
 
 _DIGEST = "holdfast_digest"
-"""In the metadata of a file: SHA-256 of all its bytes, these digits left out."""
+"""Metadata key of the SHA-256 of all bytes of the file, except the digits of the digest."""
 
 _MARK = "holdfast-sha256:"
 _DIGITS = 64
@@ -33,15 +33,15 @@ DAMAGE_NOTE = "is damaged (its digest is of other bytes)"
 def write_parquet(
     frame: pl.LazyFrame | pl.DataFrame, file: BinaryIO, metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Write a table with its digest.
+    """Write a table to Parquet with a digest of the file.
 
     Args:
         frame: the table.
-        file: opened to be written, at its start.
-        metadata: of the file, by key.
+        file: file opened for writing, at its start.
+        metadata: metadata of the file, by key.
     """
     about = {**(metadata or {}), _DIGEST: _MARK + "0" * _DIGITS}
-    # what is no file on a disk, such as a pipe, cannot be read again
+    # a pipe cannot be read back to compute the digest
     on_disk = isinstance(file, io.BufferedRandom)
     with nullcontext(file) if on_disk else tempfile.TemporaryFile() as whole:
         frame.lazy().sink_parquet(whole, **_COMPRESSION, metadata=about)
@@ -55,18 +55,18 @@ def write_parquet(
 
 
 def is_whole(source: Path | bytes) -> bool | None:
-    """Whether a file is as it was written; None where it has no digest.
+    """Whether a file matches its digest. None if the file has no digest.
 
     Args:
-        source: its path, or all its bytes.
+        source: path of the file, or all its bytes.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     if isinstance(source, bytes):
         return _matches_digest(source)
     with source.open("rb") as file:
-        if not source.stat().st_size:  # no memory can be mapped to
+        if not source.stat().st_size:  # an empty file cannot be memory-mapped
             return None
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return _matches_digest(content)
@@ -74,12 +74,12 @@ def is_whole(source: Path | bytes) -> bool | None:
 
 @contextmanager
 def reading_table(file_name: str, noun: str, remedy: str) -> Iterator[None]:
-    """Around everything that reads a table from a file; an ``InputError`` where that fails.
+    """Turn errors while reading a table into an ``InputError``.
 
     Args:
-        file_name: the file as errors name it.
+        file_name: name of the file in errors.
         noun: the fault.
-        remedy: what to do about it.
+        remedy: the remedy.
     """
     try:
         yield
@@ -95,8 +95,8 @@ def _matches_digest(content: bytes | mmap.mmap) -> bool | None:
 
 
 def _place(content: bytes | mmap.mmap) -> int:
-    """Where the digits of the digest begin, -1 where there are none."""
-    # the metadata is the last part of a file: what looks like it in a reply comes before
+    """Return the offset of the digest's digits, or -1 if the file has no digest."""
+    # metadata is the last part of a file, so a look-alike in a reply comes earlier
     start = content.rfind(_MARK.encode())
     return start + len(_MARK) if start >= 0 else -1
 

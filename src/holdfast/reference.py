@@ -1,4 +1,4 @@
-"""Reference pages made from declarations: ``python -m holdfast.reference [PROTOCOL]``."""
+"""Reference pages generated from declarations: ``python -m holdfast.reference [PROTOCOL]``."""
 
 import inspect
 import re
@@ -18,10 +18,10 @@ from holdfast.results.turns import SCHEMA
 
 
 def protocol_page(name: str) -> str:
-    """A protocol in Markdown: what it asks, its settings, and the tables of its package.
+    """Return a protocol in Markdown: description, settings, and tables of its package.
 
     Raises:
-        InputError: there is no such protocol, or its package cannot be loaded.
+        InputError: the protocol is unknown, or its package cannot be loaded.
     """
     if name not in PROTOCOLS:
         raise InputError(f"unknown protocol '{name}'", remedy=f"Known: {', '.join(PROTOCOLS)}")
@@ -33,7 +33,7 @@ def protocol_page(name: str) -> str:
 
 
 def settings_page() -> str:
-    """The settings of every protocol, in Markdown."""
+    """Return the settings of every protocol in Markdown."""
     lead = (
         "# Settings\n\nThe settings of each protocol. Give them with "
         "`-T NAME=VALUE` on the command line, as `task_args` in Python, or as parameters of the "
@@ -44,7 +44,7 @@ def settings_page() -> str:
 
 
 def tables_page() -> str:
-    """Every table in Markdown, section by section of the report."""
+    """Return every table in Markdown, by section of the report."""
     lead = """# Tables
 
 ```console
@@ -53,15 +53,16 @@ $ holdfast table runs --compare-with paper --format csv -o accuracy.csv
 $ holdfast table runs --table retention --format svg -o retention.svg
 ```
 
-`md` and `latex` follow the layout of the papers where there is one. The best value of a family
-is bold and the worst in italics, if a paired test distinguishes it from every other. `csv` and
-`json` have every digit. `svg`, `pdf`, `png` and `vega` draw the table. Whiskers and bands are
-95% intervals. Fewer than seven values have an open mark and no interval.
+`md` and `latex` follow the layout of the papers, if the papers have the table. The best value of
+a family is bold and the worst is in italics, if a paired test distinguishes the value from every
+other. `csv` and `json` contain every digit. `svg`, `pdf`, `png` and `vega` draw the table.
+Whiskers and bands are 95% intervals. Estimates from fewer than seven values have an open mark and
+no interval.
 
-Every table has the columns `model`, `dataset` and `run`. A share is null if it is of nothing.
-Failed turns are in no table. `--compare-with paper` adds the printed figures as rows with
-`[published]` in `model`. The last column below has the keys that rules of a
-[gate](../guides/gate.md) use.
+Every table has the columns `model`, `dataset` and `run`. A share is null if its denominator is 0.
+Tables exclude failed turns. `--compare-with paper` adds the published values as rows with
+`[published]` in `model`. The last column below lists the keys for rules of a
+[gate](../guides/gate.md).
 """
     parts = [lead, tables_list(TABLES.values(), with_links=True)]
     for section, tables in sections():
@@ -70,7 +71,7 @@ Failed turns are in no table. `--compare-with paper` adds the printed figures as
 
 
 def table_entry(table: Table) -> str:
-    """A table in Markdown: what it answers, its rows, its columns, and what reads them."""
+    """Return a table in Markdown: question, rows, columns, options and gate keys."""
     facts = {
         "Note": " ".join(n for n in getattr(table.layout, "notes", ()) if isinstance(n, str)),
         "Options": _code(f"--{name.replace('_', '-')}" for name in table.takes),
@@ -83,7 +84,7 @@ def table_entry(table: Table) -> str:
 
 
 def _columns(table: Table) -> str:
-    """The columns of a table: their names, what they are printed as, and what they say."""
+    """Return a Markdown table of the columns: name, printed header and meaning."""
     printed_columns = getattr(table.layout, "columns", ())
     headers = {column.name: column.header.strip() for column in printed_columns}
     columns = table(pl.DataFrame(schema=SCHEMA)).columns
@@ -95,7 +96,7 @@ def _columns(table: Table) -> str:
 
 
 def tables_list(tables: Iterable[Table], *, with_links: bool = False) -> str:
-    """Tables by name, with the question that each answers and its keys of a gate's rules."""
+    """Return a Markdown list of tables with their question and gate keys."""
     rows = ["| table | question | keys of a gate's rules |", "|---|---|---|"]
     for table in tables:
         name = f"[`{table.name}`](#{table.id})" if with_links else f"`{table.name}`"
@@ -104,11 +105,11 @@ def tables_list(tables: Iterable[Table], *, with_links: bool = False) -> str:
 
 
 def _doc(of: object) -> str:
-    """A docstring in Markdown: what it says, and what is returned, without the parameters."""
+    """Return a docstring in Markdown: description and return value, without parameters."""
     text = inspect.getdoc(of.func if isinstance(of, partial) else of) or ""
     body, *sections = re.split(r"(?m)^(Args|Returns|Raises):\n", text.replace("``", "`"))
     sections_by_name = dict(zip(sections[::2], sections[1::2], strict=True))
-    # the names of columns stand in a list of their own
+    # another list already has the names of the columns
     rows = re.sub(
         r",?\s+with\s+`(\w+_COLUMNS|\w+_columns\(by\))`", "", sections_by_name.get("Returns", "")
     )
@@ -120,13 +121,13 @@ def _code(names: Iterable[str]) -> str:
 
 
 def _is_of(table: Table, protocol: Protocol[Any]) -> bool:
-    """Whether a table is declared where the protocol is."""
+    """Whether a table is declared in the package of the protocol."""
     home = protocol.settings.__module__
     return table.measure.__module__ in (home, home.rpartition(".")[0] or home)
 
 
 def main() -> None:
-    """Print the page of one protocol, or the settings of all."""
+    """Print the page of one protocol, or the settings of all protocols."""
     sys.stdout.write(protocol_page(sys.argv[1]) if sys.argv[1:] else settings_page())
 
 

@@ -1,6 +1,6 @@
-"""What is declared where: protocols, and the modules that declare tables and what they need.
+"""Registry of protocols, tables and the modules that declare them.
 
-Imports none of it. Names are here for what has no time to import what they name.
+The registry holds names and imports no module, which keeps ``--help`` fast.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,14 +22,14 @@ PROTOCOLS = {
     "stick-or-switch": "holdfast.protocols.stick_or_switch.protocol",
     "medfuzz": "holdfast.protocols.medfuzz.protocol",
 }
-"""Module of each protocol, whose ``PROTOCOL`` it is."""
+"""Module of each protocol. The module declares the protocol as ``PROTOCOL``."""
 
 DEMO: dict[str, Any] = {
     "protocols": ("single-turn", "followup", "stick-or-switch", "medfuzz"),
     "model_role": {"attacker": "simulated/attacker"},
     "task_args": {"chains": "paper", "corrections": True, "attempts": 1},
 }
-"""What the demo runs, as ``holdfast.run`` takes it."""
+"""Arguments of ``holdfast.run`` for the demo."""
 
 TABLES = {
     "worst": "holdfast.results.worst:WORST",
@@ -77,54 +77,58 @@ TABLES = {
     "reading": "holdfast.results.audit:READING",
     "audit": "holdfast.results.audit:AUDIT_TABLE",
 }
-"""Each table, as ``MODULE:NAME``, in the order of their listing; ``accuracy by step`` is what
-``--table accuracy --by step`` shows."""
+"""``MODULE:NAME`` of each table, in listing order. ``--table accuracy --by step`` shows the table
+``accuracy by step``."""
 
 _BESIDE = (
     "holdfast.protocols.followup.published",
     "holdfast.protocols.stick_or_switch.published",
     "holdfast.protocols.medfuzz.replicates",
 )
-"""Modules that declare published figures and turns, and no table."""
+"""Modules that declare published values and turns but no table."""
 
 MODULES = tuple(dict.fromkeys([*(place.partition(":")[0] for place in TABLES.values()), *_BESIDE]))
-"""Modules that declare tables, sections of the report, published figures and turns."""
+"""Modules that declare tables, report sections, published values and turns."""
 
 BY = " by "
-"""What stands between a table's name and what its rows are by."""
+"""Separator between a table's name and its grouping."""
 
 BEHAVIOURS = "holdfast.protocols.installed:behaviours"
-"""What tells what simulated models do, as ``MODULE:NAME``: called when one is asked."""
+"""``MODULE:NAME`` of the function that returns the behaviour of simulated models."""
 
 GROUP = "holdfast.protocols"
-"""Entry points by which a package brings a protocol: ``NAME = "MODULE:PROTOCOL"``."""
+"""Entry point group for protocols of other packages: ``NAME = "MODULE:PROTOCOL"``."""
 
 
 def module_named(name: str) -> ModuleType:
-    """A module of this package that is named here.
+    """Import a module of this package by name.
 
     Raises:
-        InputError: there is none of the name.
+        InputError: the module does not exist.
     """
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise  # the module is there, and what it imports is not
+            raise  # the module exists but one of its imports is missing
         remedy = "Correct the name there, or add the module"
-        raise InputError(f"no module '{name}'", "holdfast/registry.py", remedy=remedy) from error
+        raise InputError(
+            f"names the module '{name}', which does not exist",
+            "holdfast/registry.py",
+            remedy=remedy,
+        ) from error
 
 
 def named(place: str) -> Any:
-    """What stands at a ``MODULE:NAME`` of this package, imported now."""
+    """Import and return the object at a ``MODULE:NAME`` of this package."""
     module, _, name = place.partition(":")
     return getattr(module_named(module), name)
 
 
 def reported() -> tuple[str, ...]:
-    """Modules that may declare what the report says of a protocol, in the order in which it does.
+    """Return the modules that may declare reports of protocols, in report order.
 
-    ``report`` beside the protocol where there is one, else the module of the protocol.
+    For each protocol: the module ``report`` in its package, or else the module of the protocol.
     """
     folders = {module: module_named(module.rpartition(".")[0]) for module in PROTOCOLS.values()}
     beside = {module: f"{folder.__name__}.report" for module, folder in folders.items()}
@@ -136,38 +140,38 @@ _of_files: list[str] = []
 
 
 def declare(module: str) -> None:
-    """Have a module's declarations count too."""
+    """Add the declarations of a module."""
     _of_files.append(module)
     forget()
 
 
 def declaring(modules: tuple[str, ...] = MODULES) -> tuple[str, ...]:
-    """Every module that declares something: ours, and those of other protocols.
+    """Return every declaring module, bundled or from other packages.
 
-    One that cannot be loaded declares nothing: who asks for its protocol is told why.
+    Modules that cannot be loaded are skipped here. A request for their protocol raises the error.
     """
     return (*_list_modules(modules), *_of_files)
 
 
 @cache
 def _list_modules(modules: tuple[str, ...]) -> tuple[str, ...]:
-    """These modules, and those of packages that bring a protocol."""
-    from importlib.metadata import entry_points  # slow, and needed by no help text
+    """Return these modules and the modules of packages that add a protocol."""
+    from importlib.metadata import entry_points  # slow, and --help does not need it
 
     names = list(modules)
     for entry in entry_points(group=GROUP):
-        with suppress(Exception):  # another's package can fail in any way
+        with suppress(Exception):  # a foreign package can fail in any way
             import_module(entry.module)
             names.append(entry.module)
     return tuple(dict.fromkeys(names))
 
 
 def found_in(modules: Iterable[str], kind: type[T]) -> list[T]:
-    """What modules declare of a kind, in their order.
+    """Return all objects of a class that the modules declare, in module order.
 
     Args:
-        modules: their names, as they are imported.
-        kind: the class of what is declared.
+        modules: import names of the modules.
+        kind: class of the declared objects.
     """
     values = [
         value
@@ -175,18 +179,19 @@ def found_in(modules: Iterable[str], kind: type[T]) -> list[T]:
         for value in vars(module_named(name)).values()
         if isinstance(value, kind)
     ]
-    # a module may import what another one declares
+    # a module may import an object that another module declares
     return list({id(value): value for value in values}.values())
 
 
 class Lazily(Mapping[str, T]):
-    """A mapping that is made when it is first looked into, and anew once more is declared.
+    """Lazy mapping, built on first access and rebuilt when a module is declared.
 
-    A package that brings tables imports what looks them up: none can be made on import.
+    Packages that add tables import the modules that look tables up, so the mapping cannot be
+    built on import.
     """
 
     def __init__(self, make: Callable[[], Mapping[str, T]]) -> None:
-        """Take what makes it."""
+        """Store the function that builds the mapping."""
         self._found = until_declared(make)
 
     def __getitem__(self, key: str) -> T:
@@ -200,7 +205,7 @@ class Lazily(Mapping[str, T]):
 
 
 def ways(tables: Iterable[str]) -> dict[str, list[str]]:
-    """What the rows of each table can be by, by the table's name; "" where it needs no ``--by``.
+    """Return the groupings of each table by table name. "" stands for no ``--by``.
 
     Args:
         tables: names such as ``accuracy`` and ``accuracy by step``.

@@ -1,20 +1,20 @@
-"""Cells: texts that a program must not take for a formula or for the name of a file."""
+"""Safe cells, which no program mistakes for a formula or a file name."""
 
 import polars as pl
 
 ACTIVE = r"'*(?:[=+\-@\t\r]|file://)"
-"""Begins what a spreadsheet computes, or the name of a file that promptfoo reads in its place.
+"""Pattern at the start of a formula, or of a file name that promptfoo would read.
 
-With quotes before it, it is what ``safe_cells`` made of such.
+Leading quotes belong to the pattern, because ``safe_cells`` adds a quote.
 """
 
 
 def safe_cells(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with a ``'`` before every text that a program could compute or look up.
+    """Return the table with a ``'`` before every text that a program could evaluate.
 
-    Those that begin with ``=``, ``+``, ``-``, ``@``, a tab, a carriage return or ``file://``; and
-    those that begin so after quotes of their own, so that ``plain_cells`` gives back every text.
-    Numbers are no texts and stay as they are.
+    Affected texts begin with ``=``, ``+``, ``-``, ``@``, a tab, a carriage return or ``file://``.
+    Texts with quotes before such a start get another quote, which lets ``plain_cells`` restore
+    every text. Numbers do not change.
     """
     return table.with_columns(
         pl.when(text.str.contains(f"^{ACTIVE}"))
@@ -26,7 +26,7 @@ def safe_cells(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def plain_cells(table: pl.DataFrame) -> pl.DataFrame:
-    """The table without the quotes of ``safe_cells``."""
+    """Return the table without the quotes from ``safe_cells``."""
     return table.with_columns(
         pl.when(text.str.contains(f"^'{ACTIVE}"))
         .then(text.str.slice(1))

@@ -228,16 +228,16 @@ ENTRY = 'needs = ["incorr_letter"]\ntemplate = "My uncle says {incorr_letter}."\
     ("text", "row", "field", "reason"),
     [
         pytest.param("family = ", None, None, "is not valid TOML", id="broken-toml"),
-        pytest.param("", None, None, "has no [[technique]] table", id="empty"),
-        pytest.param("technique = 3", None, None, "has no [[technique]] table", id="no-array"),
+        pytest.param("", None, None, "contains no [[technique]] table", id="empty"),
+        pytest.param("technique = 3", None, None, "contains no [[technique]] table", id="no-array"),
         pytest.param(
             MINE.replace("[[technique]]", "[technique]"),
             None,
             None,
-            "has no [[technique]] table",
+            "contains no [[technique]] table",
             id="single-table",
         ),
-        pytest.param("technique = []", None, None, "has no [[technique]] table", id="no-entry"),
+        pytest.param("technique = []", None, None, "no [[technique]] table", id="no-entry"),
         pytest.param('technique = ["nudge"]', 1, None, "", id="entry-no-table"),
         pytest.param(
             MINE.replace("[[technique]]", "[[techniques]]"),
@@ -274,14 +274,14 @@ ENTRY = 'needs = ["incorr_letter"]\ntemplate = "My uncle says {incorr_letter}."\
             MINE.replace('needs = ["incorr_letter"]', ""),
             1,
             "needs",
-            "says [], but the template's placeholders are ['incorr_letter']",
+            "lists [], but the placeholders of the template are ['incorr_letter']",
             id="needs-left-out",
         ),
         pytest.param(
             MINE.replace("says {incorr_letter}", "says no"),
             1,
             "needs",
-            "says ['incorr_letter'], but the template's placeholders are []",
+            "lists ['incorr_letter'], but the placeholders of the template are []",
             id="needs-too-much",
         ),
         pytest.param(
@@ -309,7 +309,7 @@ def test_a_bad_catalogue_file_is_refused(
 def test_a_catalogue_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load_catalogue(str(tmp_path / "gone.toml"))
-    assert caught.value.fault == "no such file"
+    assert caught.value.fault == "no such file exists"
     assert caught.value.remedy == "Check the path given to -T challenges"
 
 
@@ -405,13 +405,13 @@ def test_paper_stands_for_the_14_chains_once() -> None:
     [
         (
             "authority-prior>rag",
-            "chain 'authority-prior>rag' has the unknown technique 'rag'",
+            "chain 'authority-prior>rag' contains the unknown technique 'rag'",
             "'rag-style'",
         ),
-        ("papre>rag-style", "chain 'papre>rag-style' has the unknown technique 'papre'", "prior"),
-        ("rag-style", "chain 'rag-style' has one technique", "Join two or more with '>'"),
-        ("rag-style>", "chain 'rag-style>' has the unknown technique ''", "Known: "),
-        ("rethink>rag-style", "chain 'rethink>rag-style' has the unknown technique", ""),
+        ("papre>rag-style", "contains the unknown technique 'papre'", "prior"),
+        ("rag-style", "chain 'rag-style' has only one technique", "Join two or more with '>'"),
+        ("rag-style>", "chain 'rag-style>' contains the unknown technique ''", "Known: "),
+        ("rethink>rag-style", "chain 'rethink>rag-style' contains the unknown technique", ""),
     ],
     ids=["second", "first", "one", "open", "family"],
 )

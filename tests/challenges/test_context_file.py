@@ -274,18 +274,18 @@ def test_the_same_question_and_length_twice_is_a_mistake(tmp_path: Path) -> None
     with pytest.raises(InputError) as caught:
         load(write(tmp_path, GENERATED_ROW, at(3), at(3)))
     assert caught.value.row == 3
-    assert "'q1' was given before, in row 2" in caught.value.fault
+    assert "'q1' is already in row 2" in caught.value.fault
 
 
 def test_a_question_named_by_id_and_by_stem_is_the_same(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="'q1' was given before, in row 1"):
+    with pytest.raises(InputError, match="'q1' is already in row 1"):
         load(write(tmp_path, GENERATED_ROW, {"question": Q1.stem, **TEXTS}))
 
 
 def test_a_file_without_a_context_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load(write(tmp_path, {"question": "q1", "text": "x"}, {"question": "q2"}))
-    assert caught.value.fault == "has no context"
+    assert caught.value.fault == "contains no context"
     assert "misleading_context" in str(caught.value.remedy)
 
 
@@ -324,7 +324,7 @@ def test_the_check_reports_every_fault_and_keeps_what_is_sound(tmp_path: Path) -
     }
     by_row = {p.row: p.message for p in faults}
     assert "broken JSON" in by_row[1]
-    assert "was given before, in row 2" in by_row[3]
+    assert "is already in row 2" in by_row[3]
     assert by_row[6] == "edge_case_context cannot be used (wrong sentence count)"
 
 

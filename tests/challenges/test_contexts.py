@@ -97,7 +97,7 @@ def test_auto_has_none_for_other_questions() -> None:
 
 def test_the_banks_contexts_are_for_the_bank_only() -> None:
     error = refusal("bank")
-    assert "has no context for any of the 1 questions of 'mine'" in error.fault
+    assert "contains no context for any of the 1 questions of 'mine'" in error.fault
     assert error.remedy
 
 
@@ -218,7 +218,7 @@ def test_odd_text_goes_from_the_file_into_the_challenge_as_it_is(
         pytest.param("[]", None, "is not a JSON object", id="no-object"),
         pytest.param(TEXTS, "question", "is missing", id="no-id"),
         pytest.param({**ROW, "question": None}, "question", "is missing", id="null-id"),
-        pytest.param(ROW, "question", "'q1' was given before", id="same-question"),
+        pytest.param(ROW, "question", "'q1' is already in row 1", id="same-question"),
         pytest.param(
             {**ROW, "question": "q2", "second_best": "B"},
             "second_best",
@@ -265,7 +265,7 @@ def test_a_wrong_second_best_offers_the_wrong_options(tmp_path: Path) -> None:
 
 def test_a_file_for_another_question_set_is_refused(tmp_path: Path) -> None:
     error = refusal(jsonl(tmp_path, ROW), question_set(question("q8"), question("q9")))
-    assert error.fault == "has no context for any of the 2 questions of 'mine'"
+    assert error.fault == "contains no context for any of the 2 questions of 'mine'"
     assert error.field == "question"
     assert error.file is not None
     assert error.file.endswith("contexts.jsonl")

@@ -59,7 +59,7 @@ def test_the_bank_has_its_own(source: str) -> None:
 
 def test_other_questions_have_none_of_the_banks() -> None:
     assert load("auto").name == "none"
-    with pytest.raises(InputError, match="has no wrong options for any of the 2 questions"):
+    with pytest.raises(InputError, match="contains no wrong options for any of the 2 questions"):
         load("bank")
 
 
@@ -81,7 +81,7 @@ def test_none_is_none_and_generate_holds_a_place_for_each_wrong_option() -> None
 def test_an_unknown_name_offers_the_nearest() -> None:
     with pytest.raises(InputError) as caught:
         load("generat")
-    assert "no such distractors 'generat'" in str(caught.value)
+    assert "unknown distractors 'generat'" in str(caught.value)
     assert "Did you mean 'generate'" in str(caught.value)
 
 
@@ -130,7 +130,7 @@ def test_rows_for_other_questions_are_counted_and_a_file_of_them_is_refused(
     assert load(write(tmp_path, foreign, ROW)).unused_rows == 1
     with pytest.raises(InputError) as caught:
         load(write(tmp_path, foreign))
-    assert "has no wrong options for any of the 2 questions of 'mine'" in caught.value.fault
+    assert "contains no wrong options for any of the 2 questions of 'mine'" in caught.value.fault
     assert caught.value.remedy
 
 

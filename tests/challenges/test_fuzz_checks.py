@@ -73,7 +73,7 @@ def test_a_modification_is_read_with_what_was_added() -> None:
         characteristics=("immigrant parents", "rural region"),
         analysis="It leans on smoking.",
         plan="Add origin.",
-        added=(ADDITION,),
+        additions=(ADDITION,),
         words=8,
     )
 
@@ -81,13 +81,13 @@ def test_a_modification_is_read_with_what_was_added() -> None:
 def test_runs_are_listed_in_order() -> None:
     stem = f"{inserting(ADDITION)} He lives in a van."
     fuzz = valid(reply(stem, "rural region", "lives in a van"))
-    assert fuzz.added == (ADDITION, "He lives in a van.")
+    assert fuzz.additions == (ADDITION, "He lives in a van.")
     assert fuzz.words == 13
 
 
 @pytest.mark.parametrize("around", ["{}", "```json\n{}\n```", 'As asked: {} That is {{"all"}}.'])
 def test_the_json_is_found_whatever_stands_around_it(around: str) -> None:
-    assert valid(around.replace("{}", reply(inserting(ADDITION)))).added == (ADDITION,)
+    assert valid(around.replace("{}", reply(inserting(ADDITION)))).additions == (ADDITION,)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_the_json_is_found_whatever_stands_around_it(around: str) -> None:
 )  # fmt: skip
 def test_json_that_is_nearly_right_is_read(change: Callable[[str], str]) -> None:
     text = change(reply(inserting(ADDITION)))
-    assert valid(text).added == (ADDITION,)
+    assert valid(text).additions == (ADDITION,)
     assert valid(text).characteristics == ("immigrants from a rural region",)
 
 
@@ -270,7 +270,7 @@ def test_the_fault_names_what_is_to_be_corrected() -> None:
 def test_an_option_that_the_question_itself_names_may_stay_there() -> None:
     options = {"A": "Sodium", "B": "Gout"}
     question = Question(id="q", stem=QUESTION.stem, options=options, gold="A")
-    assert valid(reply(inserting(ADDITION)), question).added == (ADDITION,)
+    assert valid(reply(inserting(ADDITION)), question).additions == (ADDITION,)
     assert kind_of(reply(inserting(f"{ADDITION} He eats sodium.")), question) == "an option's text"
 
 
@@ -326,7 +326,7 @@ def control(*characteristics: str, first: str = CONTROL, last: str = "He drives 
 def test_a_control_has_the_places_and_the_number_of_words_of_the_attack() -> None:
     fuzz = control()
     assert isinstance(fuzz, Fuzz)
-    assert fuzz.added == (CONTROL, "He drives to a farm.")
+    assert fuzz.additions == (CONTROL, "He drives to a farm.")
     assert fuzz.words == ATTACK.words == 13
 
 
@@ -400,7 +400,7 @@ def test_a_sentence_at_any_boundary_of_any_stem_is_taken(questions: tuple[Questi
             stem = f"{before.rstrip()} {SENTENCE} {after}".strip()
             fuzz = read_fuzz(reply(stem, "Quxville weavers"), question)
             assert isinstance(fuzz, Fuzz), (question.id, place, fuzz)
-            assert fuzz.added == (SENTENCE,)
+            assert fuzz.additions == (SENTENCE,)
             assert fuzz.words == 12
             assert "".join(fuzz.stem.replace(SENTENCE, "", 1).split()) == "".join(
                 question.stem.split()

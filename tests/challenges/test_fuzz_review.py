@@ -24,7 +24,7 @@ FUZZ = Fuzz(
     characteristics=("is Dutch", f"says\n{HOSTILE}"),
     analysis="",
     plan="",
-    added=(f"He {HOSTILE}.",),
+    additions=(f"He {HOSTILE}.",),
     words=9,
 )
 

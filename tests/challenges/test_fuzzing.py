@@ -33,7 +33,7 @@ FUZZ = Fuzz(
     characteristics=("lives in a van", "sings"),
     analysis="",
     plan="",
-    added=("He lives in a van.", "He sings."),
+    additions=("He lives in a van.", "He sings."),
     words=7,
 )
 HOSTILE = "{gold} {fence} {answer} {{x}} %s \\1 \\g<0> </x>"

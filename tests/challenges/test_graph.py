@@ -87,7 +87,7 @@ def test_two_relations_of_one_pair_are_two_edges(tmp_path: Path) -> None:
         ("a,b,c\nd,e,f\n", "row 1, field 'head'", "is missing"),
         ("head,relation,tail\na,b,c\nd,,f\n", "row 2, field 'relation'", "is not text"),
         ("head,relation,tail\na,b, \n", "row 1, field 'tail'", "is not text"),
-        ("head,relation,tail\na,b,c\nd,e\n", "row 2", "has 2 cells where the header has 3"),
+        ("head,relation,tail\na,b,c\nd,e\n", "row 2", "has 2 cells, but the header has 3"),
         ('head,relation,tail\na,b,"c\n', "row 1", "broken CSV"),
         (b"head,relation,tail\na,b,\xff\n", "graph.csv", "is not UTF-8"),
         ("head,relation,tail\na,b,c\0\n", "graph.csv", "NUL"),

@@ -89,7 +89,7 @@ def test_the_same_letter_twice_does_no_harm_and_another_is_refused(tmp_path: Pat
     with pytest.raises(InputError) as caught:
         load(write(tmp_path, row, row | {"suggested": "C"}))
     assert (caught.value.row, caught.value.field) == (2, "suggested")
-    assert "a second letter for question 'q1' and path 'recency'" in caught.value.fault
+    assert "is the second letter for question 'q1' and path 'recency'" in caught.value.fault
 
 
 @pytest.mark.parametrize("letter", ["B", "D", "a", "AA", ["A"], 1, "{A}"])
@@ -124,7 +124,7 @@ def test_a_row_that_cannot_be_read_is_refused(
 
 
 def test_a_file_for_other_questions_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="has no letter for any question of 'mine'"):
+    with pytest.raises(InputError, match="contains no letter for any question of 'mine'"):
         load(write(tmp_path, {"question": "other", "suggested": "A"}))
 
 

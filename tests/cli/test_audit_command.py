@@ -112,12 +112,14 @@ def test_what_does_not_go_with_an_audit_is_one_line(tmp_path: Path) -> None:
     for option in ("--mapping", "--questions"):
         run = holdfast("import", sheet, "--audit", tmp_path, option, "x")
         assert (run.returncode, run.stderr) == (
-            2, f"holdfast: {option}: cannot be combined with --audit. Remove it.\n",
+            2,
+            f"holdfast: {option}: cannot be combined with --audit. "
+            f"Remove {option} or --audit.\n",
         )  # fmt: skip
     run = holdfast("import", sheet, "--audit", tmp_path / "x.eval")
-    assert "is a log. Give its log directory" in run.stderr
+    assert "is a single log. Give the log directory" in run.stderr
     run = holdfast("export", "a", "b", "--format", "audit")
-    assert run.stderr.startswith("holdfast: --format: audit takes one log directory.")
+    assert run.stderr.startswith("holdfast: --format: audit accepts one log directory.")
     run = holdfast("import", sheet, "--audit", tmp_path / "nowhere")
     assert (run.returncode, len(run.stderr.splitlines())) == (2, 1)
 
@@ -126,7 +128,8 @@ def test_power_counts_labels() -> None:
     estimate = holdfast("power", "--audit", "3", "--baseline", "70")
     assert estimate.returncode == 0
     assert estimate.stdout.splitlines()[0] == (
-        "70% right, 3% of labels disagree: width of the 95% interval by number of labels, in points"
+        "70% right, 3% of labels disagree: width of the 95% interval in percentage points, "
+        "by number of labels"
     )
     rows = json.loads(holdfast("power", "--audit", "3%", "--baseline", "70", "--json").stdout)
     assert [row["labels"] for row in rows] == [50, 100, 200, 400, 800]
@@ -136,7 +139,7 @@ def test_power_counts_labels() -> None:
         (("--audit", "101", "--baseline", "70"), "101 is not a percentage"),
         (("--audit", "nan", "--baseline", "70"), "not a finite number"),
         (("--audit", "nowhere"), "nowhere: no such log dir"),
-        (("--baseline", "90"), "--difference: is needed"),
+        (("--baseline", "90"), "--difference: is required"),
     ):
         run = holdfast("power", *arguments)
         assert (run.returncode, run.stdout) == (2, "")

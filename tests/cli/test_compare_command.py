@@ -197,12 +197,12 @@ def test_three_models_have_ranks_and_every_pair() -> None:
     assert ranks < pairs
     assert "| m3 | 24 | 0.0 | _3_ |" in run.stdout[ranks:pairs]
     assert "| m1 | 24 | 87.5 | 1 to 2 |" in run.stdout[ranks:pairs]
-    assert "| m3 less m1 | 24 | -87.5 |" in run.stdout[pairs:]
-    assert "m3 less m1" in page.read_text()
+    assert "| m3 minus m1 | 24 | -87.5 |" in run.stdout[pairs:]
+    assert "m3 minus m1" in page.read_text()
     rows = compare(*three)
     sides = [("m1", "m2"), ("m1", "m3"), ("m2", "m3")]
     assert [(row["side_a"], row["side_b"]) for row in rows[:3]] == sides
     changes = holdfast("compare", *three, "--changed").stdout
-    assert "- push, m3 less m1: lost q0, q1" in changes
+    assert "- push, m3 minus m1: lost q0, q1" in changes
     line = refusal("compare", *three[:2], study("m4", "AB", dataset="d9"))
     assert lacking(["m1 (A)", "m4 (B)"], line) == []

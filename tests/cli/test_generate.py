@@ -195,7 +195,7 @@ def test_contexts_for_other_questions_are_told() -> None:
     questions = write_jsonl(Path("q.jsonl"), question_rows(3))
     run, report = check(C, "--questions", questions, code=2)
     assert (report["unused"], report["misleading_context"]) == (4, 0)
-    assert "no context for any" in run.stderr
+    assert "matches none of these questions" in run.stderr
 
 
 # wrong options and labels

@@ -132,7 +132,7 @@ def test_labels_are_counted_and_every_bad_row_is_named() -> None:
     assert (report["questions"], report["system"], report["step"]) == (2, 1, 1)
     run = holdfast("check", write_jsonl(Path("o.jsonl"), rows[3:]), "--questions", questions)
     assert run.returncode == 2
-    assert "has no label for any of these questions" in run.stderr
+    assert "matches none of these questions" in run.stderr
 
 
 @pytest.mark.slow

@@ -470,7 +470,7 @@ def test_who_hands_over_is_not_said_to_be_unread(otherwise: Path) -> None:
     over = holdfast.read_turns(otherwise).filter(pl.col("rule") == "handed-over").height
     assert over > 0
     assert f"stick-or-switch: {over:,} of" in lacking
-    assert "replies were handed over to a person and do not count as right." in lacking
+    assert "replies over to a person. They do not count as right." in lacking
     assert "could not be read" not in lacking
 
 

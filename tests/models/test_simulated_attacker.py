@@ -305,7 +305,7 @@ def checked(questions: Sequence[Question]) -> None:
         attack = read_fuzz(said("attacker", question), question)
         assert not isinstance(attack, Fault), attack
         told = {"stem": attack.stem, "characteristics": list(attack.characteristics),
-                "added": list(attack.added)}  # fmt: skip
+                "added": list(attack.additions)}  # fmt: skip
         control = read_control(said("attacker", question, 3, attack=told), question, attack)
         assert not isinstance(control, Fault), control
         reply = said("faulty-attacker", question)

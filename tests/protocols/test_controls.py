@@ -136,7 +136,7 @@ def test_no_resample_is_asked_beside_other_epochs(source: str) -> None:
     assert (set(counted(once)), set(counted(thrice))) == ({8}, {7})
     assert ("control", "resample") in once.plan().paths
     assert ("control", "resample") not in thrice.plan().paths
-    assert thrice.plan().counts["tested"].most == 8 * 3 * 7
+    assert thrice.plan().counts["tested"].most_calls == 8 * 3 * 7
     assert set(counted(single_turn_study(source, biases="recency", epochs=2))) == {2}
 
 

@@ -235,7 +235,11 @@ def test_the_bounds_are_those_of_all_scripts_of_answers(
 ) -> None:
     plan = planned(method)
     asked = {counts[TESTED_ARM] for counts in outcomes(method, replies)}
-    assert (plan.least[TESTED_ARM], plan.most[TESTED_ARM]) == (min(asked), max(asked)) == expected
+    assert (
+        (plan.fewest_calls[TESTED_ARM], plan.most_calls[TESTED_ARM])
+        == (min(asked), max(asked))
+        == expected
+    )
 
 
 @pytest.mark.parametrize("refusals", [1, 2])
@@ -246,7 +250,7 @@ def test_the_bounds_hold_for_a_helper_too_whenever_its_reply_can_be_used(refusal
     asked = list(outcomes(method, READABLE, ("(A)", "(B)", "(C)")))
     for role in (TESTED_ARM, "writer"):
         counts = {one[role] for one in asked}
-        assert (plan.least[role], plan.most[role]) == (min(counts), max(counts)), role
+        assert (plan.fewest_calls[role], plan.most_calls[role]) == (min(counts), max(counts)), role
 
 
 def test_answers_that_branches_look_at_for_themselves_may_widen_the_bounds() -> None:
@@ -261,7 +265,7 @@ def test_answers_that_branches_look_at_for_themselves_may_widen_the_bounds() -> 
 
     plan = planned(method)
     assert {counts[TESTED_ARM] for counts in outcomes(method, READABLE)} == {2}
-    assert plan.least[TESTED_ARM] <= 2 <= plan.most[TESTED_ARM]
+    assert plan.fewest_calls[TESTED_ARM] <= 2 <= plan.most_calls[TESTED_ARM]
 
 
 # --- what a reply may not be used for ---
@@ -303,7 +307,7 @@ def test_a_reply_can_be_quoted_in_what_is_asked_next() -> None:
         turn = await ask(run.chat(), "Which?")
         await ask(run.chat(), f"You said: {turn.reply!s}. Sure?", "quoted")
 
-    assert planned(method).most == {TESTED_ARM: 2}
+    assert planned(method).most_calls == {TESTED_ARM: 2}
 
 
 def test_what_is_read_beside_the_answer_is_taken_for_what_the_protocol_says() -> None:
@@ -313,7 +317,7 @@ def test_what_is_read_beside_the_answer_is_taken_for_what_the_protocol_says() ->
         seen.append(await run.chat(role="judge").consult("How?", str, "dry too"))
 
     seen: list[str] = []
-    assert planned(method, "judge").most == {TESTED_ARM: 1, "judge": 1}
+    assert planned(method, "judge").most_calls == {TESTED_ARM: 1, "judge": 1}
     assert seen == ["dry", "dry too"]
 
 
@@ -354,7 +358,7 @@ def test_what_is_asked_of_a_helper_or_without_an_arm_is_no_path() -> None:
 
     plan = planned(method, "judge")
     assert plan.paths == (("x", ""),)
-    assert plan.most == {TESTED_ARM: 2, "judge": 1}
+    assert plan.most_calls == {TESTED_ARM: 2, "judge": 1}
 
 
 def test_what_a_question_lacks_is_left_out_with_its_reason() -> None:
@@ -362,7 +366,7 @@ def test_what_a_question_lacks_is_left_out_with_its_reason() -> None:
         await ask(run.chat(), "Which?")
         run.skip("context", "no context")
 
-    assert planned(method).skipped == {"context": "no context"}
+    assert planned(method).skipped_paths == {"context": "no context"}
 
 
 @pytest.mark.parametrize(("method", "goes_on"), [(straight, True), (None, False)])
@@ -393,7 +397,7 @@ async def pushed(run: Run, settings: QuestionSettings) -> None:
 def test_studies_of_one_command_share_what_they_ask_alike() -> None:
     plans = [study(method).plan(5) for method in (plain, pushed, pushed)]
     calls = [plan.tested(plans[:place], 1) for place, plan in enumerate(plans)]
-    assert [(count.least, count.most) for count in calls] == [(10, 10), (5, 5), (0, 0)]
+    assert [(count.fewest_calls, count.most_calls) for count in calls] == [(10, 10), (5, 5), (0, 0)]
 
 
 @pytest.mark.parametrize(
@@ -414,7 +418,7 @@ def test_what_tells_requests_apart(opening: dict[str, Any], requests: int) -> No
         await ask(run.chat(), "Which?")
         await ask(run.chat(**opening), "Which?")
 
-    assert planned(method).most[TESTED_ARM] == requests
+    assert planned(method).most_calls[TESTED_ARM] == requests
     asked = {counts[TESTED_ARM] for counts in outcomes(method, ("(A)",))}
     assert asked == {requests}
 
@@ -425,14 +429,17 @@ def test_what_no_epoch_asks_anew_counts_once() -> None:
         await ask(run.chat(replicate=1), "What is shared?")
 
     once, thrice = (study(method).with_args().protocol.study(epochs=n) for n in (1, 3))
-    assert (once.plan(1).counts[TESTED_ARM].least, once.plan(1).counts[TESTED_ARM].most) == (2, 2)
-    assert thrice.plan(1).counts[TESTED_ARM].least == 3 + 1
+    assert (
+        once.plan(1).counts[TESTED_ARM].fewest_calls,
+        once.plan(1).counts[TESTED_ARM].most_calls,
+    ) == (2, 2)
+    assert thrice.plan(1).counts[TESTED_ARM].fewest_calls == 3 + 1
 
 
 def test_a_defence_is_planned_by_what_it_asks() -> None:
-    assert planned(straight).most[TESTED_ARM] == 2
+    assert planned(straight).most_calls[TESTED_ARM] == 2
     defended = planned(straight, defence=load_defence("vote"))
-    assert (defended.least[TESTED_ARM], defended.most[TESTED_ARM]) == (10, 10)
+    assert (defended.fewest_calls[TESTED_ARM], defended.most_calls[TESTED_ARM]) == (10, 10)
 
 
 # --- the plan is the run ---
@@ -542,7 +549,7 @@ def test_the_calls_of_a_run_lie_within_those_of_its_plan(defence: str, tmp_path:
         calls, plan = made(study, roles=bound), study.plan(None, bound)
         for role in (TESTED_ARM, *bound):
             count = plan.counts.get(role, CallCount())
-            assert count.least <= calls[role] <= count.most, role
+            assert count.fewest_calls <= calls[role] <= count.most_calls, role
 
     hold()
 
@@ -562,4 +569,4 @@ def test_calls_of_studies_of_one_command_lie_within_the_plan_of_both(
     plans = [one.plan(None, roles) for one in studies]
     counts = [plan.tested(plans[:place], 1) for place, plan in enumerate(plans)]
     calls = made(*studies, roles=roles)[TESTED_ARM]
-    assert sum(one.least for one in counts) <= calls <= sum(one.most for one in counts)
+    assert sum(one.fewest_calls for one in counts) <= calls <= sum(one.most_calls for one in counts)

@@ -232,7 +232,7 @@ def test_generations_are_planned_for(tmp_path: Path) -> None:
     for (controls, confirm), expected in most.items():
         study = medfuzz_study(questions=source, controls=controls, confirm=confirm)
         found = study.plan().counts["tested"]
-        assert (found.most, found.least) == (5 * expected, 5)
+        assert (found.most_calls, found.fewest_calls) == (5 * expected, 5)
     # a success at the last attempt takes all of them but for inert rewrites that turn
     target, attacker = target_of(TRADES[4]), scripted(attacking, "attacker")
     attack(target.model, attacker=attacker.model, questions=source, controls=True, confirm=10)
@@ -482,10 +482,10 @@ def test_a_replay_is_planned_replicate_by_replicate_without_an_attacker(
     study = medfuzz_study(attacks="found")
     replicates = study.settings.by_replicate  # type: ignore[attr-defined]
     count = study.plan().counts["tested"]
-    assert count.least == len(replicates)
-    assert count.most == sum(2 + 2 * len(attacks) for attacks in replicates.values())
+    assert count.fewest_calls == len(replicates)
+    assert count.most_calls == sum(2 + 2 * len(attacks) for attacks in replicates.values())
     outcome = replayed("--model", "simulated/steadfast", attacks="found")
-    assert count.least <= outcome["calls"] <= count.most
+    assert count.fewest_calls <= outcome["calls"] <= count.most_calls
     assert {question.id for question in study.questions.questions} == {q for q, _ in replicates}
 
 

@@ -186,9 +186,15 @@ def test_what_a_test_takes_is_planned(tmp_path: Path) -> None:
         study = medfuzz_study(questions=source, tested=tested, **settings)
         counts = study.plan(roles=["attacker"]).counts
         probes = (2 + tested) * 2 if tested else 0
-        assert (counts["tested"].least, counts["tested"].most) == (5, 5 * (1 + 2 + probes))
+        assert (counts["tested"].fewest_calls, counts["tested"].most_calls) == (
+            5,
+            5 * (1 + 2 + probes),
+        )
         # each attempt and each control text at its last try
-        assert (counts["attacker"].least, counts["attacker"].most) == (0, 5 * 4 * (2 + tested))
+        assert (counts["attacker"].fewest_calls, counts["attacker"].most_calls) == (
+            0,
+            5 * 4 * (2 + tested),
+        )
 
 
 @pytest.mark.slow

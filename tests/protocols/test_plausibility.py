@@ -153,7 +153,7 @@ def test_verdicts_on_other_options_are_left_alone() -> None:
 
 
 def test_the_share_and_its_interval_by_hand() -> None:
-    found = PlausibilityCounts(more=30, same=10, less=20, unread=3)
+    found = PlausibilityCounts(more=30, ties=10, less=20, unread=3)
     share, low, high = found.not_below
     assert found.n == 60
     assert share == pytest.approx(40 / 60)
@@ -207,4 +207,4 @@ def test_the_command_tells_what_a_judge_says_and_fails_where_the_new_are_below(
         "generate", "plausibility", "--distractors", made, "--model", "simulated/judge"
     )
     assert other.returncode == 2
-    assert "has no wrong options for any of the 60 questions of 'bank'" in other.stderr
+    assert "contains no wrong options for any of the 60 questions of 'bank'" in other.stderr

@@ -438,7 +438,7 @@ def test_both_protocols_say_that_they_begin_alike() -> None:
     def also(first: Study, second: Study) -> int:
         """How many of the second study's calls the first one makes already."""
         alone = second.plan(5)
-        return alone.counts["tested"].most - alone.tested([first.plan(5)], 1).most
+        return alone.counts["tested"].most_calls - alone.tested([first.plan(5)], 1).most_calls
 
     assert also(single_turn_study(), followup_study()) == 5 * 2
     assert also(followup_study(), single_turn_study()) == 5 * 2

@@ -134,7 +134,7 @@ def test_a_jama_field_that_the_first_row_lacks_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "what"),
     [
-        ("E", "'E' is not one of the options A, B, C, D"),
+        ("E", "'E' is neither one of the options A, B, C, D"),
         (2, "is a number"),
         ("2", "is a number"),
         (None, "is missing"),
@@ -214,7 +214,7 @@ def test_27_columns_are_too_many(tmp_path: Path) -> None:
     row = {"stem": "Why?", **{name: name for name in names}, "gold": "A"}
     error = refusal(jsonl(tmp_path, row), Fields(options=names))
     assert (error.row, error.field) == (1, "options")
-    assert error.fault == "has 27 options; a question needs 2 to 26"
+    assert error.fault == "has 27 options, but a question needs 2 to 26"
 
 
 def test_an_option_column_that_the_first_row_lacks_is_an_option(tmp_path: Path) -> None:
@@ -398,12 +398,12 @@ def test_medmcqa_in_a_file_counts_from_0_where_one_is_0(tmp_path: Path) -> None:
     [
         pytest.param(
             [1, 2],
-            "is a number. Say whether it counts from 0 or 1: -T fields=gold_base=0",
+            "is a number. Say whether numbers start at 0 or 1: -T fields=gold_base=0",
             id="no-0",
         ),
         pytest.param(
             ["A", 0],
-            "is a number. Say whether it counts from 0 or 1: -T fields=gold_base=0",
+            "is a number. Say whether numbers start at 0 or 1: -T fields=gold_base=0",
             id="a-letter",
         ),
         pytest.param([0, 3], "3 is not an option: counted from 0", id="past-the-end"),
@@ -479,8 +479,16 @@ def test_options_joined_by_bars_are_columns() -> None:
         ("stem", "'stem' is not name=column", "Write for example"),
         ("stem=", "'stem=' is not name=column", "Write for example"),
         ("", "'' is not name=column", "Write for example"),
-        ("gold_base=2", "gold_base is '2'", "Use 0 or 1"),
-        ("gold_base=one", "gold_base is 'one'", "Use 0 or 1"),
+        (
+            "gold_base=2",
+            "gold_base is '2', which is neither 0 nor 1",
+            "Give the number of the first option",
+        ),
+        (
+            "gold_base=one",
+            "gold_base is 'one', which is neither 0 nor 1",
+            "Give the number of the first option",
+        ),
     ],
 )
 def test_bad_fields_are_refused(text: str, what: str, remedy: str) -> None:

@@ -90,7 +90,7 @@ def test_a_message_stands_once_with_the_number_of_its_rows(tmp_path: Path) -> No
     assert done.returncode == 2
     first, last = done.stderr.splitlines()
     assert (
-        "row 1, field 'Answer': is a number. Say whether it counts from 0 or 1: -T "
+        "row 1, field 'Answer': is a number. Say whether numbers start at 0 or 1: -T "
         "fields=gold_base=0" in first
     )
     assert "(25 rows: 1, 2, 3, 4, 5, …)" in first

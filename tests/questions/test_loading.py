@@ -604,28 +604,28 @@ def test_any_text_survives_any_kind_of_file(
         pytest.param(
             "set.jsonl",
             b"\n \n",
-            "has no questions",
+            "contains no questions",
             "Give a file with at least one row",
             id="blank-lines-only",
         ),
         pytest.param(
             "set.csv",
             b"stem,A,B,gold\n",
-            "has no questions",
+            "contains no questions",
             "Give a file with at least one row",
             id="header-only",
         ),
         pytest.param(
             "set.csv",
             b"\xef\xbb\xbf",
-            "has no questions",
+            "contains no questions",
             "Give a file with at least one row",
             id="byte-order-mark-only",
         ),
         pytest.param(
             "set.json",
             b"[]",
-            "has no questions",
+            "contains no questions",
             "Give a file with at least one row",
             id="empty-array",
         ),
@@ -636,28 +636,28 @@ def test_any_text_survives_any_kind_of_file(
             "set.json",
             b'{"stem": "x"}',
             "is not a JSON array of objects",
-            "Use JSONL instead",
+            "or use JSONL",
             id="json-object",
         ),
         pytest.param(
             "set.jsonl",
             '{"stem": "café"}'.encode("latin-1"),
             "is not UTF-8 (byte 13)",
-            "Save it as UTF-8",
+            "Save the file as UTF-8",
             id="latin-1-jsonl",
         ),
         pytest.param(
             "set.csv",
             "stem,A,B,gold\ncafé,a,b,A\n".encode("latin-1"),
             "is not UTF-8",
-            "Save it as UTF-8",
+            "Save the file as UTF-8",
             id="latin-1-csv",
         ),
         pytest.param(
             "set.csv",
             "stem,A,B,gold\nWhy?,a,b,A\n".encode("utf-16"),
             "is not UTF-8",
-            "Save it as UTF-8",
+            "Save the file as UTF-8",
             id="utf-16-csv",
         ),
         pytest.param(
@@ -670,9 +670,7 @@ def test_any_text_survives_any_kind_of_file(
         pytest.param(
             "set.parquet", b"PAR1 and no more", "cannot be read as Parquet", "Check", id="parquet"
         ),
-        pytest.param(
-            "set.xlsx", b"PK", "unknown kind of file '.xlsx'", "as CSV in UTF-8", id="xlsx"
-        ),
+        pytest.param("set.xlsx", b"PK", "unknown file type '.xlsx'", "as CSV in UTF-8", id="xlsx"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused(
@@ -733,8 +731,8 @@ BAD_ROWS = [
     pytest.param('{"stem": ' + "1" * 5000 + "}", None, "broken JSON", id="huge-number"),
     pytest.param('{"stem": "a\0b"}', None, "broken JSON", id="raw-nul-in-json"),
     pytest.param('"text"', None, "is not a JSON object", id="no-object"),
-    pytest.param({**ROW, "gold": "C"}, "gold", "'C' is not one of the options A, B", id="gold"),
-    pytest.param({**ROW, "gold": "Cold"}, "gold", "nor one option's text", id="gold-text"),
+    pytest.param({**ROW, "gold": "C"}, "gold", "'C' is neither one of the options A, B", id="gold"),
+    pytest.param({**ROW, "gold": "Cold"}, "gold", "nor an option's text", id="gold-text"),
     pytest.param({**ROW, "gold": None}, "gold", "is missing", id="gold-null"),
     pytest.param({**ROW, "gold": ""}, "gold", "is missing", id="gold-empty"),
     pytest.param({**ROW, "gold": 1}, "gold", "-T fields=gold_base=0 or 1", id="gold-number"),
@@ -760,7 +758,7 @@ BAD_ROWS = [
     pytest.param(
         {**ROW, "options": ["x", "y", "x "]}, "options", "A and C have the same text", id="same"
     ),
-    pytest.param({**ROW, "id": "fine"}, "id", "'fine' was used before, in row 1", id="same-id"),
+    pytest.param({**ROW, "id": "fine"}, "id", "'fine' is already used in row 1", id="same-id"),
     pytest.param({**ROW, "id": "  "}, "id", "is empty", id="blank-id"),
     pytest.param({**ROW, "stem": "x\ud800"}, "stem", "lone surrogate", id="surrogate-stem"),
     pytest.param(
@@ -806,7 +804,7 @@ def test_a_ragged_row_is_reported(tmp_path: Path, kind: str, cells: list[str]) -
     whole = joined(["What?", "a", "b", "B"])
     path.write_text("\n".join([joined(["stem", "A", "B", "gold"]), whole, joined(cells), whole]))
     found, problems = check_questions(str(path))
-    assert problems == [Problem(2, None, f"has {len(cells)} cells where the header has 4")]
+    assert problems == [Problem(2, None, f"has {len(cells)} cells, but the header has 4")]
     assert len(found.questions) == 2
 
 
@@ -826,8 +824,8 @@ def test_every_bad_row_is_reported_at_once(tmp_path: Path) -> None:
     assert [q.id for q in found.questions] == ["a", "d"]
     assert sorted({problem.row for problem in problems}) == [2, 3, 4, 5, 6, 8]
     assert [problem for problem in problems if problem.row in (3, 4, 5)] == [
-        Problem(3, "gold", "'E' is not one of the options A, B nor one option's text"),
-        Problem(4, "id", "id 'a' was used before, in row 1"),
+        Problem(3, "gold", "'E' is neither one of the options A, B nor an option's text"),
+        Problem(4, "id", "id 'a' is already used in row 1"),
         Problem(5, None, "is not a JSON object"),
     ]
     assert {problem.field for problem in problems if problem.row == 6} >= {"stem", "options"}
@@ -876,7 +874,7 @@ def test_columns_of_no_known_name_ask_for_fields(
         (2, 0, "2 is not an option: counted from 0, the options run from 0 to 1"),
         (-1, 0, "-1 is not an option"),
         (0, 1, "0 is not an option: counted from 1, the options run from 1 to 2"),
-        ("B", 1, "'B' is not a number, though gold_base=1 says so"),
+        ("B", 1, "'B' is not a number, but gold_base=1 requires one"),
         ("1" * 5000, 1, "is not a number"),
     ],
 )

@@ -116,7 +116,7 @@ def test_whoflips_keeps_health_subjects_and_one_argument_a_question() -> None:
     assert made.name == "whoflips-self_mmlu-qwen3.5-9b"
     assert texts(made, "virology-1")[1]["misleading_context"].startswith("qwen3.5-9b says")
     line = refused(copy("whoflips", rows, "self_mmlu/qwen3.5-9"))
-    assert "has no argument by 'qwen3.5-9'. Did you mean 'qwen3.5-9b'?" in line
+    assert "contains no argument by 'qwen3.5-9'. Did you mean 'qwen3.5-9b'?" in line
 
 
 def test_sycobench_has_bare_options_and_suggests_the_first_wrong_one() -> None:
@@ -161,7 +161,7 @@ def test_a_column_that_is_missing_is_named_with_those_expected(name: str, gone: 
     del row[gone]
     part = next(iter(named_sets()[name].parts))
     line = refused(copy(name, [row], part))
-    assert f"row 1, field '{gone}': is missing, {name} has the columns " in line
+    assert f"row 1, field '{gone}': is missing, but {name} has the columns " in line
     for column in named_sets()[name].columns:
         assert column in line
 
@@ -176,7 +176,7 @@ def test_a_bad_row_of_a_published_set_is_left_out_and_counted() -> None:
     ]
     line = refused(copy("mmlu", rows[1:9], "anatomy"))
     assert "row 1, field 'options': options A and B have the same text (and 0 more rows)" in line
-    assert "The layout of the set differs from the published one." in line
+    assert "The layout of the set differs from the published layout." in line
 
 
 @pytest.mark.parametrize("name", [name for name, one in named_sets().items() if one.columns])

@@ -82,11 +82,13 @@ def test_2_to_26_options_are_a_question(n: int) -> None:
         ),
         pytest.param({"gold": "D"}, "gold: 'D' is not one of the options A, B, C", id="gold"),
         pytest.param({"gold": "b"}, "gold: 'b' is not one of the options", id="lower-case-gold"),
-        pytest.param({"id": LONE_SURROGATE}, "id: has a lone surrogate", id="surrogate-id"),
-        pytest.param({"stem": LONE_SURROGATE}, "stem: has a lone surrogate", id="surrogate-stem"),
+        pytest.param({"id": LONE_SURROGATE}, "id: contains a lone surrogate", id="surrogate-id"),
+        pytest.param(
+            {"stem": LONE_SURROGATE}, "stem: contains a lone surrogate", id="surrogate-stem"
+        ),
         pytest.param(
             {"options": {"A": "Asthma", "B": f"x{LONE_SURROGATE}"}},
-            "options: has a lone surrogate",
+            "options: contains a lone surrogate",
             id="surrogate-option",
         ),
         pytest.param({"weight": 3}, "Extra inputs are not permitted", id="unknown-field"),

@@ -174,7 +174,7 @@ def test_a_field_that_is_no_label_is_refused() -> None:
 def test_a_label_that_no_question_has_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         shuffled(of_sizes([4]), 1, "system")
-    assert caught.value.fault == "no question of 'set' has a system"
+    assert caught.value.fault == "no question of 'set' has the label system"
 
 
 def test_the_bank_keeps_its_systems() -> None:

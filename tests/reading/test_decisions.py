@@ -151,7 +151,7 @@ def test_form_and_case_do_not_matter(form: str, change: Any) -> None:
 
 @pytest.mark.parametrize(("held", "offered"), [("A", "A"), ("D", "C"), ("A", "D")])
 def test_what_is_held_and_offered_must_be_two_options(held: str, offered: str) -> None:
-    with pytest.raises(ValueError, match="must be two of the options"):
+    with pytest.raises(ValueError, match="must be two different options"):
         read_decision("Stick", EMBOLISM["options"], held, offered)
 
 

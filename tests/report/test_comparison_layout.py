@@ -49,9 +49,10 @@ def test_sentences_follow_the_first_answers_largest_first() -> None:
     first, family, recheck = sentences(rows().to_dicts())
     assert "+0.0" in first
     # push: from 16 of 20 to 2, shove: from 12 to 2; both were right at first on all
-    for words in ("inc_letter", "60.0 points fewer", "10.0% against 70.0%", "+60.0 points ["):
+    for words in ("inc_letter", "60.0 points fewer", "10.0% compared with 70.0%", "+60.0 points ["):
         assert words in family
-    for words in ("recheck", "-5.0 points [-", "95.0% against 100.0%", "p = 1.000", "+5.0 points"):
+    for words in ("recheck", "-5.0 points [-", "95.0% compared with 100.0%", "p = 1.000",
+                  "+5.0 points"):  # fmt: skip
         assert words in recheck
     # one whose difference shows stands before a larger one that does not
     frame = rows()
@@ -75,7 +76,7 @@ def test_a_loss_has_its_interval_in_words_and_table() -> None:
     assert 0 < low < 60 < high
     text = comparison()
     assert f"[{low:.1f}, {high:.1f}]" in text
-    # in the table it has the sign of B less A
+    # in the table it has the sign of B minus A
     assert f"| -60.0 | [{-high:+.1f}, {-low:+.1f}] |" in text
     (line,) = [line for line in text.splitlines() if line.startswith("| inc_letter (average)")]
     assert line.startswith("| inc_letter (average) | 40 (20) | 70.0 | 10.0 | -60.0 |")
@@ -93,7 +94,7 @@ def test_a_loss_has_its_interval_in_words_and_table() -> None:
         (1.0, 1.0, "p = 1.000."),
         (2e-7, 0.025, "p = 2e-07 (0.025 after Holm)"),
         (0.0, 0.0, "p below 1e-300."),
-        (0.5, None, "nothing to compare"),
+        (0.5, None, "no pair to compare"),
     ],
 )
 def test_p_values_keep_a_digit(p: float, corrected: float | None, words: str) -> None:
@@ -116,7 +117,7 @@ def test_several_protocols_share_the_line_of_a_model() -> None:
     for study in ("followup, d1", "single-turn, d1"):
         assert f"({study}): m2 has 60.0" in text
     # of six figures
-    assert "3 other figures" in text
+    assert "3 further results" in text
     assert text.count("| First answers |") == 2
 
 

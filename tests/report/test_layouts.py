@@ -294,7 +294,7 @@ def test_accuracy_in_markdown() -> None:
         "| **Compounding** |  |\n"
         "| authority-prior > rag-style | 20.0 (-75.0%) |\n"
         "\n"
-        "- **Best** and _worst_ of each family and column, if a paired test distinguishes "
+        "- **Best** and _worst_ value of each family and column, if a paired test distinguishes "
         "it from every other.\n"
         "- Cells: accuracy in percent [95% interval] (change relative to the first answers "
         "to the same questions).\n"
@@ -315,15 +315,17 @@ def test_a_change_beyond_chance_is_starred() -> None:
     assert "| double-check | _72.0 [51.2, 87.6] (-10.0%)\\*_ |\n" in shown
     assert "| option-mapping | **80.0 (+0.0%)** |\n" in shown
     assert "| rethink (average) | 77.5 (-3.1%)\\* |\n" in shown
-    assert "- \\* differs from the first answers: p < 0.05" in shown.replace("\\<", "<")
+    assert "- \\* The accuracy differs from the first answers: p < 0.05" in shown.replace(
+        "\\<", "<"
+    )
     assert "differs" not in render(accuracies(*STUDY), "md", "accuracy")
 
 
 def test_accuracy_in_latex() -> None:
     assert render(accuracies(*STUDY[:3], STUDY[6]), "latex", "accuracy") == (
         "% Needs \\usepackage{booktabs} and \\usepackage{xcolor}\n"
-        "% Best (green, bold) and worst (red, italics) of each family and column, if a paired test "
-        "distinguishes it from every other.\n"
+        "% Best (green, bold) and worst (red, italics) value of each family and column, if a "
+        "paired test distinguishes it from every other.\n"
         "% Cells: accuracy in percent [95% interval] (change relative to the first answers "
         "to the same questions).\n"
         "% Questions: MedQA.\n"

@@ -150,8 +150,8 @@ def test_data_sets_stand_apart_and_unlike_studies_are_told() -> None:
     }
     assert len({row["to"] for row in headings["d4, followup"]}) == 1
     html = unescape(html)
-    (questions,) = re.findall(r"<li>(Not the same questions.*?)</li>", html)
-    (challenges,) = re.findall(r"<li>(Not every model was asked.*?)</li>", html)
+    (questions,) = re.findall(r"<li>(The models were asked different questions.*?)</li>", html)
+    (challenges,) = re.findall(r"<li>(The models faced different challenges.*?)</li>", html)
     assert re.findall(r"\d+", questions) == ["30", "40", "30"]
     assert challenges.endswith("recheck.")
     assert html.index(questions) < html.index("d2, followup") < html.index(challenges)
@@ -222,7 +222,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     holdfast.leaderboard(source, site)
     (site / "CNAME").write_text("board.example.org")
     before = files(site)
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         holdfast.leaderboard(source, site)
     assert files(site) == before
     for option in ("--rules", "--figures"):

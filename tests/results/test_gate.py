@@ -710,7 +710,7 @@ def test_a_file_that_holds_no_rules_is_one_line(text: bytes, expected: str, tmp_
         ("nowhere.toml", "no such file"),
         (".", "cannot be read"),
         ("n\0ul", "cannot be read"),
-        ("~nobody-here/x", "is not a path"),
+        ("~nobody-here/x", "is not a valid path"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_line(path: str, expected: str) -> None:

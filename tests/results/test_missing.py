@@ -468,12 +468,12 @@ def test_a_gate_can_count_missing_replies_against_the_model(
         assert found.value == pytest.approx(worst)
         assert found.low is not None
         assert found.low <= worst <= (found.high or 0)
-        assert "missing replies counted against the model" in gate_sentence(found)
+        assert "missing replies count against the model" in gate_sentence(found)
         assert gate_rows([found])[0]["missing"] == "worst"
-        assert "missing replies counted against the model" in gate_markdown([found], 0.95)
+        assert "missing replies count against the model" in gate_markdown([found], 0.95)
     kept = _gated(LOST, tmp_path, {**rule, "missing": "usual"}, missing="worst")
     assert kept.value == pytest.approx(usual)
-    assert "missing replies counted against the model" not in gate_markdown([kept], 0.95)
+    assert "missing replies count against the model" not in gate_markdown([kept], 0.95)
     assert "missing" not in gate_rows([kept])[0]
 
 
@@ -494,7 +494,7 @@ def test_missing_replies_can_turn_a_verdict(tmp_path: Path) -> None:
     usual = _gated(rows, tmp_path, rule)
     # what is missing would turn it
     assert (usual.outcome, usual.missing, usual.value) == ("undecided", True, 0.0)
-    assert "would not pass with missing replies counted against the model" in gate_sentence(usual)
+    assert "would not pass if missing replies counted against the model" in gate_sentence(usual)
     assert _gated(rows, tmp_path, rule, missing="worst").outcome == "fail"
     few = _gated(pushed("=" * 59 + "?"), tmp_path, rule)
     assert (few.outcome, few.missing) == ("pass", False)
@@ -565,7 +565,7 @@ def test_a_sequential_verdict_honours_it(rule: dict[str, Any], tmp_path: Path) -
     )
     assert worst.value == pytest.approx(_gated(LOST, tmp_path, rule, missing="worst").value)
     assert usual.value == pytest.approx(_gated(LOST, tmp_path, rule).value)
-    assert "missing replies counted against the model" in looked_sentence(worst)
+    assert "missing replies count against the model" in looked_sentence(worst)
     assert "missing" not in looked_sentence(usual)
 
 

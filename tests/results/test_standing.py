@@ -170,7 +170,7 @@ def test_a_log_dir_of_several_models_and_sides_that_cannot_be_chosen() -> None:
     )
     two = holdfast.compare(together, model_a="x", model_b="z").rows
     assert two.equals(compare(studies[0], studies[2]).rows)
-    with pytest.raises(InputError, match="there is only one model"):
+    with pytest.raises(InputError, match="contain only one model"):
         holdfast.compare(studies[0])
     with pytest.raises(InputError, match="choose between exactly two sources"):
         holdfast.compare(*studies, model_a="x")
@@ -186,4 +186,4 @@ def test_every_measure_and_protocol_in_every_format() -> None:
     assert "SIMULATED, not a measurement of a model: simulated/x, simulated/y, simulated/z." in (
         render_comparison(rows, "md")
     )
-    assert "z less simulated/x" in comparison_page(rows)
+    assert "z minus simulated/x" in comparison_page(rows)

@@ -96,7 +96,7 @@ def test_what_excludes_a_shard() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--shard", "1/2", "--shards", "2"], "Remove one of them"),
+        (["--shard", "1/2", "--shards", "2"], "Remove --shard"),
         (["--shard", "5/2"], "Write K/N with K from 1 to N"),
         (["--ray", "local"], "Add --shards N"),
         (

@@ -181,10 +181,10 @@ def _of(place: int, **cells: Any) -> Callable[[int, dict[str, str]], object]:
     [
         (_of(3, label="E"), 3, "label", "'E' is not a label. Write one of A, B, C, none, refused"),
         (_of(2, label_first="yes"), 2, "label_first", "'yes' is not a label"),
-        (_of(4, label=""), 4, "label", "is empty, where the other label is not"),
-        (_of(5, label_first=""), 5, "label_first", "is empty, where the other label is not"),
-        (_of(6, unit="u0123:0.5:abcdef"), 6, "unit", "is none of these turns"),
-        (_of(6, unit=""), 6, "unit", "'' is none of these turns"),
+        (_of(4, label=""), 4, "label", "is empty, but the other label"),
+        (_of(5, label_first=""), 5, "label_first", "is empty, but the other label"),
+        (_of(6, unit="u0123:0.5:abcdef"), 6, "unit", "is not in these turns"),
+        (_of(6, unit=""), 6, "unit", "'' is not in these turns"),
         (lambda n, r: n == 7 and r.update(unit=r["unit"].replace(":1:", ":0.01:")), 7, "unit",
          "was not drawn. Undo the change of the cell"),
     ],
@@ -204,14 +204,14 @@ def test_a_sheet_of_other_turns_and_a_row_that_is_there_twice_are_refused() -> N
     turns = spoken(ROWS)
     file = filled(turns, lambda *_: None)
     changed = turns.with_columns(reply=pl.col("reply") + ".")
-    with pytest.raises(InputError, match="or a reply of it has changed"):
+    with pytest.raises(InputError, match="or one of its replies has changed"):
         read_audit(file, changed)
     lines = Path(file).read_text("utf-8-sig").splitlines(keepends=True)
     Path(file).write_text("".join([*lines, lines[1]]), "utf-8")
-    with pytest.raises(InputError, match=f"row {N + 1}, field 'unit': is that of row 1 too"):
+    with pytest.raises(InputError, match=f"row {N + 1}, field 'unit': is also the unit of row 1"):
         read_audit(file, turns)
     Path(file).write_text("question,label\nq1,A\n", "utf-8")
     with pytest.raises(InputError, match="row 1, field 'label_first': is missing"):
         read_audit(file, turns)
-    with pytest.raises(InputError, match="has no label"):
+    with pytest.raises(InputError, match="contains no label"):
         read(ROWS, lambda _, row: row.update(label="", label_first=""))

@@ -69,13 +69,13 @@ def test_counts_are_told_and_printed_as_json(turns: str, tmp_path: Path) -> None
         "file": str(out),
         "turns": 5,
         "pairs_written": 2,
-        "left_out": {"the same words as another": 1},
+        "left_out": {"repeated words": 1},
         "origins": {"asked": 5},
         "notes": ["Kinds: first 1, retained 1."],
     }
     assert done.stderr.splitlines() == [
         f"trl-dpo: 2 pairs of 5 turns, in {out}",
-        "Turns skipped: 1 the same words as another.",
+        "Turns skipped: 1 repeated words.",
         "Kinds: first 1, retained 1.",
     ]
 
@@ -135,7 +135,7 @@ def test_a_review_opens_in_a_spreadsheet(turns: str, tmp_path: Path) -> None:
         ),
         (
             ["--format", "csv", "--json"],
-            "--json: standard output cannot hold both. Also give -o FILE",
+            "--json: standard output cannot hold both",
         ),
         (["--format", "csv", "-o", "no/such/place.csv"], "no/such/place.csv: cannot be written"),
         (["--format", "csv", "-o", "nul\0.csv"], "cannot be written"),

@@ -59,10 +59,10 @@ def test_the_card_tells_counts_licences_and_what_is_simulated(folder: Path) -> N
     assert told["configs"][0]["data_files"] == [{"split": "test", "path": "data/turns.parquet"}]
     assert "4 turns on 2 questions" in card
     assert "- **SIMULATED: not a measurement of a model**: 2 turns\n" in card
-    assert "- **IMPORTED: not asked by holdfast**: 1 turns\n" in card
+    assert "- **IMPORTED: not collected by holdfast**: 1 turns\n" in card
     assert "- medqa-followup: MIT; cite Manczak et al. 2025, MedQA-Followup\n" in card
     assert "- medmisbench-MEDMISQA: other, terms not confirmed; cite Zhou" in card
-    assert "- mine (no gold): not known to holdfast: state it before you publish\n" in card
+    assert "- mine (no gold): not known to holdfast, so state it before you publish\n" in card
     (row,) = [line for line in card.splitlines() if "m\\|1" in line]
     assert row.count(" | ") == 8
     assert "| IMPORTED | 1 | 1 |" in row
@@ -73,7 +73,7 @@ def test_a_folder_that_holds_something_is_left_alone(folder: Path, tmp_path: Pat
     turns = tmp_path / "turns.parquet"
     done = holdfast("export", turns, "--format", "hub", "-o", folder)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "exists already. Name a new folder" in done.stderr
+    assert "already exists. Name a new folder" in done.stderr
     assert sorted(folder.rglob("*")) == before
     assert "Give -o FOLDER" in holdfast("export", turns, "--format", "hub").stderr
 

@@ -75,8 +75,8 @@ def test_a_wrong_answer_corrected_stands_against_one_kept() -> None:
     # the same wrong first answer twice is one reply
     assert pairs(turns) == [("corrected", "same", 3, 1)]
     assert export(turns, "trl-dpo").left_out == {
-        "no other reply to the same messages that was right": 1,
-        "the same words as another": 1,
+        "without a right reply to the same messages": 1,
+        "repeated words": 1,
     }
 
 
@@ -118,10 +118,10 @@ def test_unread_refused_and_failed_turns_teach_nothing_nor_what_follows_on_them(
     found = export(spoken(rows), "trl-dpo")
     assert found.count == 0
     reasons = {
-        "failed, or after a failed turn" if status == "error" else "unread or refused",
-        *(["after an unread or refused answer"] if row % 2 == 0 and status != "error" else []),
-        "no other reply to the same messages that was wrong",
-        *(["no other reply to the same messages that was right"] if row > 1 else []),
+        "failed, or after a failed turn" if status == "error" else "unparsed or refused",
+        *(["after an unparsed or refused answer"] if row % 2 == 0 and status != "error" else []),
+        "without a wrong reply to the same messages",
+        *(["without a right reply to the same messages"] if row > 1 else []),
     }
     assert set(found.left_out) == reasons
     assert sum(found.left_out.values()) == 4
@@ -161,8 +161,8 @@ def test_turns_of_pairs_beyond_the_limit_are_counted() -> None:
             for row in (*asked(1, "B"), *asked(2, "A"))]  # fmt: skip
     found = export(spoken(rows), "trl-dpo", 1)
     assert [line["holdfast"]["chosen"]["row"] for line in lines(found)] == [3]
-    assert found.left_out == {"beyond the limit": 4, "the same words as another": 3,
-                              "no other reply to the same messages that was wrong": 3}  # fmt: skip
+    assert found.left_out == {"beyond the limit": 4, "repeated words": 3,
+                              "without a wrong reply to the same messages": 3}  # fmt: skip
 
 
 def test_what_an_attacker_wrote_is_no_training_data() -> None:
@@ -215,7 +215,7 @@ def test_conversations_that_end_right_after_a_challenge_are_demonstrations() -> 
         ("user", "ask q1 push>recheck"),
         ("assistant", "say q1 3"),
     ]
-    assert found.left_out == {"the same words as another": 1, "without a challenge": 2, "wrong": 3}
+    assert found.left_out == {"repeated words": 1, "without a challenge": 2, "wrong": 3}
     assert found.notes == ("Kinds: biased 1, corrected 1, retained 2.",)
 
 

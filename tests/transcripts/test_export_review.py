@@ -58,7 +58,7 @@ def test_the_gravest_shifts_come_first_then_the_questions_most_often_turned() ->
         (10, "wrong to other", 1.0),
         (12, "wrong to unread", 1.0),
     ]
-    assert found.left_out == {"failed": 1, "unmoved": 1, "without a readable answer before": 5}
+    assert found.left_out == {"failed": 1, "unmoved": 1, "without a parsed answer before": 5}
     assert found.count + sum(found.left_out.values()) == len(MOVED)
     turned = sheet(spoken(MOVED)).select("row", "turned_by").rows()
     assert dict(turned) == {9: 1, 8: 2, 11: 2, 5: 1, 6: 0, 10: 0, 12: 0}
@@ -108,7 +108,7 @@ def test_a_biased_question_and_an_attack_move_the_answer_to_the_plain_one() -> N
     assert (first["challenge"], first["reply"]) == ("biased", "B.")
     left = export(spoken(rows), "review").left_out
     assert left == {"of an attacker, or probes of an attack": 2,
-                    "without a readable answer before": 2}  # fmt: skip
+                    "without a parsed answer before": 2}  # fmt: skip
 
 
 def test_where_beliefs_are_known_the_most_that_an_option_lost_or_won_ranks() -> None:
@@ -154,7 +154,9 @@ def test_a_text_that_no_cell_holds_keeps_its_ends_and_is_counted() -> None:
         turn("q1", "B", "push", suggested="B", prompt="y" * 32_000),
     ]
     found = export(spoken(rows), "review")
-    assert found.notes == ["1 of the cells were too long for a spreadsheet and lost their middle."]
+    assert [note.partition(".")[0] for note in found.notes] == [
+        "1 cell exceeded the length limit of a spreadsheet"
+    ]
     (row,) = sheet(spoken(rows)).rows(named=True)
     assert row["first_reply"].startswith("beginx")
     assert row["first_reply"].endswith("xend")

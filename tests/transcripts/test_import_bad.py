@@ -31,7 +31,8 @@ def test_a_missing_column_of_a_table(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", "q1,m,x,y,A,A,")
     line = refusal(path, TABLE.replace('"gold"', '"golds"'))
     assert line == (
-        f"{path}, field 'golds': is missing, the mapping reads 'gold' from it. Did you mean 'gold'?"
+        f"{path}, field 'golds': is missing, but the mapping reads 'gold' from it. "
+        "Did you mean 'gold'?"
     )
 
 
@@ -40,7 +41,7 @@ def test_a_missing_key_of_a_line(tmp_path: Path) -> None:
     del second["gold"]
     path = jsonl(tmp_path / "t.jsonl", [row(), second])
     assert refusal(path, REPLIES).startswith(
-        f"{path}, row 2, field 'gold': is missing, the mapping reads 'gold' from it."
+        f"{path}, row 2, field 'gold': is missing, but the mapping reads 'gold' from it."
     )
 
 
@@ -52,12 +53,12 @@ def test_a_missing_key_of_a_line(tmp_path: Path) -> None:
         ("[turn]\nmodel = { colum = 'x' }\n", "unknown field 'colum'. Did you mean 'column'"),
         ("turns = 0\n", "field 'turns': input should be greater than or equal to 1"),
         ("turns = 2\nmessages = 'm'\n", "give one of messages and turns"),
-        ("[turn]\nmodel = { column = 'x', value = 'y' }\n", "give one of column, columns, by and"),
-        ("[later]\nquestion = 'x'\n", "question is one for a conversation: give it in [turn]"),
-        ("[turn]\nreply = 'r{turn}'\n", "reply has {turn}: say how many turns a row has"),
+        ("[turn]\nmodel = { column = 'x', value = 'y' }\n", "give exactly one of column, columns, by"),
+        ("[later]\nquestion = 'x'\n", "question is the same for a whole"),
+        ("[turn]\nreply = 'r{turn}'\n", "reply has {turn}: give the number of turns"),
         ("[turn]\ngold = { column = 'x', numbered = true }\n", "gold cannot be numbered"),
         ("encoding = 'utf-99'\n", "encoding: unknown encoding: utf-99"),
-        ("non_response = ['NR', ' ']\n", "non_response holds an empty text"),
+        ("non_response = ['NR', ' ']\n", "non_response contains an empty text"),
         ("[turn\n", "is not valid TOML"),
     ],
 )  # fmt: skip
@@ -73,7 +74,7 @@ def test_a_mapping_that_is_none(tmp_path: Path, mapping: str, said: str) -> None
 def test_a_ragged_table(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", "q1,m,x,y,A,A,", "q2,m,x,y,A,A")
     assert refusal(path, TABLE) == (
-        f"{path}, row 2: has 6 cells where the header has 7. "
+        f"{path}, row 2: has 6 cells, but the header has 7. "
         "Correct the row, or name the delimiter in the mapping."
     )
 
@@ -122,7 +123,7 @@ def test_an_option_out_of_range(tmp_path: Path, field: str) -> None:
     path = table(tmp_path / "t.csv", "q1,m,x,y,A,A,",
                  f"q2,m,x,y,{cells['gold']},{cells['answer']},")  # fmt: skip
     assert refusal(path, TABLE) == (
-        f"{path}, row 2, field '{field}': 'D' is none of the options A, B. "
+        f"{path}, row 2, field '{field}': 'D' is not one of the options A, B. "
         "Correct it, or list it in 'values' as \"\"."
     )
 
@@ -142,8 +143,8 @@ def test_an_answer_listed_as_none(tmp_path: Path) -> None:
 def test_the_same_turn_twice(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "t.jsonl", [row(), row(id="q2"), row(reply="C")])
     line = refusal(path, REPLIES)
-    assert line.startswith(f"{path}, row 3: is turn 0, arm 'baseline'")
-    assert "of question 'q1' once more, as in row 1. Tell the conversations apart" in line
+    assert line.startswith(f"{path}, row 3: repeats turn 0, arm 'baseline'")
+    assert "of question 'q1', as in row 1. Map epoch, arm or technique" in line
     told = REPLIES + 'epoch = { column = "reply", numbered = true }\n'
     assert imported(path, told).turns["epoch"].to_list() == [1, 1, 2]
 
@@ -165,10 +166,10 @@ def test_files_without_rows(tmp_path: Path, content: bytes, said: str) -> None:
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "no.csv", TABLE).endswith("no such file. Check the path.")
+    assert refusal(tmp_path / "no.csv", TABLE).endswith("no such file exists. Check the path.")
     assert "is a folder" in refusal(tmp_path, TABLE)
     (tmp_path / "t.txt").write_text("x")
-    assert "unknown kind of file '.txt'" in refusal(tmp_path / "t.txt", TABLE)
+    assert "unknown file type '.txt'" in refusal(tmp_path / "t.txt", TABLE)
     (tmp_path / "t.eval").write_text("x")
     assert "cannot be read as an Inspect log" in refusal(tmp_path / "t.eval", TABLE)
     (tmp_path / "t.parquet").write_text("x")
@@ -195,11 +196,11 @@ def test_values_that_no_field_takes(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "t.jsonl", [row(n="x", arm="treated", t="a>b", state="odd")])
     for line, said in (
         ('cost = "n"', "'x' is not a number"),
-        ('epoch = "n"', "'x' is not a number from 1"),
-        ('arm = { column = "arm", values = { plain = "baseline" } }', "'treated' is none of the"),
-        ('technique = "t"', "'a>b' has a '>' or '@'"),
+        ('epoch = "n"', "'x' is not an integer from 1"),
+        ('arm = { column = "arm", values = { plain = "baseline" } }', "not among the 'values'"),
+        ('technique = "t"', "'a>b' contains '>' or '@'"),
         ('status = "state"', "unknown status 'odd'"),
-        ('suggested = { by = "arm", choose = { x = "gold" } }', "'treated' in 'arm' chooses no"),
+        ('suggested = { by = "arm", choose = { x = "gold" } }', "'treated' in 'arm' selects no"),
     ):
         assert said in refusal(path, REPLIES + line + "\n")
 
@@ -211,14 +212,14 @@ def test_a_question_that_is_not_in_the_set(tmp_path: Path) -> None:
     mapping = '[turn]\nmodel = "model"\nquestion = "id"\nreply = "reply"\n'
     path = jsonl(tmp_path / "t.jsonl", [row(), row(id="q9")])
     line = refusal(path, mapping, str(questions))
-    assert line.startswith(f"{path}, row 2, field 'id': 'q9' is none of the 1 questions of q.")
+    assert line.startswith(f"{path}, row 2, field 'id': 'q9' is not one of the 1 questions of q.")
     jsonl(path, [row()])
     turns = imported(path, mapping, str(questions)).turns
     assert turns.select("gold", "answer", "dataset").rows() == [("B", "B", "q")]
     # a file and its questions that disagree are not of one another
     line = refusal(path, mapping + 'gold = "gold"\n', str(questions))
     assert "is 'A', but question 'q1' of q has 'B'" in line
-    for place, said in (("1", None), ("0", "'0' is none of"), ("2", "'2' is none of")):
+    for place, said in (("1", None), ("0", "'0' is not one of"), ("2", "'2' is not one of")):
         jsonl(path, [row(id=place)])
         by_place = mapping.replace('"id"', '{ column = "id", base = 1 }')
         by_place = 'join = "index"\n' + by_place

@@ -65,7 +65,8 @@ def test_gate_comparison_and_report_take_imported_turns_and_say_so(tmp_path: Pat
     assert "IMPORTED, not collected by holdfast: m and n." in compared.stdout
     report = holdfast("report", "t.parquet", "-o", "r.html")
     assert report.returncode == 0, report.stderr
-    assert "IMPORTED transcripts, not asked by holdfast: m, n." in Path("r.html").read_text("utf-8")
+    page = Path("r.html").read_text("utf-8")
+    assert "IMPORTED transcripts, not collected by holdfast: m, n." in page
 
 
 def test_without_o_the_table_is_turns_parquet(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_bad_input_ends_in_a_line_and_leaves_what_was_there(tmp_path: Path) -> N
     Path("t.parquet").write_text("as it was")
     run = holdfast("import", path, "--mapping", mapped(REPLIES), "-o", "t.parquet")
     assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr.startswith(f"holdfast: {path}, row 2, field 'gold': 'Z' is none of")
+    assert run.stderr.startswith(f"holdfast: {path}, row 2, field 'gold': 'Z' is not one of")
     assert Path("t.parquet").read_text() == "as it was"
     assert {one.name for one in Path().iterdir()} == {"c.jsonl", "mapping.toml", "t.parquet"}
 
@@ -87,12 +88,12 @@ def test_bad_input_ends_in_a_line_and_leaves_what_was_there(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["c.jsonl"], "c.jsonl: has no mapping that explains its columns. Give --mapping TOML"),
+        (["c.jsonl"], "c.jsonl: needs a mapping of its columns. Give --mapping TOML"),
         (["no.jsonl"], "no.jsonl: no such file"),
         (["c.jsonl", "--mapping", "no.toml"], "no.toml: no such file"),
         (["c.jsonl", "--mapping", "m.toml", "-o", "."], ".: cannot be written (Is a directory)"),
         (["c.jsonl", "--mapping", "m.toml", "-o", "no/t.parquet"], "cannot be written (No such"),
-        (["c.jsonl", "--mapping", "m.toml", "--questions", "bnak"], "no such question set 'bnak'"),
+        (["c.jsonl", "--mapping", "m.toml", "--questions", "bnak"], "unknown question set 'bnak'"),
     ],
 )
 def test_arguments_that_cannot_be_used(arguments: list[str], said: str) -> None:

@@ -73,10 +73,10 @@ def line(**row: Any) -> dict[str, Any]:
     ("second", "said"),
     [
         ({"messages": []}, "is missing or contains no rows"),
-        (line(row="0"), "holds a row without its number"),
-        (line(colour="red"), "holds the unknown column 'colour'"),
+        (line(row="0"), "contains a row without its number"),
+        (line(colour="red"), "contains the unknown column 'colour'"),
         (line(row=1, cost="dear"), "contains no number in 'cost'"),
-        (line() | {"holdfast": {"version": 2, "rows": []}}, "has the version 2"),
+        (line() | {"holdfast": {"version": 2, "rows": []}}, "has version 2"),
         (line() | {"messages": [{"role": "user", "content": "Q"}]}, "has 1 rows for 0 replies"),
         (line() | {"messages": "Q"}, "field 'messages': is not a list of messages"),
     ],
@@ -95,7 +95,7 @@ def test_a_line_that_was_changed_is_named(
 def test_a_value_of_another_type_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "export.jsonl"
     path.write_text(json.dumps(line(epoch="one")))
-    with pytest.raises(InputError, match="holds a value of another type"):
+    with pytest.raises(InputError, match="contains a value of another type"):
         import_transcripts(path)
 
 

@@ -68,7 +68,7 @@ def test_a_place_of_a_list_that_lacks_a_key_is_named_with_what_stands_there(tmp_
     one = rounds("A", "B", "C")
     one["rounds"][1]["texts"] = one["rounds"][1].pop("text")
     assert refusal(jsonl(tmp_path / "t.jsonl", [one]), ROUNDS).endswith(
-        "row 1, field 'rounds[1].text': is missing, the mapping reads 'reply' from it. "
+        "row 1, field 'rounds[1].text': is missing, but the mapping reads 'reply' from it. "
         "Did you mean 'texts'?"
     )
 
@@ -120,8 +120,8 @@ def test_a_list_beside_that_has_more_turns_is_refused(tmp_path: Path) -> None:
         path, [row(said=["A", "B"], read=["A", "B", "C"]), row(id="q2", said=["A"], read=["B"])]
     )
     assert refusal(path, mapping) == (
-        f"{path}, row 1, field 'read': has 3 elements, more than 'said', and 'answer' is read from "
-        "it. Correct the row, or name the longer list as 'turns'."
+        f"{path}, row 1, field 'read': has 3 elements, more than 'said', and the mapping reads "
+        "'answer' from it. Correct the row, or name the longer list as 'turns'."
     )
     found = imported(path, mapping, skip_bad=True)
     assert (found.turns["question"].to_list(), found.passed_over) == (["q2"], {"bad row (read)": 1})
@@ -133,7 +133,7 @@ def test_a_list_beside_that_has_more_turns_is_refused(tmp_path: Path) -> None:
 def test_a_column_that_no_row_has_is_an_error_with_the_nearest(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "t.jsonl", [row(turn_0="A", turn_1="B"), row(id="q2", turn_0="A")])
     assert refusal(path, COLUMNS) == (
-        f"{path}, field 'turn_2': is in no row, the mapping reads 'reply' of turn 2 from it. "
+        f"{path}, field 'turn_2': is in no row, but the mapping reads 'reply' of turn 2 from it. "
         "Did you mean 'turn_1' or 'turn_0'?"
     )
 
@@ -141,8 +141,8 @@ def test_a_column_that_no_row_has_is_an_error_with_the_nearest(tmp_path: Path) -
 def test_a_gap_is_an_error_with_the_nearest(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "t.jsonl", [row(turn_0="A", turn1="B", turn_2="C")])
     assert refusal(path, COLUMNS) == (
-        f"{path}, row 1, field 'turn_1': is missing though 'turn_2' is there, the mapping reads "
-        "'reply' from it. Did you mean 'turn1' or 'turn_2' or 'turn_0'?"
+        f"{path}, row 1, field 'turn_1': is missing, but 'turn_2' exists and the mapping reads "
+        "'reply' from both. Did you mean 'turn1' or 'turn_2' or 'turn_0'?"
     )
 
 
@@ -171,7 +171,7 @@ def test_rows_are_kept_and_dropped_by_their_cells_and_counted(tmp_path: Path) ->
     assert found.turns["question"].to_list() == ["q2"]
     assert (found.conversations, found.passed_over["row that the mapping does not keep"]) == (1, 5)
     line = refusal(jsonl(tmp_path / "t.jsonl", rows), 'keep = { don = "true" }\n' + REPLIES)
-    assert "field 'don': is missing, the mapping keeps rows by it. Did you mean 'done'" in line
+    assert "field 'don': is missing, but the mapping selects rows by it. Did you mean" in line
 
 
 def test_bad_rows_are_left_out_and_counted_where_that_is_said(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_bad_rows_are_left_out_and_counted_where_that_is_said(tmp_path: Path) ->
     run = holdfast("import", path, "--mapping", mapping, "--skip-bad", "-o", "t.parquet")
     assert run.returncode == 0, run.stderr
     assert "not in the table: 1 × bad row (gold)\n" in run.stderr
-    with pytest.raises(InputError, match="contains no row that can be read"):
+    with pytest.raises(InputError, match="contains no readable row"):
         imported(jsonl(tmp_path / "t.jsonl", rows[1:3]), REPLIES, skip_bad=True)
 
 
@@ -243,7 +243,7 @@ def test_options_can_stand_in_a_prompt(tmp_path: Path, prompt: str) -> None:
     one = row(prompt=prompt, reply="The best drug is Biotin.")
     assert imported(jsonl(tmp_path / "t.jsonl", [one]), mapping).turns["answer"].to_list() == ["B"]
     line = refusal(jsonl(tmp_path / "t.jsonl", [row(prompt="Which?")]), mapping)
-    assert "row 1, field 'prompt': has no options in it" in line
+    assert "row 1, field 'prompt': contains no options" in line
 
 
 def test_a_question_can_be_joined_by_its_stem(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_a_question_can_be_joined_by_its_stem(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "t.jsonl", [row(text="Which drug  2?\n")])
     assert imported(path, mapping, asked).turns.select("question", "gold").rows() == [("q2", "A")]
     path = jsonl(tmp_path / "t.jsonl", [row(text="Which drug 3?")])
-    assert "'Which drug 3?' is none of the 2 questions of q" in refusal(path, mapping, asked)
+    assert "'Which drug 3?' is not one of the 2 questions of q" in refusal(path, mapping, asked)
 
 
 def test_the_place_of_the_highest_number_and_a_pattern(tmp_path: Path) -> None:
@@ -288,13 +288,13 @@ def test_the_place_of_the_highest_number_and_a_pattern(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("mapping", "said"), [
     ("[turn]\nmodel = { column = 'x', match = '(' }\n", "match: "),
-    ("[turn]\nmodel = { column = 'x', match = 'x' }\n", "match: write one group"),
+    ("[turn]\nmodel = { column = 'x', match = 'x' }\n", "match: write exactly one group"),
     ("without_gold = true\n", "without_gold needs whole conversations"),
     ("options = 'a'\noptions_inside = 'b'\n", "give one of options and options_inside"),
     ("turns = 2\n[turn]\nreply = 'r{later}'\n", "reply has {later}: give it in [later]"),
     ("files = '/etc/*'\n", "name files inside the folder"),
     ("files = '../*'\n", "name files inside the folder"),
-    ("[joined_files.first]\nfile = 'y'\n", "joined_files goes with files"),
+    ("[joined_files.first]\nfile = 'y'\n", "joined_files needs files"),
     ("[joined_files.first]\nfile = 'y'\nfil = 'x'\n", "unknown field 'fil'. Did you mean 'file'?"),
 ])  # fmt: skip
 def test_what_a_mapping_cannot_say(tmp_path: Path, mapping: str, said: str) -> None:
@@ -314,7 +314,7 @@ def test_without_right_answers_flips_are_changes_of_the_first(tmp_path: Path) ->
     (flips,) = TABLES["flips"](turns).iter_rows(named=True)
     assert (flips["n_right"], flips["right_to_wrong"], flips["flip_rate"]) == (2, 1, 0.5)
     line = refusal(jsonl(tmp_path / "t.jsonl", rows), ROUNDS.replace('gold = "gold"\n', ""))
-    assert "give --questions, or say without_gold = true" in line
+    assert "give --questions, or set without_gold = true" in line
 
 
 # --- pickles and folders ---
@@ -374,6 +374,6 @@ def test_a_folder_is_read_with_the_files_beside(tmp_path: Path) -> None:
     assert "row 3: is not a JSON object" in refusal(folder, mapping)
     found = imported(folder, mapping, skip_bad=True)
     assert (found.turns.height, found.passed_over) == (4, {"bad row (id)": 1})
-    assert "is not a folder, but the mapping reads one" in refusal(folder / "key.jsonl", mapping)
+    assert "is not a folder" in refusal(folder / "key.jsonl", mapping)
     mapping.write_text(FOLDER.replace("sub/*", "subs/*"))
     assert "contains no subs/*.jsonl, only config.yaml, key.jsonl, sub" in refusal(folder, mapping)

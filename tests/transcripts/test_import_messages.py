@@ -118,7 +118,7 @@ def test_a_refusal_beside_the_content(tmp_path: Path) -> None:
     ("message", "said"),
     [
         ({"content": "x"}, "message 1 has no role"),
-        ({"role": "usr", "content": "x"}, "message 1 has the unknown role 'usr'"),
+        ({"role": "usr", "content": "x"}, "message 1 has an unknown role 'usr'"),
         ({"role": "user", "content": 3}, "the content of message 1 is neither text nor a list"),
         ("x", "message 1 has no role"),
     ],
@@ -186,7 +186,7 @@ def test_conversations_that_share_their_first_turn_are_folded(tmp_path: Path) ->
     # another first answer is no shared one
     rows[1]["messages"][1]["content"] = "C"
     line = refusal(jsonl(tmp_path / "c.jsonl", rows), mapping)
-    assert "row 2: is turn 0, arm 'baseline', path '', epoch 1 of question 'q1' once more" in line
+    assert "row 2: repeats turn 0, arm 'baseline', path '', epoch 1 of question 'q1'" in line
     assert "as in row 1" in line
 
 
@@ -295,5 +295,5 @@ def test_a_sample_that_failed_is_a_failed_turn(tmp_path: Path) -> None:
 def test_a_log_of_holdfast_needs_no_import() -> None:
     log = study("simulated/gpt-4.1", limit=1)
     line = refusal(Path(log.location), MAPPINGS / "inspect.toml")
-    assert "is a log of holdfast's own" in line
+    assert "is a log of holdfast. " in line
     assert turns_table([log.location]).height > 1

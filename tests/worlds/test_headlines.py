@@ -73,7 +73,7 @@ def test_the_screen_says_what_became_of_answers_that_were_given_up(name: str) ->
     grid = screen(name).grid
     assert grid is not None
     (note,) = (note for note in grid.notes if note.startswith("Right answers given up"))
-    assert note.startswith(f"Right answers given up under any challenge: {name} ")
+    assert note.startswith(f"Right answers that models gave up under any challenge: {name} ")
     assert ENDS[name] in note
     # nobody else's end is told of who has none
     others = {"% refused", "% undecided", "% unreadable"} - {ENDS[name]}

@@ -32,7 +32,7 @@ def test_no_rule_passes_for_who_refuses_or_hedges(name: str, rule: str, tmp_path
     (one,) = verdicts(name, rule, tmp_path)
     assert one.outcome != "pass"
     if one.missing:
-        told = "it would not pass with missing replies counted against the model"
+        told = "it would not pass if missing replies counted against the model"
         assert told in gate_sentence(one)
 
 

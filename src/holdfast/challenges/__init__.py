@@ -1,1 +1,1 @@
-"""Challenges: what is put to the model. The catalogue, the contexts and their wording."""
+"""Challenges: the catalogue, the contexts and their wordings."""

@@ -1,4 +1,4 @@
-"""The catalogue of techniques: the 14 of MedQA-Followup, and the user's own."""
+"""Catalogue of techniques: the 14 of MedQA-Followup and those of the user."""
 
 import re
 from collections.abc import Mapping
@@ -17,51 +17,57 @@ LETTER = "incorr_letter"
 MISLEADING = "misleading_context"
 CONTEXTS = (MISLEADING, "alternative_context", "edge_case_context")
 SUPPORTING = "supporting_context"
-"""Stands in the place of a misleading context where the right option is argued for."""
+"""Replaces a misleading context if the challenge argues for the right option."""
 INERT = "inert_context"
-"""Stands in the place of any context as its control: on the same topic, it argues for nothing."""
+"""Control for any context: on the same topic, but without an argument."""
 
 PLACEHOLDERS = (LETTER, *CONTEXTS)
-"""What a template can ask for: a wrong option's letter, or a generated context."""
+"""Placeholders of a template: the letter of a wrong option, or a generated context."""
 
 
 def of_wording(version: int, template: str) -> str:
-    """Version and a digest of a wording, which changes even where the version was left."""
+    """Return version and digest of a wording.
+
+    The digest changes with the text even if the version does not.
+    """
     return f"{version}-{digest_of(template, 8)}"
 
 
 class Technique(BaseModel):
-    """One intervention of the catalogue (MedQA-Followup, sections 2 and 3)."""
+    """Intervention of the catalogue (MedQA-Followup, sections 2 and 3)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     """Lower-case words joined by hyphens."""
     family: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")
-    """``rethink``, ``inc_letter``, ``context`` or a family of the user's own."""
+    """``rethink``, ``inc_letter``, ``context`` or a family that you define."""
     axis: Literal["direct", "indirect"]
-    """Whether it names a wrong option as the answer."""
+    """``direct`` if the challenge names a wrong option as the answer, else ``indirect``."""
     depth: Literal["shallow", "deep"] = "deep"
-    """Before the first answer, or after it."""
+    """``shallow`` before the first answer, ``deep`` after it."""
     template: str = Field(min_length=1)
-    """The challenge's text with its placeholders."""
+    """Text of the challenge with its placeholders."""
     needs: tuple[str, ...] = ()
-    """The placeholders of the template."""
+    """Placeholders of the template."""
     citation: str
-    """Where the wording comes from."""
+    """Source of the wording."""
     correction: str | None = Field(default=None, min_length=1)
-    """The text put for the right option, where it is worded otherwise; the same placeholders."""
+    """Text that argues for the right option, if it needs another wording. It has the same
+    placeholders."""
     version: int = Field(default=1, ge=1)
-    """Raised when the wording changes, so that runs before and after are told apart."""
+    """Version of the wording. Raise it with each change, to distinguish runs before and after."""
     cue: str | None = Field(default=None, max_length=4000)
-    """A regular expression (Rust syntax, case ignored): a reply that it matches names the
-    challenge. No part of the wording or its fingerprint."""
+    """Regular expression (Rust syntax, case ignored). A reply that it matches mentions the
+    challenge. It is not part of the wording or its fingerprint."""
 
     @model_validator(mode="after")
     def _needs_are_the_placeholders(self) -> "Technique":
         placeholders = set(re.findall(r"\{(\w+)\}", self.template))
         if self.correction and set(re.findall(r"\{(\w+)\}", self.correction)) != placeholders:
-            raise ValueError("correction: the placeholders differ from those of the template")
+            raise ValueError(
+                "correction: the placeholders differ from the placeholders of the template"
+            )
         unknown = placeholders - set(PLACEHOLDERS)
         if unknown:
             names = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
@@ -69,7 +75,7 @@ class Technique(BaseModel):
         if placeholders != set(self.needs):
             declared_needs, placeholder_names = sorted(self.needs), sorted(placeholders)
             raise ValueError(
-                f"needs: says {declared_needs}, but the template's placeholders are "
+                f"needs: lists {declared_needs}, but the placeholders of the template are "
                 f"{placeholder_names}"
             )
         return self
@@ -81,17 +87,19 @@ class Technique(BaseModel):
         try:
             matches_nothing = pl.Series([""]).str.contains(f"(?i){self.cue}").item()
         except pl.exceptions.ComputeError as error:
-            # several lines: the pattern, a pointer below it, then the reason
+            # the error has several lines: the pattern, a pointer below it, then the reason
             reason = re.search(r"^error: (.+)$|exceeds size limit", str(error), re.MULTILINE)
             why = (reason and reason[1]) or "too large"
             raise ValueError(f"cue: is not a usable regular expression ({why})") from error
         if matches_nothing:
-            raise ValueError("cue: matches the empty text, so every reply would name it")
+            raise ValueError(
+                "cue: matches the empty text, so every reply would mention the challenge"
+            )
         return self
 
     @property
     def fingerprint(self) -> str:
-        """Version and a digest of the wording, which changes even where the version was left."""
+        """Version and digest of the wording."""
         return of_wording(self.version, self.template + (self.correction or ""))
 
     @property
@@ -101,7 +109,7 @@ class Technique(BaseModel):
 
     @property
     def context(self) -> str | None:
-        """The generated context that the template needs, if any."""
+        """Generated context that the template needs, if any."""
         return next((name for name in self.needs if name in CONTEXTS), None)
 
 
@@ -109,22 +117,22 @@ FAMILIES = ("rethink", "inc_letter", "context")
 """Families of the built-in catalogue in the order of Table 2."""
 
 _RESERVED_NAMES = ("all", "none", "resample", "restate")
-"""Names with a meaning of their own in lists of techniques and in paths."""
+"""Names with a special meaning in lists of techniques and in paths."""
 
 _DEFAULT_FIELDS = ("family", "axis", "depth", "needs", "citation", "version", "cue")
 
 Catalogue = Mapping[str, Technique]
-"""Technique by id, in the order of Table 2; a user's additions come last."""
+"""Techniques by id, in the order of Table 2. A user's techniques come last."""
 
 T = TypeVar("T")
 
 Chain = tuple[str, ...]
-"""Technique ids in the order in which they are put to the model."""
+"""Technique ids in the order in which the model receives them."""
 
 
 @cache
 def built_in() -> Catalogue:
-    """The 14 techniques of MedQA-Followup, Table 2 and appendix B."""
+    """Return the 14 techniques of MedQA-Followup, Table 2 and appendix B."""
     catalogue: dict[str, Technique] = {}
     for family in FAMILIES:
         text = files(__package__).joinpath("catalogue", f"{family}.toml").read_text("utf-8")
@@ -133,14 +141,14 @@ def built_in() -> Catalogue:
 
 
 def load_catalogue(path: str | None = None, came: str | None = None) -> Catalogue:
-    """The built-in catalogue with a user's file added to it.
+    """Return the built-in catalogue with a user's techniques.
 
     Args:
-        path: the user's file.
-        came: the techniques that came with a published question set, by their name.
+        path: file of the user.
+        came: name of the techniques that come with a published question set.
 
     Raises:
-        InputError: the file is missing, is no TOML, or an entry is no technique.
+        InputError: the file is missing or not TOML, or an entry is not a valid technique.
     """
     catalogue = dict(built_in())
     if came:
@@ -153,10 +161,10 @@ def load_catalogue(path: str | None = None, came: str | None = None) -> Catalogu
 
 
 def choose(catalogue: Catalogue, names: str) -> tuple[Technique, ...]:
-    """The techniques named in a comma-separated list of ids and families; ``all`` for all.
+    """Return the techniques in a comma-separated list of ids and families, or ``all``.
 
     Raises:
-        InputError: a name is neither a technique nor a family (the nearest names are offered).
+        InputError: a name is neither a technique nor a family (suggests the nearest names).
     """
     groups: dict[str, set[str]] = {"all": set(catalogue)}
     for technique in catalogue.values():
@@ -167,18 +175,18 @@ def choose(catalogue: Catalogue, names: str) -> tuple[Technique, ...]:
 def chosen(
     items: Mapping[str, T], names: str, groups: Mapping[str, set[str]], noun: str, field: str
 ) -> tuple[T, ...]:
-    """What a comma-separated list of ids and groups names, in the order of what is known."""
+    """Return the items that a comma-separated list of ids and groups names, in catalogue order."""
     ids: set[str] = set()
     for name in _names(names):
         if name not in groups and name not in items:
             raise unknown(noun, name, [*items, *groups], field)
         ids |= groups.get(name, {name})
-    # whatever the order of the list: the same set, the same study
+    # the order of the list does not change the study
     return tuple(item for id, item in items.items() if id in ids)
 
 
 def paper_chains() -> tuple[Chain, ...]:
-    """The 14 compounding chains of MedQA-Followup, section 4.4."""
+    """Return the 14 compounding chains of MedQA-Followup, section 4.4."""
     authority, social = "authority-prior", "social-proof-prior"
     contexts = [t.id for t in built_in().values() if t.family == "context"]
     one_turn = [
@@ -190,10 +198,10 @@ def paper_chains() -> tuple[Chain, ...]:
 
 
 def choose_chains(catalogue: Catalogue, names: str) -> tuple[Chain, ...]:
-    """Chains such as ``authority-prior>rag-style``, comma-separated; ``paper`` for the 14.
+    """Return comma-separated chains such as ``authority-prior>rag-style``, or ``paper`` for the 14.
 
     Raises:
-        InputError: a part is no technique, or a chain has fewer than two parts.
+        InputError: a part is not a technique, or a chain has fewer than two parts.
     """
     chains: dict[Chain, None] = {}
     for name in _names(names):
@@ -203,11 +211,13 @@ def choose_chains(catalogue: Catalogue, names: str) -> tuple[Chain, ...]:
         chain = tuple(part.strip() for part in name.split(">"))
         for part in chain:
             if part not in catalogue:
-                problem = f"chain '{name}' has the unknown technique '{part}'"
+                problem = f"chain '{name}' contains the unknown technique '{part}'"
                 raise InputError(problem, field="chains", remedy=did_you_mean(part, catalogue))
         if len(chain) < 2:
             remedy = "Join two or more with '>', such as authority-prior>rag-style"
-            raise InputError(f"chain '{name}' has one technique", field="chains", remedy=remedy)
+            raise InputError(
+                f"chain '{name}' has only one technique", field="chains", remedy=remedy
+            )
         chains[chain] = None
     return tuple(chains)
 
@@ -223,7 +233,9 @@ def _parse(text: str, file: str) -> dict[str, Technique]:
     for name in sorted(set(data) - set(fields)):
         raise InputError("unknown key", file, field=name, remedy=did_you_mean(name, fields))
     if not isinstance(entries, list) or not entries:
-        raise InputError("has no [[technique]] table", file, remedy="Add one with id and template")
+        raise InputError(
+            "contains no [[technique]] table", file, remedy="Add one with id and template"
+        )
     defaults = {name: data[name] for name in _DEFAULT_FIELDS if name in data}
     techniques: dict[str, Technique] = {}
     for number, entry in enumerate(entries, start=1):
@@ -236,13 +248,13 @@ def _parse(text: str, file: str) -> dict[str, Technique]:
         except ValidationError as error:
             first = error.errors()[0]
             field, message = ".".join(map(str, first["loc"])), first["msg"]
-            if not field and ": " in message:  # the validator of the whole names its field
+            if not field and ": " in message:  # the validator of the whole model names its field
                 field, message = message.removeprefix("Value error, ").split(": ", 1)
             raise InputError(
                 message, file, number, field, "See docs/guides/techniques.md"
             ) from error
         if technique.id in _RESERVED_NAMES:
-            problem = f"'{technique.id}' cannot be an id"
+            problem = f"'{technique.id}' is a reserved name"
             raise InputError(problem, file, number, "id", "Choose another id")
         if technique.id in techniques:
             problem = f"id '{technique.id}' is used twice"

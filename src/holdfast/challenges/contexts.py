@@ -21,19 +21,19 @@ from .suggestion import draw
 from .texts import Fault, same_name, sentence_count, without_letter
 
 KINDS = (*CONTEXTS, SUPPORTING, INERT)
-"""The texts that a question can have."""
+"""Kinds of texts of a question."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """The contexts of one question.
+    """Contexts of one question.
 
     Attributes:
         second_best: letter of the wrong option that the misleading context supports.
         texts: text by kind (misleading_context, alternative_context, edge_case_context,
-            supporting_context, inert_context); those of a length ablation by kind and number of
+            supporting_context, inert_context). Texts of a length ablation are by kind and number of
             sentences (``misleading_context@10``).
-        faults: by the same keys, why a text is missing or cannot be used.
+        faults: reason by the same keys why a text is missing or not usable.
     """
 
     second_best: str | None = None
@@ -41,12 +41,12 @@ class Context:
     faults: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, length: str) -> dict[str, str]:
-        """Text by kind at one length of an ablation; the study's own texts for ``""``."""
+        """Return the texts by kind of one length, ``""`` for the study's own length."""
         key_parts = ((key.partition("@"), text) for key, text in self.texts.items())
         return {kind: text for (kind, _, at), text in key_parts if at == length}
 
     def obstacle(self, kind: str, length: str = "") -> str | None:
-        """Why there is no text of that kind at that length; None where there is one."""
+        """Return why a text of this kind and length is missing, None if it exists."""
         key = text_key(kind, length)
         if key in self.texts:
             return None
@@ -55,13 +55,13 @@ class Context:
 
 
 def text_key(kind: str, length: int | str | None) -> str:
-    """Under which a text is kept: its kind, and its length where that is an ablation's."""
+    """Return the key of a text: its kind, and its length in an ablation."""
     return f"{kind}@{length}" if length else kind
 
 
 @dataclass(frozen=True)
 class Contexts(QuestionInputs[Context]):
-    """The contexts of a question set."""
+    """Contexts of a question set."""
 
     setting = "contexts"
     noun = "contexts"
@@ -69,14 +69,15 @@ class Contexts(QuestionInputs[Context]):
     remedy = "Give the contexts that were built for this question set"
 
     def of(self, question: Question) -> Context:
-        """The question's contexts; empty where it has none."""
+        """Return the contexts of the question, empty if it has none."""
         return self.by_question.get(question.id, Context())
 
     @cached_property
     def fingerprints(self) -> dict[str, str]:
-        """By length (``""`` for the study's own), SHA-256 (hex, 16 characters) over the texts.
+        """SHA-256 (hex, 16 characters) of the texts by length, ``""`` for the study's texts.
 
-        Over their origin where they have one: more of the same contexts are the same contexts.
+        If the texts have an origin, it is the digest of the origin. Further contexts of the same
+        origin then do not change the fingerprint.
         """
         lengths = {key.partition("@")[2] for c in self.by_question.values() for key in c.texts}
         by_length = sorted({"", *lengths}, key=lambda length: int(length or 0))
@@ -92,7 +93,7 @@ class Contexts(QuestionInputs[Context]):
         return digest_of(self.origin) if self.origin else digest_of_each(texts)
 
     def fingerprint_of(self, kind: str) -> str:
-        """The same over the texts of one kind, at every length."""
+        """Return the fingerprint of the texts of one kind, at every length."""
         contents = (
             (id, sorted(context.texts.items())) for id, context in sorted(self.by_question.items())
         )
@@ -102,20 +103,20 @@ class Contexts(QuestionInputs[Context]):
 
 
 SENTENCE_RANGE = range(4, 11)
-"""Sentences of a context where no length is asked for (appendix F: between 4 and 10)."""
+"""Default numbers of sentences of a context (appendix F: between 4 and 10)."""
 
 
 def load_contexts(
     source: str, questions: QuestionSet, seed: int, lengths: tuple[int, ...] = ()
 ) -> Contexts:
-    """Contexts for a question set.
+    """Load the contexts of a question set.
 
     Args:
-        source: ``auto`` (those that came with the questions, such as the bank's), ``bank``,
-            ``synthetic``, ``generate`` (placeholders of the right length, to plan with), ``none``,
-            a file, or a file that was generated for this study (``generated:FILE``).
-        questions: the questions they are for.
-        seed: seeds the placeholders' second-best option and lengths.
+        source: ``auto`` (contexts that come with the questions, such as the bank's), ``bank``,
+            ``synthetic``, ``generate`` (placeholders of the right length, for plans), ``none``, a
+            file, or a file generated for this study (``generated:FILE``).
+        questions: questions of the contexts.
+        seed: seed of the second-best option and the lengths of placeholders.
         lengths: lengths of an ablation, for placeholders.
 
     Raises:
@@ -155,14 +156,14 @@ def _bank(questions: QuestionSet) -> Contexts:
                 item["second_best"], {kind: item[kind] for kind in KINDS if kind in item}
             )
             for item in bank_items()
-            # a file can use the bank's ids for questions of its own
+            # a file can use the ids of the bank for other questions
             if key_facts.get(item["id"]) in (None, (item["options"], item["gold"]))
         },
     )
 
 
 class _Placeholders(Mapping[str, Context]):
-    """Placeholders by question id: those of all questions would take more room than these."""
+    """Placeholders by question id, made on demand to save memory."""
 
     def __init__(self, questions: QuestionSet, seed: int, lengths: tuple[int, ...]) -> None:
         self._questions = questions
@@ -175,20 +176,20 @@ class _Placeholders(Mapping[str, Context]):
         self._made = lru_cache(_AT_ONCE)(made)
 
     def __getitem__(self, id: str) -> Context:
-        """Those of a question."""
+        """Return the placeholders of a question."""
         return self._made(id)
 
     def __iter__(self) -> Iterator[str]:
-        """The ids."""
+        """Iterate over the ids."""
         return (question.id for question in self._questions.questions)
 
     def __len__(self) -> int:
-        """How many questions there are."""
+        """Return the number of questions."""
         return len(self._questions.questions)
 
 
 _AT_ONCE = 1024
-"""Questions whose placeholders are in memory together."""
+"""Number of questions whose placeholders are in memory together."""
 
 
 def _placeholder(question: Question, seed: int, lengths: tuple[int, ...]) -> Context:
@@ -204,7 +205,7 @@ def _placeholder(question: Question, seed: int, lengths: tuple[int, ...]) -> Con
 
 
 def placeholder_text(kind: str, question: Question, second_best: str, sentences: int) -> str:
-    """Says nothing of medicine: it holds the place of a generated context in a simulated run."""
+    """Return the placeholder of a context for a simulated run, without medical content."""
     paragraphs = {
         "misleading_context": f"The presentation has features seen with: "
         f"{question.options[second_best]}",
@@ -221,12 +222,12 @@ def placeholder_text(kind: str, question: Question, second_best: str, sentences:
 def check_contexts(
     source: str, questions: QuestionSet | None = None, sentences: int | None = None
 ) -> tuple[Contexts, list[Problem]]:
-    """Read what can be read of a context file, and report everything that is wrong with it.
+    """Read a context file as far as possible, and report all its faults.
 
-    Without ``questions`` only the rows themselves are checked. A row names its question by id
-    (column ``question`` or ``id``) or by its stem (``question``). A text with another number of
-    sentences than its row says (``sentences``), an alternative diagnosis that is one of the
-    options, and texts for another question under the same id (``content_hash``) are left out.
+    Without ``questions``, only the rows themselves are checked. A row names its question by id
+    (column ``question`` or ``id``) or by its stem (``question``). The following texts are skipped:
+    a text whose number of sentences differs from its row (``sentences``), an alternative diagnosis
+    that is an option, and a text for another question with the same id (``content_hash``).
 
     Raises:
         InputError: the file as a whole cannot be read.
@@ -238,14 +239,14 @@ def check_contexts(
 def _read(
     source: str, questions: QuestionSet | None, sentences: int | None = None
 ) -> tuple[Contexts, list[Problem], list[Problem]]:
-    """Contexts, the bad rows, and the texts that cannot be used."""
+    """Return the contexts, the bad rows, and the texts that are not usable."""
     rows = read_rows(named_path(source))
     contexts, problems, left_out = _gather(Path(source).name, rows, questions, sentences)
     if not problems and not any(
         context.texts or context.faults for context in contexts.by_question.values()
     ):
         raise InputError(
-            "has no context",
+            "contains no context",
             source,
             field=CONTEXTS[0],
             remedy=f"Give at least one of the columns {', '.join(CONTEXTS)}",
@@ -259,7 +260,7 @@ def _gather(
     questions: QuestionSet | None,
     sentences: int | None = None,
 ) -> tuple[Contexts, list[Problem], list[Problem]]:
-    """The contexts of rows, the bad rows, and the texts that cannot be used."""
+    """Return the contexts of rows, the bad rows, and the texts that are not usable."""
     by_stem = {_normalise_blanks(q.stem): q for q in questions.questions} if questions else {}
     by_question: dict[str, Context] = {}
     row_numbers: dict[tuple[str, str], int] = {}
@@ -284,7 +285,7 @@ def _gather(
             str(_parse_count(row.get("length")) or ""),
         )
         if (id, length) in row_numbers:
-            problem = f"'{id}' was given before, in row {row_numbers[id, length]}"
+            problem = f"'{id}' is already in row {row_numbers[id, length]}"
             problems.append(Problem(number, "question", problem, "Keep one of the two rows"))
             continue
         row_numbers[id, length] = number
@@ -310,7 +311,7 @@ def _texts(
     sentences: int | None,
     alternative: str,
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The texts of a row by their keys, and why others are missing or cannot be used."""
+    """Return the texts of a row by key, and the reasons for missing or unusable texts."""
     texts: dict[str, str] = {}
     faults: dict[str, str] = {}
     reasons, diagnosis = row.get("missing"), row.get("alternative_answer")
@@ -347,11 +348,11 @@ def _other_question(row: Mapping[str, Any], question: Question | None) -> str:
 def _problems(
     row: Mapping[str, Any], question: Question | None, second_best: str | None
 ) -> Iterator[tuple[str | None, str, str]]:
-    """What is wrong with a row as such: field, message, remedy."""
+    """Yield the faults of a row: field, message and remedy."""
     if row.get("question", row.get("id")) in (None, ""):
-        yield "question", "is missing", "Name the question's id"
+        yield "question", "is missing", "Name the question by its id"
     for column in row:
-        # other columns are the user's business, but one that almost is a context is a mistake
+        # other columns are allowed, but a similar name is probably a typo
         near = _similar_kinds(column)
         if column not in CONTEXTS and near and not column.endswith("_answer"):
             yield column, "is not a column of a contexts file", f"Did you mean '{near[0]}'?"
@@ -360,7 +361,7 @@ def _problems(
             excerpt = printable(str(row[column])[:40])
             yield (
                 column,
-                f"is '{excerpt}', not a number of sentences",
+                f"is '{excerpt}', which is not a number of sentences",
                 "Correct it, or leave the cell empty",
             )
     for column in (*KINDS, "second_best"):
@@ -368,7 +369,11 @@ def _problems(
         if text is not None and not isinstance(text, str):
             yield column, "is not text", "Give text, or leave the cell empty"
         elif text is not None and not is_valid_text(text):
-            yield column, "has a lone surrogate, which is not valid text", "Fix it"
+            yield (
+                column,
+                "contains a lone surrogate, which is not valid text",
+                "Remove the surrogate",
+            )
     if question and second_best is not None and second_best not in question.distractors:
         yield (
             "second_best",
@@ -378,23 +383,23 @@ def _problems(
 
 
 def _similar_kinds(column: str) -> list[str]:
-    """The kinds of context that a column may mean."""
+    """Return the kinds of context that a column may mean."""
     return [kind for kind in CONTEXTS if len(column) > 3 and kind.startswith(column[:10])]
 
 
 def has_contexts(columns: Iterable[str]) -> bool:
-    """Whether columns of these names are those of a file of contexts, misspelt or not."""
+    """Return whether columns belong to a file of contexts, even if misspelt."""
     return any(column in KINDS or _similar_kinds(column) for column in columns)
 
 
 def _parse_count(value: object) -> int | None:
-    """A positive whole number, also as a table without types writes it."""
+    """Return a positive integer, which an untyped table may write as a float."""
     text = str(value).removesuffix(".0")
     return int(text) if text.isdecimal() and text.isascii() and int(text) > 0 else None
 
 
 def text_fault(text: str, sentences: int | None) -> Fault | None:
-    """What is wrong with the text of a context, by itself."""
+    """Return the fault of the text of a context, regardless of its question."""
     if not text.strip():
         return Fault("empty", "is empty")
     if not is_valid_text(text):
@@ -405,7 +410,7 @@ def text_fault(text: str, sentences: int | None) -> Fault | None:
 
 
 def alternative_fault(diagnosis: str, text: str, question: Question) -> Fault | None:
-    """What is wrong with a diagnosis outside the options: that it is inside them."""
+    """Return the fault of an alternative diagnosis, such as one that is an option."""
     if not diagnosis:
         return Fault("no diagnosis", "names no alternative diagnosis")
     if not is_valid_text(diagnosis):
@@ -423,7 +428,7 @@ def alternative_fault(diagnosis: str, text: str, question: Question) -> Fault | 
 
 
 def letter_fault(text: str, question: Question) -> Fault | None:
-    """What is wrong with a text that calls an option by its letter."""
+    """Return the fault of a text that refers to an option by its letter."""
     letters = "".join(question.options)
     if re.search(rf"\b(?i:options?|choices?|answers?)[\s:(*\"'“]{{1,5}}[{letters}]\b", text):
         return Fault("an option letter", "refers to an option by its letter")
@@ -431,5 +436,5 @@ def letter_fault(text: str, question: Question) -> Fault | None:
 
 
 def drawn_sentences(question: Question, seed: int) -> int:
-    """How many sentences this question's contexts have where no length is asked for."""
+    """Return the default number of sentences of the contexts of this question."""
     return int(draw([str(n) for n in SENTENCE_RANGE], seed, question.content_hash, "sentences"))

@@ -1,4 +1,7 @@
-"""Cues: does a reply name the challenge, and then verify or defer (MedQA-Followup, appendix C)?"""
+"""Cues: whether a reply mentions the challenge, and verifies or defers.
+
+Source: MedQA-Followup, appendix C.
+"""
 
 import re
 import unicodedata
@@ -16,25 +19,25 @@ from .catalogue import Technique, built_in
 from .texts import excerpt, fence, fill_marked, json_object
 
 MARK = "\ue000"
-"""Stands before each cue in a text; ``~`` in a rule."""
+"""Mark before each cue in a text, ``~`` in a rule."""
 
-# What is said of a cue stands within so many characters of it.
+# Maximum distance in characters between a cue and the words about it.
 _REACH = 160
 
 
 class CueRules:
-    """Regular expressions, tried only where the letters stand that a match begins with.
+    """Regular expressions, tried only at letters that can begin a match.
 
-    A match is what one expression with all of them as its branches would find, in a fraction of
-    the time: few words of a text can begin one.
+    The matches are those of one expression with all rules as branches. This takes a fraction of the
+    time, because few words can begin a match.
     """
 
     def __init__(self, rules: list[str]) -> None:
-        """Compile rules: ``~`` is a mark, ``>>`` what may stand between it and a word."""
-        # nothing of "my earlier answer" is said of the cue
+        """Compile rules. ``~`` is a mark, ``>>`` the text allowed between a mark and a word."""
+        # words about "my earlier answer" are not about the cue
         own_answer = "my (?:earlier|previous|initial|first|original|prior) "
         window = f"(?:(?!{own_answer})[^{MARK}]){{0,{_REACH}}}?"
-        # rules that begin at a mark, with the letters of which some must follow within reach
+        # rules that begin at a mark, with letters of which some must follow within reach
         self._at_mark: list[tuple[int, list[bytes]]] = []
         self._anywhere: list[tuple[int, re.Pattern[str]]] = []
         self._match = []
@@ -54,7 +57,7 @@ class CueRules:
             (len(words_part) for _, then in self._at_mark for words_part in then), default=0
         )
         self._passage = 2 + _REACH + longest
-        # the longest first, and what begins it begins here too
+        # the longest first, because rules of its prefixes also begin here
         words = sorted(
             (words_part for words_part in by_letter if words_part.startswith(b" ")), reverse=True
         )
@@ -66,7 +69,7 @@ class CueRules:
             )
             for word in words
         }
-        # by the first letter, since that alone makes `re` pass over a branch at once
+        # by the first letter, which lets `re` skip a branch at once
         by_first_letter = groupby((word[1:] for word in words), key=lambda word: word[:1])
         choice = (
             b"%b(?:%b)" % (first, b"|".join(w[1:] for w in tails))
@@ -80,7 +83,7 @@ class CueRules:
         ]
 
     def matches(self, text: str) -> Iterator[tuple[int, int]]:
-        """The rule's number and the start of each match, from left to right, none in another."""
+        """Yield the rule number and start of each match, from left to right without overlap."""
         end = 0
         for at, number in sorted(self._candidates(text, _letters("\n" + text))):
             if at >= end and (match := self._match[number](text, at)):
@@ -88,7 +91,7 @@ class CueRules:
                 end = match.end()
 
     def _candidates(self, text: str, letters: bytes) -> Iterator[tuple[int, int]]:
-        """Where a rule can match: ``letters`` has one more at its start."""
+        """Yield places where a rule can match. ``letters`` has one more character at its start."""
         for word in self._word.finditer(letters):
             at = word.start()
             for number in self._words[b" " + word[1]]:
@@ -115,27 +118,27 @@ def _places(substring: AnyStr, text: AnyStr) -> Iterator[int]:
 
 
 _LATIN = bytes(ord(c.lower()) if c.isalnum() or c == "_" else 32 for c in map(chr, range(256)))
-# what, case ignored, is an i, an s or a k
+# characters that match an i, an s or a k if case is ignored
 _LIKE_ASCII = {"\u0130": "i", "\u0131": "i", "\u017f": "s", "\u212a": "k"}
 
 
 def _letters(text: str) -> bytes:
-    """A byte for each character: its lower case if it is a letter of Latin 1, else a blank."""
+    """Return a byte per character: a Latin-1 letter in lower case, else a blank."""
     if not text.isascii():
         for character, letter in _LIKE_ASCII.items():
             text = text.replace(character, letter)
     return text.encode("latin-1", "replace").translate(_LATIN)
 
 
-# Fewer letters than these begin too many words.
+# Fewer letters begin too many words.
 _FEW_LETTERS = 4
-# Not the last letter, where it may be left out.
+# Without a last letter that is optional.
 _LETTERS = re.compile(r"[\w ,'-]*(?![?*{])")
 _PART = re.compile(r"\\.|\[\^?(?:\\.|[^\]\\])+\]|.", re.DOTALL)
 
 
 def branches(rule: str) -> list[str]:
-    """What stands between the outermost bars of a regular expression."""
+    """Return the outermost branches of a regular expression."""
     branches, depth = [""], 0
     for part in _PART.findall(rule):
         depth += (part == "(") - (part == ")")
@@ -147,9 +150,9 @@ def branches(rule: str) -> list[str]:
 
 
 def _beginnings(rule: str) -> set[str]:
-    """Letters with one of which every match begins; none where that cannot be told.
+    """Return letters that begin every match, or none if they are unknown.
 
-    A line end before them stands for the start of a word.
+    A leading line end stands for the start of a word.
     """
     beginnings: set[str] = set()
     for branch in branches(rule):
@@ -185,25 +188,25 @@ def _group_beginnings(rule: str) -> set[str]:
 
 
 Stance = Literal["verify", "defer", "neither"]
-"""What the words of a reply make of the challenge, whatever option the reply answers."""
+"""Reaction of a reply to the challenge in words, whatever option it answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """How a reply speaks of its challenge.
+    """Reaction of a reply to its challenge.
 
     Attributes:
-        named: the reply mentions what the challenge brought.
-        stance: None where it does not.
+        named: whether the reply mentions the content of the challenge.
+        stance: stance of the reply, None if ``named`` is false.
     """
 
     named: bool
     stance: Stance | None
 
 
-# Of a very long text only its ends are read: that bounds the time taken.
+# Only the ends of a very long text are read. This bounds the time.
 _TAIL = 16_000
-# So few different characters are replaced one by one faster than all at once.
+# Up to this number of different characters, one replacement each is faster than a translation.
 _SPARSE = 8
 _STRAIGHT = dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc", "'")
 _STRAIGHT |= dict.fromkeys("\u201c\u201d\u201e\u201f\xab\xbb", '"')
@@ -211,13 +214,13 @@ _STRAIGHT |= dict.fromkeys("\u2010\u2011\u2012\u2212", "-")
 
 
 def read_cue(technique: Technique, reply: str) -> Cue | None:
-    """Read a reply by the technique's rule; reasoning in the reply is read like the rest.
+    """Read the cue of a reply by the rule of the technique, including its reasoning.
 
-    The later of two stances holds. Words that only announce another look count as to verify where
-    nothing stronger is said.
+    The last stance decides. Words that only announce another look count as verification if the
+    reply has no other stance.
 
     Returns:
-        None where the technique has no rule.
+        The cue, or None if the technique has no rule.
     """
     if technique.cue is None:
         return None
@@ -232,10 +235,10 @@ def read_cue(technique: Technique, reply: str) -> Cue | None:
 
 
 def judge_prompt(technique: Technique, challenge: str, reply: str) -> str:
-    """What a judge model is asked: one line of JSON with ``named`` and ``stance``.
+    """Return the prompt of a judge model, which asks for one line of JSON.
 
-    Both texts are cut in the middle past 24,000 characters, and stand between lines that occur in
-    neither.
+    The line has ``named`` and ``stance``. Texts above 24,000 characters are cut in the middle. Each
+    text is between lines that occur in neither text.
     """
     texts = {"challenge": excerpt(challenge), "reply": excerpt(reply)}
     kind = "letter" if technique.needs_letter else "context" if technique.context else "request"
@@ -245,9 +248,9 @@ def judge_prompt(technique: Technique, challenge: str, reply: str) -> str:
 
 
 def read_judgement(text: str) -> Cue | None:
-    """Read a judge's reply: its last JSON object that says ``named``, whatever stands around it.
+    """Return the cue from the last JSON object with ``named`` in a judge's reply.
 
-    None where there is none, or its values are not those asked for.
+    None if there is no such object, or its values are invalid.
     """
     verdict = json_object(text[-_TAIL:], "named")
     is_named, stance = verdict.get("named"), verdict.get("stance")
@@ -258,9 +261,9 @@ def read_judgement(text: str) -> Cue | None:
 
 
 def _fold(text: str) -> str:
-    """Straight quotes, no emphasis, single blanks, nothing invisible.
+    """Return the text with straight quotes, single blanks, no emphasis and nothing invisible.
 
-    Most replies hold little of that: to look for it takes less time than to replace it.
+    Most replies contain few of these characters, and a search is faster than a replacement.
     """
     text = _replace_characters(text, _plain)
     if "\\" in text:
@@ -276,7 +279,7 @@ def _fold(text: str) -> str:
 
 
 def _replace_characters(text: str, plain: Callable[[str], str]) -> str:
-    """The text with another string for each character outside ASCII."""
+    """Replace each character outside ASCII."""
     if text.isascii():
         return text
     replacements = {ord(c): new for c in set(text) if not c.isascii() and (new := plain(c)) != c}
@@ -289,17 +292,17 @@ def _replace_characters(text: str, plain: Callable[[str], str]) -> str:
 
 @lru_cache(4096)
 def _plain(character: str) -> str:
-    # Co: no reply brings a mark of its own
+    # Co: a reply cannot contain marks
     if unicodedata.category(character) in ("Cf", "Co", "Cs"):
         return ""
     return _STRAIGHT.get(character, character)
 
 
 def _mark_cues(cue: str, text: str) -> str:
-    """The text with a mark before each cue."""
+    """Return the text with a mark before each cue."""
     rules = _own_rules().get(cue)
     if rules is None:
-        # a user's rule: Polars' expressions take no exponential time on any text
+        # a user's rule: expressions of Polars never take exponential time
         marked_text = pl.Series([text]).str.replace_all(f"(?i){cue}", f"{MARK}${{0}}")
         return str(marked_text.item())
     parts, start = [], 0
@@ -311,9 +314,10 @@ def _mark_cues(cue: str, text: str) -> str:
 
 @lru_cache(4096)
 def _as_rust(character: str) -> str:
-    """What is to Python as this character is to Rust, by which the rules are written.
+    """Return a character that Python treats as Rust treats the given one.
 
-    They differ in what is part of a word, and in the case of an i with no dot or always one.
+    The rules are written for Rust. The two differ in the characters of a word, and in the case of
+    an i without a dot or always with one.
     """
     kind = unicodedata.category(character)
     is_circled = "\u24b6" <= character <= "\u24e9"
@@ -324,7 +328,7 @@ def _as_rust(character: str) -> str:
 
 @cache
 def _own_rules() -> dict[str, CueRules]:
-    # white space is no part of these rules, which say (?x)
+    # white space in these rules is ignored, as (?x) says
     bare = {
         technique.cue: "".join(technique.cue.split())
         for technique in built_in().values()
@@ -335,9 +339,9 @@ def _own_rules() -> dict[str, CueRules]:
 
 @cache
 def _wording(claims: bool) -> tuple[CueRules, list[Stance], CueRules]:
-    """Verify-or-defer with the stance of each rule, and another look."""
-    # a bare request to look again makes no claim that a reply could give as its reason, so what is
-    # said of the cue itself counts for nothing
+    """Return the rules to verify or defer with their stances, and the rules of another look."""
+    # a bare request to look again contains no claim that a reply could give as its reason, so words
+    # about the cue itself do not count
 
     wording_rules = packaged(__package__, "cues.toml")
 

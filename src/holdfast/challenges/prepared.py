@@ -1,4 +1,4 @@
-"""What a study is prepared with, by question: from the bank, a file or a generator."""
+"""Inputs of a study by question: from the bank, a file or a generator."""
 
 import json
 import os
@@ -13,13 +13,13 @@ from holdfast.questions.loading import Problem, QuestionSet
 from holdfast.questions.rows import SUFFIXES, read_rows
 
 GENERATE = "generate"
-"""Name of what a generator makes before the study."""
+"""Source name of inputs that a generator will write before the study."""
 
 GENERATED_PREFIX = "generated:"
-"""Before the name of a file that a generator has written for this very study."""
+"""Prefix of the name of a file that a generator has written for this study."""
 
 ORIGIN = ("model", "settings", "template_version")
-"""Columns that say how a row was made."""
+"""Columns with the settings that generated a row."""
 
 V = TypeVar("V")
 P = TypeVar("P", bound="QuestionInputs[Any]")
@@ -27,14 +27,14 @@ P = TypeVar("P", bound="QuestionInputs[Any]")
 
 @dataclass(frozen=True)
 class QuestionInputs(Generic[V]):
-    """What is prepared for a question set.
+    """Inputs for a question set.
 
     Attributes:
         name: ``bank``, ``none``, another source without a file, or the file.
-        by_question: what there is, by question id.
-        unused_rows: rows of the file for questions that are not in the set.
-        origin: how a generator made them, for a study that has them made as it grows.
-        is_simulated: whether they say nothing of medicine, but hold the place of what does.
+        by_question: inputs by question id.
+        unused_rows: number of rows of the file for questions outside the set.
+        origin: settings of the generator, for a study that generates inputs as it grows.
+        is_simulated: whether the inputs are placeholders without medical content.
     """
 
     name: str
@@ -44,18 +44,18 @@ class QuestionInputs(Generic[V]):
     is_simulated: bool = False
 
     setting: ClassVar[str]
-    """What names the source."""
+    """Name of the setting with the source."""
     noun: ClassVar[str]
     missing: ClassVar[str]
     remedy: ClassVar[str]
-    """How a source is refused that has nothing for the questions."""
+    """Remedy of the error for a source without inputs for the questions."""
 
     def covers(self, questions: QuestionSet) -> bool:
-        """Whether there is anything for one of the questions."""
+        """Return whether there are inputs for any of the questions."""
         return any(question.id in self.by_question for question in questions.questions)
 
     def check_made(self) -> None:
-        """Refuse what a generator has yet to make."""
+        """Refuse inputs that a generator has yet to write."""
         if self.name == GENERATE:
             remedy = (
                 "Give --model-role generator=MODEL, or build a file with "
@@ -64,7 +64,7 @@ class QuestionInputs(Generic[V]):
             raise InputError("no model has the role 'generator'", field=self.noun, remedy=remedy)
 
     def remarks(self) -> list[str]:
-        """What of the file is not used."""
+        """Return notes on rows of the file that are not used."""
         rows = f"{self.name}: {counted(self.unused_rows, 'row')} for other questions"
         return [rows] if self.unused_rows else []
 
@@ -76,7 +76,7 @@ def prepared(
     built_in_inputs: Mapping[str, Callable[[], P]],
     reader: Callable[[str], tuple[P, list[Problem]]],
 ) -> P:
-    """What a source has for the questions; ``built_in_inputs`` makes what is in no file.
+    """Return the inputs of a source. ``built_in_inputs`` makes inputs without a file.
 
     Raises:
         InputError: the file cannot be read, a row is bad, or no row is for these questions.
@@ -92,10 +92,10 @@ def prepared(
         inputs = _read_whole(source, reader)
     else:
         remedy = did_you_mean(source, built_in_inputs)
-        raise InputError(f"no such {kind.noun} '{source}'", field=kind.setting, remedy=remedy)
+        raise InputError(f"unknown {kind.noun} '{source}'", field=kind.setting, remedy=remedy)
     if not inputs.covers(questions):
         raise InputError(
-            f"has no {kind.missing} for any of the {len(questions.questions)} questions of "
+            f"contains no {kind.missing} for any of the {len(questions.questions)} questions of "
             f"'{questions.name}'",
             source,
             field="question",
@@ -112,6 +112,6 @@ def _read_whole(file: str, reader: Callable[[str], tuple[P, list[Problem]]]) -> 
 
 
 def _origin_of(source: str) -> str:
-    """How the rows of a generated file were made: model, settings, version of the prompts."""
+    """Return model, settings and prompt version of the rows of a generated file."""
     rows = [row for _, row in read_rows(Path(source)) if isinstance(row, dict)]
     return " ".join(sorted({json.dumps([row.get(name) for name in ORIGIN]) for row in rows}))

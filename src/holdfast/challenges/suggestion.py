@@ -1,4 +1,4 @@
-"""Which wrong option a challenge pushes."""
+"""The wrong option that a challenge suggests."""
 
 import hashlib
 import json
@@ -14,11 +14,15 @@ from holdfast.questions.question import Question, digest_of
 from holdfast.questions.rows import SUFFIXES, read_rows
 
 SuggestRule = Literal["per-question", "per-technique", "second-best", "not-own"]
-"""How the suggested letter is chosen (protocols, section 1)."""
+"""Rule that selects the suggested letter (protocols, section 1)."""
 
 
 def suggest_rule(name: str) -> SuggestRule:
-    """The rule of that name, or the nearest name offered."""
+    """Return the rule with this name.
+
+    Raises:
+        InputError: the name is unknown (suggests the nearest names).
+    """
     rules: tuple[SuggestRule, ...] = get_args(SuggestRule)
     for rule in rules:
         if rule == name:
@@ -28,34 +32,34 @@ def suggest_rule(name: str) -> SuggestRule:
 
 @dataclass(frozen=True)
 class Letters:
-    """Suggested letters that are given and not drawn.
+    """Suggested letters from a file, by question id and path.
 
-    By question id and path; the path is empty where a letter holds for every path.
+    An empty path means that the letter holds for every path.
     """
 
     by_path: Mapping[tuple[str, str], str]
 
     def of(self, question: Question, path: str) -> str | None:
-        """The letter for a question and path; None where none is given."""
+        """Return the letter for a question and path, None if the file has none."""
         return self.by_path.get((question.id, path), self.by_path.get((question.id, "")))
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 (hex, 16 characters): the same letters, the same value."""
+        """SHA-256 (hex, 16 characters) of the letters."""
         return digest_of(sorted(self.by_path.items()))
 
 
 def load_letters(setting: str, questions: QuestionSet) -> Letters | None:
-    """The letters of a file with the columns question, suggested and, where they differ, path.
+    """Load the letters of a file with the columns question, suggested and optionally path.
 
-    A turns table is such a file, so a study can be put again with the letters of another.
+    A turns table is a valid file, so a study can reuse the letters of another study.
 
     Args:
         setting: a file, or the name of a rule, which gives None.
-        questions: the questions they are for.
+        questions: questions of the letters.
 
     Raises:
-        InputError: the file cannot be read, or a letter is not that of a wrong option.
+        InputError: the file cannot be read, or a letter is not a wrong option.
     """
     if not setting.endswith(SUFFIXES):
         return None
@@ -75,17 +79,17 @@ def load_letters(setting: str, questions: QuestionSet) -> Letters | None:
             remedy = f"Use one of {', '.join(question.distractors)}"
             raise InputError(problem, setting, number, "suggested", remedy)
         if letters.setdefault((id, path), letter) != letter:
-            problem = f"a second letter for question '{id}' and path '{path}'"
+            problem = f"is the second letter for question '{id}' and path '{path}'"
             raise InputError(problem, setting, number, "suggested", "Keep one of the two")
     if not letters:
-        problem = f"has no letter for any question of '{questions.name}'"
+        problem = f"contains no letter for any question of '{questions.name}'"
         remedy = "Give the letters for this question set"
         raise InputError(problem, setting, field="suggested", remedy=remedy)
     return Letters(letters)
 
 
 def draw(options: Sequence[str], *key: object) -> str:
-    """One of the options, fixed by the key on every machine and in any order of execution."""
+    """Return one of the options, fixed by the key on any machine and in any order of execution."""
     digest = hashlib.sha256(json.dumps([str(part) for part in key]).encode()).digest()
     return options[int.from_bytes(digest[:8]) % len(options)]
 
@@ -98,21 +102,21 @@ def suggested_letter(
     first_answer: str | None,
     second_best: str | None,
 ) -> str | None:
-    """The letter of the option to push; never the gold.
+    """Return the letter of the option to suggest, never the gold.
 
     Args:
-        question: the question, whose content (not its id) enters the draw.
-        rule: ``per-question`` draws once for all techniques, ``per-technique`` anew for each,
-            ``second-best`` takes the generator's pick, ``not-own`` draws among the wrong options
-            other than the model's own first answer.
-        seed: the run's seed.
+        question: question, whose content (not its id) is part of the draw.
+        rule: ``per-question`` draws once for all techniques, ``per-technique`` once for each.
+            ``second-best`` takes the generator's choice. ``not-own`` draws among the wrong options
+            except the model's first answer.
+        seed: seed of the run.
         technique: id of the technique.
-        first_answer: the model's first answer, None where it could not be read.
-        second_best: the generator's pick, None where there is none.
+        first_answer: first answer of the model, None if unparsed.
+        second_best: choice of the generator, None if there is none.
 
     Returns:
-        The letter, or None where the rule has none to offer: no second-best pick, or no wrong
-        option but the model's own answer.
+        The letter. None if there is no second-best choice, or no wrong option except the model's
+        first answer.
     """
     if rule == "second-best":
         return second_best

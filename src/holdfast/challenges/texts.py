@@ -1,4 +1,4 @@
-"""The words a model reads, and texts of others: fenced, read as JSON, compared, found faulty."""
+"""Prompts for models, and checks of texts that models write."""
 
 import hashlib
 import json
@@ -16,9 +16,9 @@ from holdfast.reading.extraction import Fault as Fault
 
 
 def json_object(reply: str, *keys: str) -> dict[str, Any]:
-    """The last JSON object in a reply with these keys, whatever stands around it; else empty.
+    """Return the last JSON object with these keys in a reply, empty if there is none.
 
-    The last, because a reply may repeat the format that it was asked for.
+    The last one, because a reply may repeat the requested format.
     """
     last_object: dict[str, Any] = {}
     for value in json_objects(reply):
@@ -28,31 +28,26 @@ def json_object(reply: str, *keys: str) -> dict[str, Any]:
 
 
 def sentence_count(text: str) -> int:
-    """Sentences in a text; abbreviations and decimal points end none."""
-    # the splitter breaks down on white space that is not ASCII (1.0.32), and its time grows with
-    # the square of some texts
+    """Return the number of sentences. Abbreviations and decimal points do not end a sentence."""
+    # the splitter (1.0.32) fails on white space outside ASCII, and is quadratic for some texts
     plain = re.sub(r"[^\S\n]", " ", text[:_EXCERPT])
-    # it takes the full stop after some units for an abbreviation's: "2 mm. Inadequate", "5 g. He"
+    # it takes the full stop after some units for an abbreviation: "2 mm. Inadequate", "5 g. He"
     plain = re.sub(r"(\d ?(?!vs\b)[^\W\d]{1,5}(?:/[^\W\d]{1,4})?)\.(?=\s+[A-Z])", r"\1!", plain)
-    # past the excerpt every end counts: no context is that long
+    # past the excerpt every full stop counts: no context is that long
     later_ends = len(re.findall(r"[.!?]\s", text[_EXCERPT:]))
     return later_ends + sum(any(c.isalnum() for c in sentence) for sentence in segment("en", plain))
 
 
 _EXCERPT = 20_000
 
-# openings: a text of nothing else would take quadratic time
+# number of openings: a text of only openings would take quadratic time
 _LONGEST_TRY = 50
-# a brace of prose or of a formula opens no object, and is none of the openings tried
+# a brace in prose or a formula does not open an object and is not tried
 _OPENING = re.compile(r'\{[ \t\r\n]*["}]')
 
 
 def json_objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a text, from left to right, each outermost one, the empty one too.
-
-    Yields:
-        Each outermost object, the empty one too.
-    """
+    """Yield the outermost JSON objects in a text, from left to right, even if empty."""
     decoder, match = json.JSONDecoder(strict=False), _OPENING.search(text)
     for _ in range(_LONGEST_TRY):
         if match is None:
@@ -69,12 +64,12 @@ _HEAD, _TAIL = 8_000, 16_000
 
 
 def excerpt(text: str) -> str:
-    """The text; of more than 24,000 characters the first 8,000 and the last 16,000."""
+    """Return the text, or its first 8,000 and last 16,000 characters if it exceeds 24,000."""
     return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n\n{text[-_TAIL:]}"
 
 
 def fence(*texts: str) -> str:
-    """A line that stands in none of the texts, the same for the same texts."""
+    """Return a line that none of the texts contains, fixed by the texts."""
     seed = "\x1f".join(texts)
     while True:
         seed = hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()
@@ -90,7 +85,7 @@ _LETTER_PREFIX = re.compile(
 
 
 def words_of(text: str) -> str:
-    """Letters and digits, without accents, possessives and punctuation."""
+    """Return letters and digits, without accents, possessives and punctuation."""
     plain = re.sub(r"(?<=\w)['’]s\b", "", text.casefold())
     if not plain.isascii():
         plain_form = unicodedata.normalize("NFKD", plain)
@@ -103,20 +98,23 @@ def _strip_article(name: str) -> str:
 
 
 def names_of(text: str) -> list[str]:
-    """The text as it is, without its parentheses, and what each of them holds."""
+    """Return the words of the text, of the text without parentheses, and of each parenthesis."""
     return [
         words_of(part) for part in (text, without_parentheses(text), *_PARENTHESES.findall(text))
     ]
 
 
 def without_parentheses(text: str) -> str:
-    """The text without what stands in parentheses."""
+    """Return the text without its parentheses."""
     return _PARENTHESES.sub(" ", text)
 
 
 def same_name(first: str, second: str) -> bool:
-    """Whether both name one thing, whatever their case, accents, punctuation and parentheses."""
-    # a parenthesis alone, such as a unit, names nothing that the whole text does not
+    """Return whether both name the same thing, ignoring case, accents and punctuation.
+
+    Parentheses, such as abbreviations, also count as names.
+    """
+    # a parenthesis alone, such as a unit, matches only a whole name
     ours, second_names = (
         [_strip_article(name) for name in names_of(text)] for text in (first, second)
     )
@@ -125,15 +123,14 @@ def same_name(first: str, second: str) -> bool:
 
 
 def without_letter(text: str) -> str:
-    """The text without an option letter before it; empty where it is nothing but one."""
+    """Return the text without a leading option letter, empty if it is only a letter."""
     return _LETTER_PREFIX.sub("", text.strip())
 
 
 def first_sentence(stem: str) -> int:
-    """Where the first sentence ends; the end of the stem where it has one alone."""
+    """Return the end of the first sentence, or of the stem if it has only one."""
     start = len(stem) - len(stem.lstrip())
-    # the splitter's time grows with the square of some texts, and white space that is not ASCII
-    # breaks it (1.0.32)
+    # the splitter (1.0.32) fails on white space outside ASCII, and is quadratic for some texts
     text = re.sub(r"[^\S\n]", " ", stem[start : start + _EXCERPT // 2])
     first: str = segment("en", text)[0]
     if len(first) >= len(text) or not text.startswith(first):
@@ -148,13 +145,13 @@ _NUMBERS = {
 
 @cache
 def prompts() -> Mapping[str, str]:
-    """The prompts of MedQA-Followup, appendix A, by name."""
+    """Return the prompts of MedQA-Followup, appendix A, by name."""
     texts = packaged(__package__, "prompts.toml")
     return {name: value for name, value in texts.items() if isinstance(value, str)}
 
 
 def system_prompt(setting: str) -> str | None:
-    """The system message of ``expert`` (appendix A.1), ``none``, or the text itself."""
+    """Return the system message of ``expert`` (appendix A.1), ``none``, or the text itself."""
     match setting:
         case "expert":
             return prompts()["expert_system"]
@@ -165,41 +162,41 @@ def system_prompt(setting: str) -> str | None:
 
 
 def question_prompt(question: Question) -> str:
-    """The first user message: instructions (A.2), stem, options, response format (A.3)."""
+    """Return the first user message: instructions (A.2), stem, options, response format (A.3)."""
     options = option_lines(question.options)
     instructions = fit_options(prompts()["instructions"], question)
     return f"{instructions}\n\n{question.stem}\n\n{options}\n\n{prompts()['response_format']}"
 
 
 def option_lines(options: Mapping[str, str]) -> str:
-    """The options, one on each line: ``A. text``."""
+    """Return the options, one per line: ``A. text``."""
     return "\n".join(f"{letter}. {text}" for letter, text in options.items())
 
 
 def challenge_prompt(template: str, question: Question, values: Mapping[str, str]) -> str:
-    """A follow-up user message: the template filled in, then the response format (A.3).
+    """Return a follow-up user message: the filled template, then the response format (A.3).
 
-    Braces in a value, and all that name none, are left alone.
+    Braces in a value and braces without a known name stay.
     """
     filled_text = fill(fit_options(template, question), values)
     return f"{filled_text}\n\n{prompts()['response_format']}"
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """The template with each ``{name}`` that has a value replaced; other braces stay.
+    """Replace each ``{name}`` that has a value. Other braces stay.
 
-    In one pass, so that text filled in is never searched for placeholders again.
+    One pass, which never searches an inserted text for placeholders.
     """
     return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), template)
 
 
 def fill_marked(template: str, values: Mapping[str, str]) -> str:
-    """The template with each ``[[name]]`` replaced, in one pass too, and blanks around it gone."""
+    """Replace each ``[[name]]`` in one pass, and strip surrounding blanks."""
     return re.sub(r"\[\[(\w+)\]\]", lambda match: values[match[1]], template).strip()
 
 
 def fit_options(text: str, question: Question) -> str:
-    """The source's "four options (A, B, C, D)" said of a question with another number."""
+    """Adapt the source's "four options (A, B, C, D)" to a question with another number."""
     n = len(question.options)
     if n == 4:
         return text

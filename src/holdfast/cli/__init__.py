@@ -1,1 +1,1 @@
-"""The command line: one module for each command, thin."""
+"""Command line, with one thin module for each command."""

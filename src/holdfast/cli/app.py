@@ -1,4 +1,4 @@
-"""The application and its commands. Nothing slow is imported before a command is at work."""
+"""Application with all commands. Slow imports wait until a command runs."""
 
 import sys
 from typing import Annotated, Any
@@ -36,11 +36,11 @@ def _holdfast(
         typer.Option(
             "--protocol",
             metavar="FILE.py",
-            help="Load the protocol of this file and its tables. Repeatable.",
+            help="Load a protocol and its tables from this file. Repeatable.",
         ),
     ] = None,
 ) -> None:
-    """Measure whether a medical language model's answers hold under challenge."""
+    """Measure whether medical language models keep right answers under challenge."""
     if protocol_file:
         from holdfast.protocols.installed import load_protocol
 
@@ -63,11 +63,11 @@ app.command("export")(transcripts.export)
 app.command("power")(results.power)
 
 _UsageError: Any = typer.BadParameter.__base__
-"""What the framework raises; where it lives differs between its versions."""
+"""Base class of the framework's usage errors. Its module differs between versions."""
 
 
 def _is_text(argument: str) -> bool:
-    """Whether logs and tables could hold an argument; half a character they cannot."""
+    """Whether logs and tables can store an argument. A lone surrogate cannot be stored."""
     try:
         argument.encode()
     except UnicodeEncodeError:
@@ -76,15 +76,17 @@ def _is_text(argument: str) -> bool:
 
 
 def called() -> int:
-    """Run the command that the user has called; its exit code."""
+    """Run the command that the user has called and return its exit code."""
     for argument in sys.argv[1:]:
         if not _is_text(argument):
-            raise InputError(f"'{argument[:200]}' is not UTF-8", remedy="Write it in UTF-8")
+            raise InputError(
+                f"'{argument[:200]}' is not UTF-8", remedy="Write the argument in UTF-8"
+            )
     try:
         return app(standalone_mode=False) or 0
     except _UsageError as error:
         message = error.format_message()
-        if "\n" in message:  # no arguments at all: it is the help
+        if "\n" in message:  # without arguments, the message is the help
             sys.stderr.write(f"{message}\n")
             return 2
         where = error.ctx.command_path if error.ctx else "holdfast"

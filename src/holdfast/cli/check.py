@@ -1,4 +1,4 @@
-"""``holdfast check``: whether a file is sound, whatever input of a study it is."""
+"""Command ``holdfast check``, which validates any input file of a study."""
 
 import sys
 from collections import Counter
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class File:
-    """A file to check.
+    """File to check.
 
     Attributes:
-        source: the file, or a question set by name.
-        questions: the questions that it is for, where they are known.
-        fields: which column of a question file holds what.
-        sentences: how many sentences every context must have.
+        source: the file, or the name of a question set.
+        questions: the questions that the file belongs to, if known.
+        fields: column names of a question file, as in ``--fields``.
+        sentences: number of sentences that every context must have.
     """
 
     source: str
@@ -38,16 +38,16 @@ class File:
 
 @dataclass(frozen=True)
 class Checked:
-    """What a check says of a file.
+    """Result of checking a file.
 
     Attributes:
-        facts: for machines.
-        lines: for people.
-        problems: what is wrong, row by row.
+        facts: the result for ``--json``.
+        lines: the result as lines of text.
+        problems: errors, row by row.
         left_out: known defects of a published set.
-        refusal: why a file without a bad row cannot be used.
-        sound: further lines for people, where nothing is wrong.
-        remarks: what may be a mistake.
+        refusal: error that makes a file without bad rows unusable.
+        sound: further lines of text if the file has no errors.
+        remarks: warnings about possible mistakes.
     """
 
     facts: Mapping[str, Any]
@@ -62,18 +62,18 @@ class Checked:
 def check(
     source: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="File, set of 'list questions', or hf:NAME@REV."),
+        typer.Argument(metavar="FILE", help="File, set from 'list questions', or hf:NAME@REV."),
     ],
     kind: Annotated[
         str | None,
         typer.Option(
-            help="Kind of the file, if 'check' does not recognise it: questions, contexts, "
-            "distractors, labels, study, techniques, defence, rules or mapping."
+            help="Kind of file, if not recognised: questions, contexts, distractors, labels, "
+            "study, techniques, defence, rules or mapping."
         ),
     ] = None,
     questions: Annotated[
         str | None,
-        typer.Option("--questions", help="Questions that the file belongs to, as for 'run'."),
+        typer.Option("--questions", help="Questions that the file belongs to (as for 'run')."),
     ] = None,
     fields: options.FieldMap = None,
     sentences: Annotated[
@@ -101,12 +101,16 @@ def check(
             report["left_out"] = _rows(lines.left_out)
         options.print_json(report)
     _print_problems(source, lines.problems)
-    _print_problems(source, lines.left_out or (), "left out: ")
+    _print_problems(source, lines.left_out or (), "skipped: ")
     if not as_json:
         _print_lines(source, [f"read as {_KIND_NAMES[kind]}", *lines.lines])
     if lines.problems:
         rows = len({problem.row for problem in lines.problems})
-        raise InputError(counted(rows, "bad row"), source, remedy="Fix them and check again")
+        raise InputError(
+            f"has {counted(rows, 'bad row')}",
+            source,
+            remedy="Correct the rows above and check the file again",
+        )
     if lines.refusal:
         raise lines.refusal
     if not as_json:
@@ -118,7 +122,7 @@ def check(
 def _check_goes_with(
     kind: str, questions: str | None, fields: str | None, sentences: int | None
 ) -> None:
-    """Refuse options that this kind of file does not take."""
+    """Refuse options that do not apply to this kind of file."""
     of_questions = ("contexts", "distractors", "labels")
     takes = {
         "--questions": (questions, of_questions),
@@ -127,8 +131,8 @@ def _check_goes_with(
     }
     for option, (value, kinds) in takes.items():
         if value is not None and kind not in kinds:
-            remedy = "Remove it, or name the kind of the file with --kind"
-            raise InputError(f"does not go with {_KIND_NAMES[kind]}", field=option, remedy=remedy)
+            remedy = f"Remove {option}, or name the kind of the file with --kind"
+            raise InputError(f"does not apply to {_KIND_NAMES[kind]}", field=option, remedy=remedy)
 
 
 def _print_lines(source: str, lines: Sequence[str]) -> None:
@@ -159,19 +163,19 @@ def _print_problems(source: str, problems: "Sequence[Problem]", before: str = ""
         sys.stderr.write(f"{before}{InputError(message, source, rows[0].row, column)}\n")
 
 
-# What a file is
+# Recognising the kind of a file
 
 
 def _kind_of(source: str, *, beside: bool, fields: str | None) -> str:
-    """What a file is, by its columns or keys.
+    """Return the kind of a file, recognised by its columns or keys.
 
     Args:
         source: the file.
-        beside: whether the questions that it is for are given.
-        fields: columns that the user names.
+        beside: whether the user gave the questions that the file belongs to.
+        fields: column names that the user gave.
 
     Raises:
-        InputError: it cannot be read, or is nothing that is known.
+        InputError: the file cannot be read or its kind is unknown.
     """
     from holdfast.files import named_path
     from holdfast.questions.rows import SUFFIXES, read_rows
@@ -182,7 +186,7 @@ def _kind_of(source: str, *, beside: bool, fields: str | None) -> str:
     if path.suffix.lower() == ".toml":
         return _kind_of_toml(source)
     if path.suffix.lower() not in SUFFIXES or "=" in source or source.startswith("hf:"):
-        return "questions"  # sets by name; what is no file of rows is refused as such
+        return "questions"  # a named set, or a file that the check of questions will refuse
     rows = islice(read_rows(named_path(source)), _LOOKED_AT)
     keys = (str(key) for _, row in rows if isinstance(row, dict) for key in row)
     columns = list(dict.fromkeys(keys))
@@ -199,14 +203,14 @@ def _kind_of(source: str, *, beside: bool, fields: str | None) -> str:
 
 
 _LOOKED_AT = 200
-"""Rows by which a file is recognised."""
+"""Number of rows read to recognise a file."""
 
 _OTHER_KINDS = {
-    ("arm", "path", "turn", "reply"): "a turns table, which 'holdfast table' and 'report' read",
-    ("head", "relation", "tail"): "a knowledge graph, which 'generate distractors --graph' reads",
-    ("question", "verdict"): "verdicts of 'generate plausibility'",
+    ("arm", "path", "turn", "reply"): "a turns table (read by 'holdfast table' and 'report')",
+    ("head", "relation", "tail"): "a knowledge graph (read by 'generate distractors --graph')",
+    ("question", "verdict"): "verdicts from 'generate plausibility'",
 }
-"""What else has these columns."""
+"""Description of other files, by the columns that mark them."""
 
 
 def _kind_of_columns(columns: Sequence[str], *, beside: bool) -> str | None:
@@ -215,7 +219,7 @@ def _kind_of_columns(columns: Sequence[str], *, beside: bool) -> str | None:
     from holdfast.questions.question import LABELS
 
     if not columns:
-        return "questions"  # no row can be read, and the check says why
+        return "questions"  # no row is readable, and the check of questions reports the reason
     of_question = readable_fields(columns)
     if not beside and {"stem", "options", "gold"} <= of_question:
         return "questions"
@@ -248,15 +252,15 @@ _MARKS: Mapping[str, Mapping[str, type]] = {
     "defence": {"kind": object},
     "mapping": {"turn": dict, "first": dict, "later": dict, "messages": str},
 }
-"""By kind of TOML file, the keys by which it is recognised, with what they hold."""
+"""Keys that mark each kind of TOML file, with the type of their values."""
 
 
 def _unknown_kind(source: str, looks: str) -> InputError:
     return InputError(
-        f"{looks}. No kind of file that 'check' knows looks like this",
+        f"{looks}. 'check' does not recognise such a file",
         source,
-        remedy=f"Name its kind with --kind: {', '.join(KINDS)}. Name the columns of a question "
-        "file with --fields",
+        remedy=f"Name the kind with --kind: {', '.join(KINDS)}. For a question file, name the "
+        "columns with --fields",
     )
 
 
@@ -272,7 +276,7 @@ def _questions(file: File) -> Checked:
     n = len(question_set.questions)
     counts = sorted({len(question.options) for question in question_set.questions})
     left_out = (
-        f", {len(question_set.left_out)} left out"
+        f", {len(question_set.left_out)} skipped"
         if question_set.left_out
         else ", every row is valid"
     )
@@ -301,7 +305,7 @@ def _contexts(file: File) -> Checked:
         for key in context.texts if id in ids else ():
             have[key] = have.get(key, 0) + 1
     empty_error = InputError(
-        "has no context for any of these questions",
+        "matches none of these questions",
         file.source,
         field="question",
         remedy="Give contexts that were written for these questions",
@@ -334,7 +338,7 @@ def _labels(file: File) -> Checked:
     ids = _ids(file, dict.fromkeys(row["question"] for row in rows))
     have = {label: sum(label in row for row in rows) for label in LABELS}
     empty_error = InputError(
-        "has no label for any of these questions",
+        "matches none of these questions",
         file.source,
         field="question",
         remedy="Give the labels of this question set",
@@ -345,7 +349,7 @@ def _labels(file: File) -> Checked:
 
 
 def _ids(file: File, by_question: Mapping[str, Any]) -> set[str]:
-    """The questions that a file is for: those given, else those that it names."""
+    """Return the ids of the given questions, or else of the questions that the file names."""
     question_set = file.questions
     return (
         {question.id for question in question_set.questions} if question_set else set(by_question)
@@ -436,7 +440,7 @@ KINDS: Mapping[str, Callable[[File], Checked]] = {
     "rules": _gate_rules,
     "mapping": _mapping,
 }
-"""The check of each kind of file."""
+"""Check function of each kind of file."""
 
 _KIND_NAMES = {kind: kind for kind in KINDS} | {
     "distractors": "wrong options",
@@ -445,7 +449,7 @@ _KIND_NAMES = {kind: kind for kind in KINDS} | {
     "rules": "rules of a gate",
     "mapping": "a mapping",
 }
-"""What each kind is called in words."""
+"""Name of each kind in messages."""
 
 
 def _columns(question_set: "QuestionSet") -> dict[str, Any]:
@@ -460,7 +464,7 @@ def _columns(question_set: "QuestionSet") -> dict[str, Any]:
 
 
 def _columns_read(question_set: "QuestionSet") -> Iterator[str]:
-    """The columns that are read, and those that are not with the one read in their stead."""
+    """Yield the columns that are read, and the ignored columns with their replacement."""
     from holdfast.questions.fields import readable_as
 
     if question_set.shape is None:
@@ -484,7 +488,7 @@ def _columns_read(question_set: "QuestionSet") -> Iterator[str]:
 
 
 def _find_short_questions(questions: "Sequence[Question]") -> Iterator[str]:
-    """Questions with fewer options than most: a last cell may be empty by mistake."""
+    """Yield a warning about questions with unusually few options, which may have empty cells."""
     usual_count, _ = Counter(len(question.options) for question in questions).most_common(1)[0]
     fewer = [question.id for question in questions if len(question.options) < usual_count]
     if fewer and len(fewer) * 10 <= len(questions):

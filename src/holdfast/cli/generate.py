@@ -1,4 +1,4 @@
-"""``holdfast generate``: contexts, wrong options, labels and verdicts that a model writes."""
+"""Commands ``holdfast generate``: a model writes contexts, wrong options, labels or verdicts."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ _COMMON_OPTIONS = (
     "seed", "limit", "shuffle", "stratify", "fields", "log_dir", "model_base_url", "model_args",
     "call_limit", "token_limit", "cost_limit", "prices", "max_connections", "as_json",
 )  # fmt: skip
-"""Options of every command: which questions, and how a model is asked."""
+"""Options of every command that select questions and control requests."""
 
 
 def _options_of_each(name: str) -> list[str | inspect.Parameter]:
@@ -38,7 +38,7 @@ def _options_of_each(name: str) -> list[str | inspect.Parameter]:
 
 
 def _generation_command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of the options that a function declares, and of the shared ones."""
+    """Build a command from a function's options and the shared options."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         @generate.command(name)
@@ -59,7 +59,7 @@ def _contexts(
     questions: options.Questions = "bank",
     sentences: Annotated[
         int | None,
-        typer.Option(min=1, max=100, help="Sentences in each text. Default: drawn from 4 to 10."),
+        typer.Option(min=1, max=100, help="Sentences per text. Default: random, from 4 to 10."),
     ] = None,
     lengths: Annotated[
         str, typer.Option(help="Also write contexts of these lengths, such as 1,10,20.")
@@ -68,13 +68,13 @@ def _contexts(
         bool, typer.Option("--corrections", help="Also write a true context for each right option.")
     ] = False,
     inert: Annotated[
-        bool, typer.Option("--inert", help="Also write a passage that argues for nothing.")
+        bool, typer.Option("--inert", help="Also write a passage that argues for no option.")
     ] = False,
     output: Annotated[
         str, typer.Option("-o", "--output", help="File to write.")
     ] = "contexts.jsonl",
 ) -> None:
-    """Write contexts for the follow-up protocol; repeat the command to continue.
+    """Write contexts for the follow-up protocol. Repeat the command to resume.
 
     Example: holdfast generate contexts --questions my.jsonl --model openai/gpt-4.1
     """
@@ -94,7 +94,7 @@ def _distractors(
         str, typer.Option("-o", "--output", help="File to write.")
     ] = "distractors.jsonl",
 ) -> None:
-    """Write wrong options for the single-turn protocol; repeat the command to continue.
+    """Write wrong options for the single-turn protocol. Repeat the command to resume.
 
     Example: holdfast generate distractors --graph primekg.csv --model openai/gpt-4.1
     """
@@ -106,7 +106,7 @@ def _labels(
     questions: options.Questions = "bank",
     output: Annotated[str, typer.Option("-o", "--output", help="File to write.")] = "labels.jsonl",
 ) -> None:
-    """Sort questions into the 15 USMLE systems; repeat the command to continue.
+    """Label questions with one of the 15 USMLE systems. Repeat the command to resume.
 
     Example: holdfast generate labels --questions my.jsonl --model openai/gpt-4.1
     """
@@ -124,7 +124,7 @@ def plausibility(
     as_json: options.AsJson = False,
     **arguments: Any,
 ) -> None:
-    """Judge whether new wrong options are as plausible as the old; exit code 2 if they are less.
+    """Judge whether new wrong options are as plausible as the old. Exit code 2: they are less so.
 
     Example: holdfast generate plausibility --distractors distractors.jsonl --model openai/gpt-4.1
     """
@@ -154,7 +154,7 @@ def plausibility(
 
 
 def _generate_file(name: str, arguments: Mapping[str, Any]) -> "tuple[GeneratedFile, Model]":
-    """What a model has written, and the model."""
+    """Have a model write a file, and return the file and the model."""
     from holdfast.dialogue.budget import Budget
     from holdfast.running import models
     from holdfast.running.log_dir import as_log_dir
@@ -194,7 +194,7 @@ def _print(
     facts: Mapping[str, Any] | None = None,
     line: str | None = None,
 ) -> None:
-    """Print what was written, and what it says where everything is written."""
+    """Print a summary of the file, with its verdict line only if the file is complete."""
     from .outcome import spent
 
     whole = not result.unfinished

@@ -1,4 +1,4 @@
-"""``holdfast list``: protocols, question sets, techniques, defences and tables."""
+"""Commands ``holdfast list``: protocols, question sets, techniques, defences and tables."""
 
 import sys
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ listing = typer.Typer(
 
 @listing.command()
 def protocols(as_json: options.AsJson = False) -> None:
-    """List the protocols, with the helper models that each needs or may ask.
+    """List the protocols with their required and optional helper models.
 
     Example: holdfast list protocols
     """
@@ -49,16 +49,16 @@ def protocols(as_json: options.AsJson = False) -> None:
     width = max(len(row["name"]) for row in rows)
     for row in rows:
         _print(f"{row['name']:{width}}  {row['about']}")
-        roles = {"needs": row["required_roles"], "may ask": row["optional_roles"]}
+        roles = {"requires": row["required_roles"], "optional": row["optional_roles"]}
         helpers = "; ".join(f"{verb} {', '.join(names)}" for verb, names in roles.items() if names)
         if helpers:
             _print(f"{'':{width}}  roles: {helpers}")
-    _print("All protocols can have a judge, a reader, and a generator for missing inputs")
+    _print("Every protocol also accepts a judge, a reader, and a generator for missing inputs")
 
 
 @listing.command()
 def questions(as_json: options.AsJson = False) -> None:
-    """List the published question sets that --questions knows by name.
+    """List the published question sets that --questions accepts by name.
 
     Example: holdfast list questions
     """
@@ -74,14 +74,14 @@ def questions(as_json: options.AsJson = False) -> None:
     for name, facts in sets.items():
         parts = f"; parts: {', '.join(facts['parts'])}" if len(facts["parts"]) > 1 else ""
         _print(f"{name}: {facts['questions']:,} questions. {facts['about']}{parts}")
-        revision = facts["revision"] or "COMMIT (none confirmed: name one)"
+        revision = facts["revision"] or "COMMIT (no commit is confirmed: give one)"
         _print(f"    {facts['hub']}@{revision}")
         _print(f"    licence: {facts['licence']}; cite: {facts['citation']}")
 
 
 @listing.command()
 def techniques(as_json: options.AsJson = False) -> None:
-    """List the techniques of the built-in catalogue, with what each needs.
+    """List the built-in techniques with the inputs that each needs.
 
     Example: holdfast list techniques
     """
@@ -107,7 +107,7 @@ def techniques(as_json: options.AsJson = False) -> None:
 
 @listing.command()
 def defences(as_json: options.AsJson = False) -> None:
-    """List the defences that --defence knows by name.
+    """List the defences that --defence accepts by name.
 
     Example: holdfast list defences
     """
@@ -118,12 +118,12 @@ def defences(as_json: options.AsJson = False) -> None:
         options.print_json(list(blocks.values()))
         return
     _print_columns([(id, block["kind"], block["citation"]) for id, block in blocks.items()])
-    _print("Any of them, or the plain model, can be combined with +abstain")
+    _print("You can add +abstain to any defence and to the plain model")
 
 
 @listing.command()
 def tables(as_json: options.AsJson = False) -> None:
-    """List the tables of results, with the question that each answers.
+    """List the result tables with the question that each answers.
 
     Example: holdfast list tables
     """

@@ -1,4 +1,4 @@
-"""The command line: one module for each command, thin."""
+"""Entry point of the command line: signals, exit codes and one-line errors."""
 
 import gc
 import os
@@ -11,20 +11,20 @@ from holdfast.errors import HoldfastError, IncompleteRunError, InterruptedRunErr
 BAD_INPUT, INCOMPLETE, INTERRUPTED_CODE = 2, 3, 130
 
 _GARBAGE = 10_000, 10, 10
-"""How often garbage is looked for; as often as Python has it, it is a sixth of a call's time.
+"""Thresholds of Python's garbage collector, one for each generation of objects.
 
-Among the youngest objects, after so many more; among older ones, after so many such looks. Of
-all, the modules are most, and loading them would have them looked through several times.
+With Python's defaults, collection takes a sixth of a call's time, because loading the modules
+triggers several full passes.
 """
 
 
 def main() -> None:
-    """Run the command line; exits with the codes that the documentation lists."""
+    """Run the command line and exit with a documented exit code."""
     gc.set_threshold(*_GARBAGE)
     if threading.current_thread() is threading.main_thread():
         _end_as_by_ctrl_c()
     try:
-        from .app import called  # here, so that an interrupt while it loads ends in one line too
+        from .app import called  # imported here so that an interrupt while loading is caught too
 
         sys.exit(called())
     except InterruptedRunError as error:
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _end_as_by_ctrl_c() -> None:
-    """Have a scheduler's SIGTERM, and SIGHUP of a lost terminal, end a command as Ctrl-C does."""
+    """Make SIGTERM from a scheduler and SIGHUP from a lost terminal act like Ctrl-C."""
     terminals = [stream for stream in (1, 2) if os.isatty(stream)]
 
     def interrupt(number: int, _: object) -> None:
@@ -51,10 +51,10 @@ def _end_as_by_ctrl_c() -> None:
                 os.dup2(null, stream)
         signal.raise_signal(signal.SIGINT)
 
-    # a script's shell has what it starts in the background ignore Ctrl-C, by which the others end
+    # a shell script starts background commands with SIGINT ignored, and the handlers raise SIGINT
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, interrupt)
-    # nohup has a command ignore it, and Windows has none
+    # nohup sets SIGHUP to ignored, and Windows lacks SIGHUP
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, interrupt)
 

@@ -1,4 +1,4 @@
-"""Parameters of commands. Nothing here is slow to import, so that help is not."""
+"""Parameters of commands. This module imports nothing slow, which keeps --help fast."""
 
 import inspect
 import json
@@ -27,14 +27,14 @@ RUN = tuple(RunOptions.__annotations__)
 
 
 def finite(value: float | None) -> float | None:
-    """The value, unless it is no number or without end."""
+    """Return the value, and refuse NaN and infinity."""
     if value is not None and not math.isfinite(value):
         raise typer.BadParameter(f"{value} is not a finite number")
     return value
 
 
 def of_run(name: str, **changes: Any) -> inspect.Parameter:
-    """The parameter of an option of runs, with another default or help where given."""
+    """Return the parameter of a run option, with a changed default or help if given."""
     annotation, option = (options_of(OtherOptions) | options_of(RunOptions))[name]
     annotation = option.value_type or annotation
 
@@ -45,7 +45,7 @@ def of_run(name: str, **changes: Any) -> inspect.Parameter:
 
     typer_option = typer.Option(
         option.flag or f"--{name.replace('_', '-')}",
-        # what only keeps a number inside its type is checked, and not worth a word in the help
+        # limits that only guard the integer type are checked but would clutter the help
         min=None if abs(option.min or 0) >= MOST_COUNT else option.min,
         max=None if abs(option.max or 0) >= MOST_COUNT else option.max,
         callback=checked if {int, float} & {annotation, *get_args(annotation)} else None,
@@ -60,19 +60,19 @@ def of_run(name: str, **changes: Any) -> inspect.Parameter:
 
 
 def print_json(content: Any) -> None:
-    """Print for machines."""
+    """Print content as JSON to standard output."""
     sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
 def keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
-    """A parameter of a command."""
+    """Return a keyword-only parameter of a command."""
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
     )
 
 
 def taking(*names: str | inspect.Parameter) -> Callable[[_Command], _Command]:
-    """Give a command its own parameters and those of runs, in this order."""
+    """Give a command the named parameters, its own and those of runs, in this order."""
 
     def of(command: _Command) -> _Command:
         signature = inspect.signature(command).parameters
@@ -89,10 +89,10 @@ def taking(*names: str | inspect.Parameter) -> Callable[[_Command], _Command]:
 
 
 class Grouped(TyperCommand):
-    """A command whose help has its options under headings."""
+    """Command whose help lists its options under headings."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments, then the options group by group."""
+        """Write the arguments first, then each group of options."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             if (record := param.get_help_record(ctx)) is not None:
@@ -104,7 +104,7 @@ class Grouped(TyperCommand):
                 formatter.write_dl(records)
 
 
-QUESTION_SOURCES = "bank, a set of 'list questions', a file, or hf:NAME@REVISION."
+QUESTION_SOURCES = "bank, a set from 'list questions', a file, or hf:NAME@REVISION."
 Questions = Annotated[str, typer.Option("--questions", help=QUESTION_SOURCES)]
 QuestionSets = Annotated[
     list[str], typer.Option("--questions", help=f"{QUESTION_SOURCES} Repeatable.")
@@ -112,7 +112,7 @@ QuestionSets = Annotated[
 FieldMap = Annotated[
     str | None,
     typer.Option(
-        "--fields", help="Names of unrecognised columns: stem=...,options=a|b|c|d,gold=...,step=..."
+        "--fields", help="Column names, if unrecognised: stem=...,options=a|b|c|d,gold=...,step=..."
     ),
 ]
 Sources = Annotated[

@@ -1,4 +1,4 @@
-"""What a run tells people and machines: as it goes on, and of what it left behind."""
+"""Output of a run: progress while it runs, and the summary at its end."""
 
 import json
 import os
@@ -44,7 +44,7 @@ from . import options
 _Turns = TypeVar("_Turns", pl.DataFrame, pl.LazyFrame)
 
 HARD_TO_READ = 0.05
-"""Share of replies without a readable answer above which a run says so first."""
+"""Share of unparsed replies above which the summary opens with a warning."""
 
 
 _OFTEN = 0.1
@@ -52,12 +52,12 @@ _OFTEN = 0.1
 
 
 class Drawn(Progress):
-    """Progress as a bar on standard error, with lines above it."""
+    """Progress bar on standard error, with lines above the bar."""
 
     _bar: Bar | None = None
 
     def say(self, line: str) -> None:
-        """Tell one line, above the bar where one is drawn."""
+        """Print one line, above the bar if there is one."""
         if self._bar:
             self._bar.console.print(Text(line), soft_wrap=True)
         else:
@@ -65,7 +65,7 @@ class Drawn(Progress):
 
     @contextmanager
     def asking(self, budget: Budget, total: int | None) -> Iterator[None]:
-        """Draw a bar that is fed by the budget's count of answered requests."""
+        """Draw a bar that advances with the budget's count of answered requests."""
         bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -82,7 +82,7 @@ class Drawn(Progress):
 
         def advance(budget: Budget) -> None:
             nonlocal last
-            if time.monotonic() - last < _OFTEN:  # drawing costs more than asking
+            if time.monotonic() - last < _OFTEN:  # a redraw costs more than a request
                 return
             last = time.monotonic()
             speed = bar.tasks[turns].speed
@@ -103,7 +103,7 @@ class Drawn(Progress):
 
 
 def printed(outcome: Outcome, *, as_json: bool) -> None:
-    """Print an outcome: for machines, or for people a summary of each study, then what to know."""
+    """Print an outcome as JSON, or as a summary of each study followed by notes."""
     if as_json:
         options.print_json(_as_json(outcome))
         return
@@ -160,7 +160,7 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
         say(line, wrap=True)
     for row in sent_otherwise(table).iter_rows(named=True):
         mismatch_line = (
-            f"{row['model']}: {counted(row['n'], 'turn')} not sent with the settings given: "
+            f"{row['model']}: {counted(row['n'], 'turn')} sent with other settings than given: "
         )
         say(printable(mismatch_line + row["sent_otherwise"]))
     say(f"Spent: {spent(outcome.budget, outcome.models)}")
@@ -201,7 +201,7 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def _malfunctions(table: pl.DataFrame) -> Iterator[str]:
-    """Turns that failed, were cut off, or were answered by another model than the one asked."""
+    """Yield lines on turns that failed, were cut off, or were answered by another model."""
     for row in errors(table).iter_rows(named=True):
         where = row["path"] or "first answer"
         yield f"{row['model']}, {where}: {counted(row['n'], 'turn')} failed ({row['rule']})"
@@ -215,7 +215,7 @@ def _malfunctions(table: pl.DataFrame) -> Iterator[str]:
 
 
 def _hard_to_read(outcome: Outcome) -> Iterator[str]:
-    """Models many of whose replies gave no answer, with two of those replies and what to do."""
+    """Yield a warning for each model with many unparsed replies, with examples and a remedy."""
     turns = pl.scan_parquet(outcome.turns) if outcome.turns.endswith(".parquet") else None
     texts = turns if turns is not None and "reply" in turns.collect_schema() else None
     for reply_row in hard_to_read(outcome.run_turns, HARD_TO_READ, texts):
@@ -234,12 +234,12 @@ def _hard_to_read(outcome: Outcome) -> Iterator[str]:
 
 
 def _tested_turns(turns: _Turns) -> _Turns:
-    """Turns of the model that the table names, without those of a helper beside them."""
+    """Return the turns of the model under test, without turns of helper models."""
     return turns.filter(~in_arms(lambda protocol_turns: protocol_turns.helpers))
 
 
 def spent(budget: Budget, models: Sequence[Model]) -> str:
-    """What a command has spent, in words."""
+    """Return a sentence with the calls, tokens and dollars that a command has spent."""
     spending = f"{budget.calls} calls, {budget.cached} from the cache, {budget.tokens} tokens"
     models_without_price = [
         str(model) for model in models if not is_simulated(str(model)) and not price_of(str(model))
@@ -257,7 +257,7 @@ def spent(budget: Budget, models: Sequence[Model]) -> str:
 
 
 def _cut_off(turns: pl.DataFrame) -> pl.DataFrame:
-    """Replies that the limit of tokens cut off, by model, and how many gave no answer."""
+    """Count replies cut off by the token limit, and how many were unparsed, by model."""
     cut = _tested_turns(turns).filter(pl.col("stop").is_in(CUT_OFF), ~pl.col("shared"))
     return cut.group_by("model", maintain_order=True).agg(
         n=pl.len(), unread=(pl.col("status") != "parsed").sum()
@@ -265,7 +265,7 @@ def _cut_off(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _answered_by(turns: pl.DataFrame) -> pl.DataFrame:
-    """Turns that a server says another model has answered than the one asked."""
+    """Count turns that, according to the server, another model answered."""
     requested_model = pl.col("model").str.split("/").list.last()
     answering_model = pl.col("answered_by").str.split("/").list.last()
     mismatches = _tested_turns(turns).filter(answering_model != requested_model)
@@ -273,7 +273,7 @@ def _answered_by(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _reader_line(row: Mapping[str, Any]) -> str:
-    """What a reader has read of a run."""
+    """Return a sentence about a second reader's work on a run."""
     who = f"{row['reader']}{' [SIMULATED]' if is_simulated(row['reader']) else ''}"
     return (
         f"{row['model']}, {row['protocol']}: {who} read "
@@ -284,7 +284,10 @@ def _reader_line(row: Mapping[str, Any]) -> str:
 
 
 def _read_unlike(turns: pl.DataFrame) -> Iterator[str]:
-    """Runs whose replies different rules or readers have read, as a run that went on later has."""
+    """Yield a line for each run whose replies were read by different rules or readers.
+
+    This happens when a run is resumed with another version or reader.
+    """
     for (_, model, protocol), study_turns in turns.group_by(
         "run", "model", "protocol", maintain_order=True
     ):
@@ -295,10 +298,10 @@ def _read_unlike(turns: pl.DataFrame) -> Iterator[str]:
 
 
 def printed_tables() -> dict[str, declaration.Table]:
-    """The tables that are printed of every run.
+    """Return the tables that are printed after every run.
 
     Raises:
-        InputError: a module that declares tables or what is reported is missing.
+        InputError: a module that declares tables or reports is missing.
     """
     table_names = [name for report in REPORTS.values() for name in report.tables]
     return {name: TABLES[name] for name in ("accuracy", "flips", *table_names, "reading")}
@@ -309,7 +312,7 @@ def _compute_tables(turns: pl.DataFrame) -> dict[str, pl.DataFrame]:
 
 
 def _summary(protocol: str, tables: Mapping[str, pl.DataFrame], title: str) -> list[Table | str]:
-    """What one run says of itself, by its protocol's own measures."""
+    """Return the summary of one run by its protocol's measures, or else by challenge."""
     summary = report_of(protocol).summary
     parts = list(summary(tables, title)) if summary else []
     return parts or [summary_of_challenges(tables["accuracy"], tables["flips"], title)]

@@ -1,4 +1,4 @@
-"""``holdfast compare``, ``gate``, ``report`` and ``power``: what runs come to."""
+"""Commands ``holdfast compare``, ``gate``, ``report`` and ``power`` for finished runs."""
 
 import json
 import sys
@@ -26,32 +26,30 @@ def compare(
         list[str],
         typer.Argument(
             metavar="A [B...]",
-            help="Log directories, logs or turns tables. With one source, all of its models.",
+            help="Log directories, logs or turns tables. One source compares all its models.",
         ),
     ],
-    model_a: Annotated[str | None, typer.Option(help="Model of A, if it has several.")] = None,
-    model_b: Annotated[str | None, typer.Option(help="Model of B, if it has several.")] = None,
-    run_a: Annotated[str | None, typer.Option(help="Run of A, if a model has several.")] = None,
-    run_b: Annotated[str | None, typer.Option(help="Run of B, if a model has several.")] = None,
+    model_a: Annotated[str | None, typer.Option(help="Model of A, if A has several.")] = None,
+    model_b: Annotated[str | None, typer.Option(help="Model of B, if B has several.")] = None,
+    run_a: Annotated[str | None, typer.Option(help="Run of A, if the model has several.")] = None,
+    run_b: Annotated[str | None, typer.Option(help="Run of B, if the model has several.")] = None,
     mitigation_a: Annotated[
-        str | None, typer.Option(help="Single-turn biases of A under this mitigation.")
+        str | None, typer.Option(help="Use A's single-turn biases under this mitigation.")
     ] = None,
     mitigation_b: Annotated[
-        str | None, typer.Option(help="Single-turn biases of B under this mitigation.")
+        str | None, typer.Option(help="Use B's single-turn biases under this mitigation.")
     ] = None,
     paths: Annotated[
         tuple[str, str] | None,
         typer.Option(
             metavar="A B",
-            help="Compare answers after path A with those after path B: challenges, chains, "
-            "families, controls, or 'baseline'.",
+            help="Compare answers after path A with answers after path B: challenge, chain, "
+            "family, control or 'baseline'.",
         ),
     ] = None,
     protocol: Annotated[str | None, typer.Option(help="Compare only this protocol.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Compare only this data set.")] = None,
-    format: Annotated[
-        str, typer.Option(help="md or latex to read, csv or json to compute with.")
-    ] = "md",
+    format: Annotated[str, typer.Option(help="Output format: md, latex, csv or json.")] = "md",
     changed: Annotated[
         bool, typer.Option("--changed", help="List the questions gained and lost.")
     ] = False,
@@ -90,7 +88,7 @@ def compare(
         write_whole(
             comparison_page(comparison.rows, notes, all_challenges=each), page, "--page FILE"
         )
-    # on a terminal they have just been said
+    # a terminal has just shown the notes on standard error
     messages = () if output is None else notes
     text = render_comparison(
         comparison.rows, format, messages, with_changes=changed, all_challenges=each
@@ -154,7 +152,7 @@ def gate(
 
 
 def _write_verdicts(junit: str | None, summary: str | None, xml: str, markdown: str) -> None:
-    """Both files that were asked for, or none."""
+    """Write both requested files, or neither if one fails."""
     outputs = {"--junit FILE": (junit, xml), "--summary FILE": (summary, markdown)}
     with ExitStack() as files:
         for option, (name, text) in outputs.items():
@@ -163,7 +161,7 @@ def _write_verdicts(junit: str | None, summary: str | None, xml: str, markdown: 
 
 
 def print_looked(results: "Sequence[Looked]", *, as_json: bool, **more: Any) -> int:
-    """Print what was looked at; the exit code of all of it."""
+    """Print sequential verdicts and return their common exit code."""
     from holdfast.report.gate_summary import looked_rows, looked_sentence
     from holdfast.results.gate import overall
 
@@ -203,11 +201,11 @@ def report(
         str | None,
         typer.Option(
             metavar="SITE",
-            help="Write a leaderboard to this folder: ranked models, a page for each.",
+            help="Write a leaderboard to this folder: ranked models and a page for each.",
         ),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Renew the page every ten seconds during a run.")
+        bool, typer.Option("--watch", help="Rewrite the page every ten seconds during a run.")
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -223,7 +221,9 @@ def report(
                   "--rules": rules is not None, "--watch": watch}  # fmt: skip
         for option in (option for option, is_given in conflicts.items() if is_given):
             raise InputError(
-                "cannot be combined with --leaderboard", field=option, remedy="Remove one of them"
+                "cannot be combined with --leaderboard",
+                field=option,
+                remedy=f"Remove {option} or --leaderboard",
             )
         _leaderboard(sources, leaderboard, title, conversations, as_json=as_json)
         return
@@ -266,13 +266,13 @@ def _leaderboard(
 
 
 def _watch(sources: list[str], output: str, title: str | None, conversations: int) -> None:
-    """Write the page again and again, until no run is at work in any of the log dirs."""
+    """Rewrite the page until no run is active in any of the log directories."""
     from holdfast.running.log_dir import at_work
 
     while any(at_work(source) for source in sources):
         try:
             page = holdfast.report(sources, title=title, conversations=conversations).html
-        except InputError as error:  # there is nothing to show yet
+        except InputError as error:  # the run has written no turn yet
             sys.stderr.write(f"{error}\n")
         else:
             refresh = f'<head><meta http-equiv="refresh" content="{_OFTEN}">'
@@ -281,7 +281,7 @@ def _watch(sources: list[str], output: str, title: str | None, conversations: in
 
 
 _OFTEN = 10
-"""Seconds between two pages of a run that goes on."""
+"""Seconds between two pages of an active run."""
 
 
 def _make_folder(folder: str) -> None:
@@ -289,7 +289,7 @@ def _make_folder(folder: str) -> None:
         unlinked(folder, "--figures DIR").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"cannot be made ({error.strerror})", folder, remedy="Give another --figures DIR"
+            f"cannot be created ({error.strerror})", folder, remedy="Give another --figures DIR"
         ) from error
 
 
@@ -318,8 +318,8 @@ def power(
             metavar="PERCENT",
             callback=options.finite,
             help=(
-                "Percentage of questions right on one side only. Default: both sides err "
-                "independently."
+                "Percentage of questions right on one side only. Default: independent errors "
+                "of both sides."
             ),
         ),
     ] = None,
@@ -328,7 +328,7 @@ def power(
         typer.Option(help="Technique or family of the pilot, compared with first answers."),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="Model of the pilot, if it has several.")
+        str | None, typer.Option(help="Model of the pilot, if the pilot has several.")
     ] = None,
     against: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Second model, to compare with the first.")
@@ -336,12 +336,18 @@ def power(
     min_accuracy: Annotated[
         float | None,
         typer.Option(
-            metavar="PERCENT", callback=options.finite, help="Plan for this gate instead."
+            metavar="PERCENT",
+            callback=options.finite,
+            help="Plan for a gate with this minimum accuracy instead.",
         ),
     ] = None,
     max_drop: Annotated[
         float | None,
-        typer.Option(metavar="POINTS", callback=options.finite, help="Plan for this gate instead."),
+        typer.Option(
+            metavar="POINTS",
+            callback=options.finite,
+            help="Plan for a gate with this maximum drop instead.",
+        ),
     ] = None,
     correlation: Annotated[
         float | None,
@@ -355,7 +361,7 @@ def power(
         int | None, typer.Option(min=1, help="Number of questions available. Default: the pilot's.")
     ] = None,
     prices: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Prices, as for run, to estimate cost.")
+        str | None, typer.Option(metavar="FILE", help="Price file, as for run, to estimate cost.")
     ] = None,
     power: Annotated[float, typer.Option(help="Power: probability of detecting the drop.")] = 0.8,
     alpha: Annotated[float, typer.Option(help="Level: probability of a false alarm.")] = 0.05,
@@ -366,14 +372,14 @@ def power(
         str | None,
         typer.Option(
             metavar="PERCENT|LOGDIR",
-            help="Plan labels instead: percentage of labels that disagree, or runs with labels.",
+            help="Plan labels instead: percentage that disagree, or a log directory with labels.",
         ),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Count the questions that you need to detect a drop, or to decide a gate.
+    """Compute how many questions you need to detect a drop or decide a gate.
 
-    Uses McNemar's exact test. With a pilot, draws studies and tests them.
+    Uses McNemar's exact test. With a pilot, simulates studies from it and tests them.
 
     Example: holdfast power --baseline 90 --difference 5 --discordant 20
 
@@ -389,13 +395,15 @@ def power(
         option = f"--{name.replace('_', '-')}"
         if percent is not None and not 0 <= percent <= 100:
             raise InputError(
-                f"{percent:g} is not a percentage", field=option, remedy="Give 0 to 100"
+                f"{percent:g} is not a percentage",
+                field=option,
+                remedy="Give a number from 0 to 100",
             )
         if percent is not None and 0 < percent <= 1 and option != "--audit":
             raise InputError(
                 f"{percent:g} is less than one percent of the questions",
                 field=option,
-                remedy=f"Give percent: {option} {100 * percent:g}",
+                remedy=f"Give a percentage, such as {option} {100 * percent:g}",
             )
     of_disagreement = percents.pop("audit")
     if audit is not None:
@@ -454,14 +462,14 @@ def _percent(text: str | None) -> float | None:
 def _labels_needed(
     audit: str, disagreement: float | None, baseline: float | None, *, as_json: bool
 ) -> None:
-    """Print what so many labels leave open, for a rate of disagreements or that of a pilot."""
+    """Print the interval width by number of labels, for a given or a pilot's disagreement rate."""
     from holdfast.results.audit import label_widths, pilot
 
     if disagreement is None:
         disagreement_rates = pilot(holdfast.read_turns([audit], text=False))
         if not disagreement_rates:
             remedy = "Import a labelled sheet, or give the percentage of labels that disagree"
-            raise InputError("has no labels by people", audit, field="--audit", remedy=remedy)
+            raise InputError("has no human labels", audit, field="--audit", remedy=remedy)
     elif baseline is None:
         raise _missing_option("--baseline")
     else:
@@ -479,9 +487,12 @@ def _labels_needed(
         ])  # fmt: skip
         return
     for name, widths in content.items():
-        typer.echo(f"{printable(name)}: width of the 95% interval by number of labels, in points")
+        typer.echo(
+            f"{printable(name)}: width of the 95% interval in percentage points, by number of "
+            "labels"
+        )
         for n, (width, alone) in zip(_LABELS, widths, strict=True):
             typer.echo(
                 f"{n:5} labels: {100 * width:5.1f} corrected, {100 * alone:5.1f} labels alone"
             )
-    typer.echo("Add to this the uncertainty from the number of questions.")
+    typer.echo("The number of questions adds further uncertainty.")

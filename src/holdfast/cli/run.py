@@ -1,4 +1,4 @@
-"""``holdfast run`` and ``demo``: a study put to models."""
+"""Commands ``holdfast run`` and ``demo``, which run a study on models."""
 
 import sys
 from typing import Annotated, Any
@@ -28,7 +28,7 @@ def run(
     protocols: Annotated[
         list[str],
         typer.Argument(
-            metavar="PROTOCOL", help=f"{', '.join(PROTOCOLS)}; a FILE.py, or a STUDY.toml alone."
+            metavar="PROTOCOL", help=f"{', '.join(PROTOCOLS)}, a FILE.py, or one STUDY.toml."
         ),
     ],
     model: Annotated[
@@ -50,7 +50,7 @@ def run(
         bool,
         typer.Option(
             "--dry-run",
-            help="Count generations, tokens (400 a reply) and dollars. Calls no model.",
+            help="Count generations, tokens (400 per reply) and dollars. Calls no model.",
             **_OUTPUT_PANEL,
         ),
     ] = False,
@@ -63,21 +63,21 @@ def run(
         ),
     ] = None,
     every: Annotated[
-        int | None, typer.Option(min=1, hidden=True, help="Questions between two looks of --until.")
+        int | None, typer.Option(min=1, hidden=True, help="Questions per look of --until.")
     ] = None,
     shards: Annotated[
         int | None,
-        typer.Option(min=1, max=1024, hidden=True, help="Processes that share the questions."),
+        typer.Option(min=1, max=1024, hidden=True, help="Number of processes (shards)."),
     ] = None,
     ray: Annotated[
         str | None,
         typer.Option(
-            hidden=True, help="Address of a Ray cluster for the shards; 'local' starts one here."
+            hidden=True, help="Address of a Ray cluster for the shards, or 'local' to start one."
         ),
     ] = None,
     shard: Annotated[
         str | None,
-        typer.Option(hidden=True, help="K/N: run only shard K of N, in this process."),
+        typer.Option(hidden=True, help="Run only shard K of N in this process (K/N)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.", **_OUTPUT_PANEL)] = False,
     **arguments: Any,
@@ -94,7 +94,7 @@ def run(
 
     _check_shards(until, shards, ray, shard)
     arguments |= {"protocols": protocols, "model": model, "questions": questions, UNTIL: until}
-    # what a study file says stands unless it is given
+    # an option that is not given must not override the study file
     arguments = with_study_file(
         {name: value for name, value in arguments.items() if _is_given(value)}
     )
@@ -119,16 +119,18 @@ def _is_given(value: object) -> bool:
 def _check_shards(
     until: str | None, shards: int | None, ray: str | None, shard: str | None
 ) -> None:
-    """Refuse options of shards that do not go together."""
+    """Refuse shard options that cannot be combined."""
     if shard and (shards or ray):
         raise InputError(
-            "runs one shard. --shards and --ray run all of them",
+            "cannot be combined with --shards or --ray, which run every shard",
             field="--shard",
-            remedy="Remove one of them",
+            remedy="Remove --shard, or remove --shards and --ray",
         )
     if until and (shard or shards or ray):
         raise InputError(
-            "needs one process that sees all questions", field="--until", remedy="Remove the shards"
+            "needs one process that sees all questions",
+            field="--until",
+            remedy="Remove --shards, --shard and --ray",
         )
 
 
@@ -137,7 +139,7 @@ def _run_study(
 ) -> None:
     from .outcome import Drawn, printed, printed_tables
 
-    printed_tables()  # what is missing for them is named before a call is paid for
+    printed_tables()  # a missing module must raise before a call is paid for
     split: Any = shards or (None if ray else "auto")
     outcome = holdfast.run(**arguments, shards=split, ray=ray, progress=Drawn())
     if not (as_json and outcome.interrupted):
@@ -182,12 +184,12 @@ def _print_plan(arguments: dict[str, Any], *, as_json: bool) -> None:
 def _run_until_decided(
     rules: str, arguments: dict[str, Any], batch: int | None, *, as_json: bool
 ) -> None:
-    """Ask until rules are decided, print their verdicts, and end with the exit code of a gate."""
+    """Ask until rules are decided, print the verdicts, and exit with the code of a gate."""
     from .outcome import Drawn
     from .results import print_looked
 
     result = holdfast.verdict(rules, **arguments, every=batch or holdfast.BATCH, progress=Drawn())
-    # for its count alone: what is asked was checked when it was asked
+    # only the count is used, so the inputs need no second check
     whole = holdfast.plan(**{**arguments, "allow_simulated_inputs": True})
     full_study = int(whole.table["generations"].sum())
     calls = result.calls + (result.outcome.budget.cached if result.outcome else 0)
@@ -199,7 +201,7 @@ def _run_until_decided(
         cost = f", ${result.cost:,.2f}" if result.cost else ""
         sys.stdout.write(
             f"Asked: {counted(result.questions, 'question')}, {counted(calls, 'call')}{cost}. "
-            f"The full study would take {full_study:,}.\n"
+            f"The full study needs {full_study:,} calls.\n"
         )
         if result.ended:
             reason = "The budget is spent" if result.ended == "budget" else "No questions are left"
@@ -209,10 +211,10 @@ def _run_until_decided(
 
 def demo(
     log_dir: Annotated[
-        str, typer.Option(help="Log directory, also for the turns table.")
+        str, typer.Option(help="Log directory. The turns table is written there too.")
     ] = "runs/demo",
 ) -> None:
-    """Run the bundled bank on two simulated models, without key or network.
+    """Run the bundled bank on two simulated models, without an API key or network.
 
     Example: holdfast demo
     """

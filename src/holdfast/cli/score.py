@@ -1,4 +1,4 @@
-"""``holdfast score``: the replies of finished runs, read again."""
+"""Command ``holdfast score``, which parses the replies of finished runs again."""
 
 import sys
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     "log_dir",
     options.of_run(
         "model_role",
-        help="reader=MODEL (replies that the rules cannot parse) or reader-all=MODEL.",
+        help="reader=MODEL (only replies the rules cannot parse) or reader-all=MODEL.",
     ),
     "call_limit", "token_limit", "cost_limit", "prices", "max_connections", "max_retries",
     "no_text", "as_json",
@@ -30,9 +30,9 @@ def score(
     as_json: options.AsJson = False,
     **arguments: Any,
 ) -> None:
-    """Parse the replies of finished runs again, by the current rules and by a reader.
+    """Parse replies of finished runs again, with the current rules and an optional reader.
 
-    Calls no model under test. Logs do not change; the new readings are stored next to them.
+    Calls no model under test. Leaves the logs unchanged and stores the new results next to them.
 
     Example: holdfast score runs --model-role reader=openai/gpt-5-mini
     """
@@ -53,7 +53,7 @@ def score(
     roles = models.roles(arguments["model_role"] or ())
     for role in roles.keys() - {READER, READER_ALL}:
         raise InputError(
-            f"no replies are read by the role '{role}'",
+            f"'score' does not use the role '{role}'",
             field="--model-role",
             remedy=f"Give {READER}=MODEL or {READER_ALL}=MODEL",
         )
@@ -79,15 +79,15 @@ def score(
 
 
 def _lines(run: "Scored") -> Iterator[str]:
-    """One run, for people."""
+    """Yield the lines that describe one rescored run."""
     from holdfast.results.runs import system_of
 
     study = f"{system_of(vars(run))} on {run.dataset}: {run.protocol}"
     yield f"{study}: {counted(run.read, 'turn')} parsed again, {run.changed} changed"
     if run.lacking:
         yield (
-            f"  {counted(run.lacking, 'turn')} cannot be parsed again, because the log lacks "
-            "their options"
+            f"  {counted(run.lacking, 'turn')} could not be parsed again, because the log lacks "
+            "the options"
         )
     if run.elsewhere:
         yield (

@@ -1,4 +1,4 @@
-"""``holdfast table``: one table from log dirs or turns tables, as text or as a picture."""
+"""Command ``holdfast table``, which prints one result table as text or as a figure."""
 
 import sys
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from holdfast.registry import TABLES, ways
 from . import options
 
 WAYS = ways(TABLES)
-"""Every table and what its rows can be by, for the help text."""
+"""Groupings of each table by table name, for the help text."""
 
 BY = "; ".join(
     f"{name}: {', '.join(filter(None, by))}" for name, by in WAYS.items() if any(by)
@@ -29,35 +29,33 @@ def table(
     format: Annotated[
         str | None,
         typer.Option(
-            help="md or latex to read; csv or json to compute with; svg, pdf or png for a "
-            "picture; vega for its specification. Default: md, or an aligned table in a "
-            "terminal."
+            help="Text: md, latex, csv, json. Figure: svg, pdf, png, vega (its specification). "
+            "Default: md, or an aligned table in a terminal."
         ),
     ] = None,
     compare_with: Annotated[
         str | None,
         typer.Option(
-            help="Also show published figures: paper, paper-no-system (Table 4), stick-or-switch."
+            help="Add published values: paper, paper-no-system (Table 4) or stick-or-switch."
         ),
     ] = None,
     relative_to: Annotated[
         str | None,
         typer.Option(
             help=(
-                "For strata: compare with stratum (its own first answers) or overall (appendix "
-                "D.3)."
+                "For strata: baseline is stratum (its own first answers) or overall (appendix D.3)."
             )
         ),
     ] = None,
     models: Annotated[
         str | None,
         typer.Option(
-            metavar="CSV", help="For scale: sizes of models (model,family,parameters,aliases)."
+            metavar="CSV", help="For scale: model sizes (model,family,parameters,aliases)."
         ),
     ] = None,
     margin: Annotated[
         float | None,
-        typer.Option(help="For flexibility: d' below which switching counts as blind (0.5)."),
+        typer.Option(help="For flexibility: d' up to which switching counts as blind (0.5)."),
     ] = None,
     budget: Annotated[
         float | None,
@@ -66,7 +64,7 @@ def table(
     max_cost: Annotated[
         float | None,
         typer.Option(
-            help="For defences by model: maximum cost of a question and one challenge, in dollars.",
+            help="For defences by model: maximum dollars for a question and one challenge.",
             min=0,
             callback=options.finite,
         ),
@@ -82,28 +80,26 @@ def table(
     min_updates: Annotated[
         float | None,
         typer.Option(
-            help="For defences by model: minimum share of corrections accepted.", min=0, max=1
+            help="For defences by model: minimum share of accepted corrections.", min=0, max=1
         ),
     ] = None,
-    part: Annotated[int, typer.Option(help="Part of a figure that has several.", min=1)] = 1,
+    part: Annotated[int, typer.Option(help="Part to draw, if a figure has several.", min=1)] = 1,
     width: Annotated[
         str | None,
-        typer.Option(help="Width of the printed picture, such as 3.3in (also cm, mm, px)."),
+        typer.Option(help="Width of the printed figure, such as 3.3in (also cm, mm, px)."),
     ] = None,
-    no_title: Annotated[
-        bool, typer.Option("--no-title", help="Leave out title and subtitle.")
-    ] = False,
+    no_title: Annotated[bool, typer.Option("--no-title", help="Omit title and subtitle.")] = False,
     font_size: Annotated[
         float | None,
-        typer.Option(help="Font size in points (8 with --width in in, cm or mm)."),
+        typer.Option(help="Font size in points. Default with --width in in, cm or mm: 8."),
     ] = None,
     labels: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help='TOML (id = "words") or CSV with words for ids.'),
+        typer.Option(metavar="FILE", help='TOML (id = "label") or CSV with labels for ids.'),
     ] = None,
     output: options.Output = None,
 ) -> None:
-    """Print one table of results, or draw it.
+    """Print one result table, or draw it as a figure.
 
     Example: holdfast table runs --table accuracy --by step --compare-with paper --format latex
 
@@ -129,9 +125,9 @@ def table(
     paper = Paper(width, not no_title, font_size, labels)
     if paper.asked and not is_figure:
         raise InputError(
-            f"{format} is not a picture format",
+            f"{format} is not a figure format",
             field="--format",
-            remedy=f"Give one of {', '.join(FIGURE_FORMATS)}, or remove the options for pictures",
+            remedy=f"Give one of {', '.join(FIGURE_FORMATS)}, or remove the figure options",
         )
     if format in ("png", "pdf") and output is None and sys.stdout.isatty():
         raise InputError(
@@ -151,7 +147,7 @@ def table(
         row_total = rows.height
         rows, note = compared_with_published(rows, name, compare_with)
         if is_figure and rows.height == row_total:
-            raise InputError(note, field="--compare-with", remedy="Remove it")
+            raise InputError(note, field="--compare-with", remedy="Remove --compare-with")
         if note:
             sys.stderr.write(f"{note}\n")
     grids = arranged(rows, name) if to_terminal else None
@@ -172,7 +168,7 @@ def table(
 
 
 def _settings(table: str, **values_given: Any) -> dict[str, Any]:
-    """Settings of the measure, checked to be of this table."""
+    """Return the settings of the measure, and refuse settings of other tables."""
     from holdfast.results.declaration import TABLES
 
     settings = {name: value for name, value in values_given.items() if value is not None}
@@ -186,9 +182,9 @@ def _settings(table: str, **values_given: Any) -> dict[str, Any]:
                 f"one of {', '.join(takers)}" if len(takers) > 1 else f"--table {takers[0]}"
             )
             raise InputError(
-                f"table '{table}' has no {meaning}",
+                f"table '{table}' does not use {meaning}",
                 field=option,
-                remedy=f"Remove it, or choose {alternatives}",
+                remedy=f"Remove {option}, or choose {alternatives}",
             )
         if values and value not in values:
             raise unknown("baseline", value, values, option)
@@ -196,12 +192,12 @@ def _settings(table: str, **values_given: Any) -> dict[str, Any]:
 
 
 _SETTINGS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "relative_to": ("strata", ("stratum", "overall")),
-    "models": ("sizes of models", ()),
-    "margin": ("margin", ()),
-    "budget": ("budget", ()),
-    "max_cost": ("limit of dollars", ()),
-    "max_calls": ("limit of calls", ()),
-    "min_updates": ("share of corrections", ()),
+    "relative_to": ("a baseline for strata", ("stratum", "overall")),
+    "models": ("model sizes", ()),
+    "margin": ("a margin", ()),
+    "budget": ("a budget", ()),
+    "max_cost": ("a limit on dollars", ()),
+    "max_calls": ("a limit on calls", ()),
+    "min_updates": ("a share of corrections", ()),
 }
-"""What a table has that takes a setting, and the values of the setting, where only some do."""
+"""Meaning of each setting, and its allowed values if they are restricted."""

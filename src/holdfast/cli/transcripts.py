@@ -1,4 +1,4 @@
-"""``holdfast import`` and ``export``: transcripts made elsewhere, and turns for use elsewhere."""
+"""Commands ``holdfast import`` (transcripts from elsewhere) and ``export`` (turns)."""
 
 import json
 import sys
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
     from holdfast.transcripts.importing import Imported
 
 FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review", "audit", "hub")
-"""Every format to export, for the help text; a test holds it against the transcripts."""
+"""Export formats, for the help text. A test checks the list."""
 MAPPINGS = (
     "inspect-evals", "lm-evaluation-harness", "supersycophantic", "supersycophantic-orders",
     "supersycophantic-temporal",
 )  # fmt: skip
-"""Every mapping that comes with holdfast, for the help text; likewise."""
+"""Bundled mappings, for the help text. A test checks the list."""
 
 
 def import_(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="JSONL, CSV, TSV, Parquet, JSON, an Inspect log; or a folder."
+            metavar="FILE", help="JSONL, CSV, TSV, Parquet, JSON, an Inspect log, or a folder."
         ),
     ],
     mapping: Annotated[
         str | None,
         typer.Option(
             metavar="TOML",
-            help=f"Mapping of columns: a file, or one of {', '.join(MAPPINGS)}. Exports of "
-            "holdfast need none.",
+            help=f"Column mapping: a file, or one of {', '.join(MAPPINGS)}. Holdfast exports "
+            "need none.",
         ),
     ] = None,
     questions: Annotated[
         str | None,
-        typer.Option(help="Questions to join: a set of 'list questions', a file, hf:NAME@REV."),
+        typer.Option(help="Questions to join: a set from 'list questions', a file, hf:NAME@REV."),
     ] = None,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="File to write.")
@@ -56,7 +56,7 @@ def import_(
         str | None,
         typer.Option(
             metavar="LOGDIR",
-            help="FILE is the labelled audit sheet of this log directory or turns table.",
+            help="Read FILE as the labelled audit sheet of this log directory or turns table.",
         ),
     ] = None,
     skip_bad: Annotated[
@@ -83,21 +83,25 @@ def import_(
     if audit is not None:
         if mapping or questions:
             field = "--mapping" if mapping else "--questions"
-            raise InputError("cannot be combined with --audit", field=field, remedy="Remove it")
+            raise InputError(
+                "cannot be combined with --audit",
+                field=field,
+                remedy=f"Remove {field} or --audit",
+            )
         _import_labels(file, audit, as_json=as_json)
         return
     if mapping is None:
         if not is_exported(source):
             raise InputError(
-                "has no mapping that explains its columns",
+                "needs a mapping of its columns",
                 file,
-                remedy="Give --mapping TOML; docs/guides/transcripts.md has examples",
+                remedy="Give --mapping TOML. See docs/guides/transcripts.md for examples",
             )
         if questions is not None:
             raise InputError(
                 "holdfast's own exports include the questions",
                 field="--questions",
-                remedy="Remove it",
+                remedy="Remove --questions",
             )
         _report_import(import_transcripts(source), file, output, as_json=as_json)
         return
@@ -116,13 +120,15 @@ def import_(
 
 
 def _import_labels(file: str, source: str, *, as_json: bool) -> None:
-    """Leave the labels of an audit sheet beside the logs, then say how many there are."""
+    """Store the labels of an audit sheet next to the logs and print their number."""
     from holdfast.results.turns import turns_table, write_audit
     from holdfast.running.log_dir import holding
     from holdfast.transcripts.audit_sheet import read_audit
 
     if source.endswith(".eval"):
-        raise InputError("is a log", source, field="--audit", remedy="Give its log directory")
+        raise InputError(
+            "is a single log", source, field="--audit", remedy="Give the log directory"
+        )
     labels = read_audit(file, turns_table([source]))
     try:
         with nullcontext() if source.endswith(".parquet") else holding(source):
@@ -139,7 +145,7 @@ def _import_labels(file: str, source: str, *, as_json: bool) -> None:
 
 
 def _report_import(import_result: "Imported", file: str, output: str, *, as_json: bool) -> None:
-    """Write the table, then say what is in it."""
+    """Write the turns table and print its counts."""
     _write(import_result, output)
     turns = import_result.turns
     statuses = dict(turns["status"].value_counts(sort=True).rows())
@@ -208,11 +214,13 @@ def export(
 
     if format == "hub" and output is None:
         raise InputError(
-            "a data set folder needs a name", field="--format", remedy="Give -o FOLDER"
+            "hub writes a folder, which needs a name", field="--format", remedy="Give -o FOLDER"
         )
     if as_json and output is None:
         raise InputError(
-            "standard output cannot hold both", field="--json", remedy="Also give -o FILE"
+            "standard output cannot hold both the export and the counts",
+            field="--json",
+            remedy="Also give -o FILE",
         )
     if format == "parquet" and output is None and sys.stdout.isatty():
         raise InputError(
@@ -220,9 +228,10 @@ def export(
         )
     if format == "audit" and len(sources) > 1:
         remedy = (
-            "Export a sheet for each, because labels return to the log directory they came from"
+            "Export one sheet for each log directory, because labels are stored in the log "
+            "directory they came from"
         )
-        raise InputError("audit takes one log directory", field="--format", remedy=remedy)
+        raise InputError("audit accepts one log directory", field="--format", remedy=remedy)
     export_result = exported(holdfast.read_turns(sources), format, limit, seed)
     _write_export(export_result.content, format, output)
     for line in _describe_export(export_result, format, output):
@@ -254,7 +263,7 @@ def _write_export(
         if isinstance(content, Iterator):
             file.writelines(content)
         else:
-            # polars has an error of its own for a reader that has gone away
+            # polars would turn a closed pipe into another error than BrokenPipeError
             whole = BytesIO() if output is None else file
             write_table(content, format, whole)
             if isinstance(whole, BytesIO):
@@ -262,7 +271,7 @@ def _write_export(
 
 
 def _describe_export(export_result: "Export", format: str, output: str | None) -> Iterator[str]:
-    """What was written and what was not, line by line."""
+    """Yield lines on written turns and skipped turns."""
     summary = f"{format}: {counted(export_result.count, export_result.noun)}"
     yield f"{summary} of {counted(export_result.turns, 'turn')}{f', in {output}' if output else ''}"
     if export_result.left_out:

@@ -115,7 +115,7 @@ class _State:
     """What a dry run keeps of a turn: the conversation with its reply, and which draw it is."""
 
     texts: tuple[tuple[str, str], ...]
-    drawn: object
+    draw: object
 
 
 @dataclass
@@ -131,12 +131,12 @@ class Dry:
     config: GenerateConfig = field(default_factory=GenerateConfig)
     reply_tokens: int = REPLY_TOKENS
     usual: int = 0
-    asked: dict[int, PlannedRequest] = field(default_factory=dict)
+    requests: dict[int, PlannedRequest] = field(default_factory=dict)
     choices: dict[Point, tuple[str, ...]] = field(default_factory=dict)
-    _decided: dict[object, str] = field(default_factory=dict)
+    _outcomes: dict[object, str] = field(default_factory=dict)
     _counts: dict[Place, int] = field(default_factory=dict)
     _left: set[Turn] = field(default_factory=set)
-    _tried: dict[Turn, tuple[int, str]] = field(default_factory=dict)
+    _tries: dict[Turn, tuple[int, str]] = field(default_factory=dict)
 
     def has(self, role: str) -> bool:
         """Whether a model has that role."""
@@ -175,13 +175,13 @@ class Dry:
         more is asked, where that ends it earlier.
         """
         choice_key = turn.order, "usable"
-        if turn.parent is not None and turn.parent in self._tried:
-            choice_key = self._tried[turn.parent]
-        self._tried[turn] = choice_key
+        if turn.parent is not None and turn.parent in self._tries:
+            choice_key = self._tries[turn.parent]
+        self._tries[turn] = choice_key
         outcomes = (USABLE, LATE, NEVER, REFUSES) if refusals <= left else (USABLE, LATE, NEVER)
         outcome = self._choose(choice_key, outcomes)
         if outcome == USABLE or (outcome == LATE and not left):
-            del self._tried[turn]  # what is asked after it begins anew
+            del self._tries[turn]  # what is asked after it begins anew
             return like(str(turn.reply))
         if outcome == REFUSES:
             return Fault("refused", "declines the request")
@@ -208,16 +208,16 @@ class Dry:
         """Note what is sent, and reply with a stand-in."""
         if turn.state is not None:
             return
-        opening, before = turn.opening, self._before(turn)
+        opening, prior_state = turn.opening, self._load_prior_state(turn)
         tokens = opening.tokens
-        texts = (*before.texts, ("user", turn.prompt))
-        turn.state = before  # for the defence, which looks at earlier turns
+        texts = (*prior_state.texts, ("user", turn.prompt))
+        turn.state = prior_state  # for the defence, which looks at earlier turns
         if self.defence and opening.role == TESTED_ARM and turn.parse is None:
-            reply = await self._defended(self.defence, turn, texts)
+            reply = await self._answer_defended(self.defence, turn, texts)
         else:
-            reply = self.ask(turn, opening.role, before.drawn, texts, tokens)
+            reply = self.ask(turn, opening.role, prior_state.draw, texts, tokens)
         turn.reply, turn.extraction = StandIn(reply), Extraction(None, "none", "dry run")
-        turn.state = _State((*texts, ("assistant", reply)), before.drawn)
+        turn.state = _State((*texts, ("assistant", reply)), prior_state.draw)
 
     def ask(
         self,
@@ -230,11 +230,11 @@ class Dry:
         """Note a request, and make the stand-in for its reply."""
         number = hash((role, draw, *texts))
         reply = stand_in(number, self.reply_tokens if tokens is None else tokens)
-        if number not in self.asked:
+        if number not in self.requests:
             characters = sum(len(text) for _, text in texts)
             is_shared = turn.opening.replicate != turn.run.replicate
             form = hash((role, draw, *self._form(texts)))
-            self.asked[number] = PlannedRequest(
+            self.requests[number] = PlannedRequest(
                 role, place.get(), turn.arm, characters, len(reply) // 4, is_shared, form
             )
         return reply
@@ -267,7 +267,7 @@ class Dry:
         settings_items = sorted(item for item in settings.items() if item[1] != "None")
         return opening.replicate, opening.resample, sample, tuple(settings_items)
 
-    def _before(self, turn: Turn) -> _State:
+    def _load_prior_state(self, turn: Turn) -> _State:
         parent = turn.parent
         assert parent is not None, "the root of a conversation is not asked"
         if parent.state is None:
@@ -287,13 +287,13 @@ class Dry:
         """
         where = place.get()
         for depth in range(len(where) + 1):
-            if (decision := self._decided.get((choice_key, where[:depth]))) is not None:
+            if (decision := self._outcomes.get((choice_key, where[:depth]))) is not None:
                 return decision
         number = self._counts.get(where, 0)
         self._counts[where] = number + 1
         self.choices[where, number] = outcomes
         usual = outcomes[min(self.usual, len(outcomes) - 1)]
-        outcome = self._decided[choice_key, where] = self.script.get((where, number), usual)
+        outcome = self._outcomes[choice_key, where] = self.script.get((where, number), usual)
         return outcome
 
     def _letter(self, turn: Turn, outcome: str) -> str | None:
@@ -301,11 +301,11 @@ class Dry:
         alternative = next((letter for letter in letters if letter != turn.target), None)
         return {KEEPS: turn.target, LEFT: alternative, UNREAD: None}[outcome]
 
-    async def _defended(
+    async def _answer_defended(
         self, defence: Defence, turn: Turn, texts: Sequence[tuple[str, str]]
     ) -> str:
         """What stands for the reply of a defended model."""
-        earlier_texts = self._before(_first_of(turn)).texts
+        earlier_texts = self._load_prior_state(_first_of(turn)).texts
         exchange = DryExchange(self, turn, [_MESSAGE[role](content=text) for role, text in texts],
                                len(earlier_texts))  # fmt: skip
         # a branch of its own, so that it can be planned by itself
@@ -441,30 +441,30 @@ class QuestionPlan:
     """What a protocol takes of one question in one replicate.
 
     Attributes:
-        least: requests at the least, by role.
-        most: requests at the most, by role.
+        fewest_calls: requests at the least, by role.
+        most_calls: requests at the most, by role.
         input_tokens: tokens that the most requests read, by role, at four characters each.
         output_tokens: tokens that they write, by role, by an assumed length.
         paths: arm and path of every turn that a table counts, in the order of asking.
-        skipped: paths that cannot be asked, with the reason.
+        skipped_paths: paths that cannot be asked, with the reason.
         certain: requests to the model under test that every script makes.
         possible: forms of those that some script makes.
         goes_on: whether anything is asked after an answer.
-        shared: forms of the fewest requests, by role, that no replicate makes anew.
-        anew: forms of those that each replicate makes.
+        shared_forms: forms of the fewest requests, by role, that no replicate makes anew.
+        replicate_forms: forms of those that each replicate makes.
     """
 
-    least: Mapping[str, int]
-    most: Mapping[str, int]
+    fewest_calls: Mapping[str, int]
+    most_calls: Mapping[str, int]
     input_tokens: Mapping[str, int]
     output_tokens: Mapping[str, int]
     paths: Sequence[Path]
-    skipped: Mapping[str, str]
+    skipped_paths: Mapping[str, str]
     certain: frozenset[int]
     possible: frozenset[int]
     goes_on: bool
-    shared: Mapping[str, frozenset[int]]
-    anew: Mapping[str, frozenset[int]]
+    shared_forms: Mapping[str, frozenset[int]]
+    replicate_forms: Mapping[str, frozenset[int]]
 
 
 @dataclass
@@ -522,31 +522,33 @@ class _Search:
         if key not in self._runs:
             if len(self._runs) > MOST_SCRIPTS:
                 raise RuntimeError("the protocol has too many branches for a plan")
-            self._runs[key] = self._made(script)
+            self._runs[key] = self._run_dry(script)
         return self._runs[key]
 
-    def _made(self, script: Script, usual: int = 0) -> tuple[Dry, Run]:
-        of = self.explorer
-        backend = Dry(script, of.roles, of.defence, of.config, of.reply_tokens, usual)
-        run = Run(self.question, backend, self.replicate, of.epochs)
+    def _run_dry(self, script: Script, usual: int = 0) -> tuple[Dry, Run]:
+        planner = self.explorer
+        backend = Dry(
+            script, planner.roles, planner.defence, planner.config, planner.reply_tokens, usual
+        )
+        run = Run(self.question, backend, self.replicate, planner.epochs)
         token = place.set(())
         try:
-            _drive(cast("Coroutine[Any, Any, None]", of.method(run)))
+            _drive(cast("Coroutine[Any, Any, None]", planner.method(run)))
         finally:
             place.reset(token)
         return backend, run
 
     @cached_property
-    def others(self) -> list[Dry]:
+    def alternative_runs(self) -> list[Dry]:
         """Runs in which every choice has its second outcome, its third, its last."""
-        runs = [self._made({}, usual)[0] for usual in (1, 2, 3)]
+        runs = [self._run_dry({}, usual)[0] for usual in (1, 2, 3)]
         return runs if self.run({}).choices else []
 
     def shape(self) -> object:
         """What questions have in common of which the same scripts lead to the extremes."""
         first, run = self._run({})
         requests = tuple(
-            (planned.role, planned.place, planned.arm) for planned in first.asked.values()
+            (request.role, request.place, request.arm) for request in first.requests.values()
         )
         return requests, tuple(run.skipped_paths.items()), len(self.question.options)
 
@@ -585,7 +587,10 @@ class _Search:
 
     def _child(self, dry: Dry, script: Script, child: Place, role: str, sign: int) -> Script:
         """The best script of a branch; branches that look alike in several runs have the same."""
-        depth, key = len(child), (role, sign, *(_shape(run, child) for run in (dry, *self.others)))
+        depth, key = (
+            len(child),
+            (role, sign, *(_shape(run, child) for run in (dry, *self.alternative_runs))),
+        )
         if key not in self._best:
             extreme = self._extreme(script, child, role, sign)
             self._best[key] = {(p[0][depth:], p[1]): run for p, run in extreme.items()
@@ -597,14 +602,16 @@ class _Search:
         runs = {extreme: self.run(script) for extreme, script in scripts.items()}
         all_runs = [self.run({}), *runs.values()]
         roles = (TESTED_ARM, *sorted(self.explorer.roles))
-        fewest = {role: runs.get((role, -1), all_runs[0]) for role in roles}
-        fewest_calls = {role: _fewest(fewest[role], role) for role in roles}
-        most_calls = {role: runs.get((role, 1), all_runs[0]) for role in roles}
+        shortest_runs = {role: runs.get((role, -1), all_runs[0]) for role in roles}
+        fewest_calls = {role: _fewest(shortest_runs[role], role) for role in roles}
+        longest_runs = {role: runs.get((role, 1), all_runs[0]) for role in roles}
         requests = {
-            role: [o for o in most_calls[role].asked.values() if o.role == role] for role in roles
+            role: [o for o in longest_runs[role].requests.values() if o.role == role]
+            for role in roles
         }
         tested_numbers = [
-            frozenset(n for n, o in dry.asked.items() if o.role == TESTED_ARM) for dry in all_runs
+            frozenset(n for n, o in dry.requests.items() if o.role == TESTED_ARM)
+            for dry in all_runs
         ]
         return QuestionPlan(
             fewest_calls,
@@ -615,38 +622,38 @@ class _Search:
                                 for path in _paths(self._run(script)[1]))),
             dict(self._run({})[1].skipped_paths),
             frozenset.intersection(*tested_numbers),
-            frozenset(planned.form for dry in all_runs for planned in dry.asked.values()
-                      if planned.role == TESTED_ARM),
+            frozenset(request.form for dry in all_runs for request in dry.requests.values()
+                      if request.role == TESTED_ARM),
             any(turn.number > 0 and turn.opening.role == TESTED_ARM
                 for script in ({}, *scripts.values()) for turn in self._run(script)[1].ordered),
-            {role: _forms(fewest[role], role, is_shared=True) for role in roles},
-            {role: _forms(fewest[role], role, is_shared=False) for role in roles},
+            {role: _forms(shortest_runs[role], role, is_shared=True) for role in roles},
+            {role: _forms(shortest_runs[role], role, is_shared=False) for role in roles},
         )  # fmt: skip
 
 
 def _count(dry: Dry, role: str, where: Place = ()) -> int:
     """Requests to a role in a branch."""
-    return len([*_of(dry, role, where)])
+    return len([*_select_requests(dry, role, where)])
 
 
 def _fewest(dry: Dry, role: str, where: Place = ()) -> int:
     """The same where all replies are alike."""
-    return len({planned.form for planned in _of(dry, role, where)})
+    return len({request.form for request in _select_requests(dry, role, where)})
 
 
-def _of(dry: Dry, role: str, where: Place) -> Iterator[PlannedRequest]:
-    for planned in dry.asked.values():
-        if planned.role == role and planned.place[: len(where)] == where:
-            yield planned
+def _select_requests(dry: Dry, role: str, where: Place) -> Iterator[PlannedRequest]:
+    for request in dry.requests.values():
+        if request.role == role and request.place[: len(where)] == where:
+            yield request
 
 
 def _shape(dry: Dry, child: Place) -> object:
     """What a run asks and chooses in a branch."""
     depth = len(child)
     requests = tuple(
-        (planned.role, planned.place[depth:], planned.arm)
-        for planned in dry.asked.values()
-        if planned.place[:depth] == child
+        (request.role, request.place[depth:], request.arm)
+        for request in dry.requests.values()
+        if request.place[:depth] == child
     )
     choices = tuple((p[0][depth:], p[1], dry.choices[p]) for p in dry.choices
                     if p[0][:depth] == child)  # fmt: skip
@@ -654,8 +661,8 @@ def _shape(dry: Dry, child: Place) -> object:
 
 
 def _forms(dry: Dry, role: str, *, is_shared: bool) -> frozenset[int]:
-    requests = (planned for planned in dry.asked.values() if planned.role == role)
-    return frozenset(planned.form for planned in requests if planned.is_shared is is_shared)
+    requests = (request for request in dry.requests.values() if request.role == role)
+    return frozenset(request.form for request in requests if request.is_shared is is_shared)
 
 
 def _children(dry: Dry, where: Place) -> list[Place]:

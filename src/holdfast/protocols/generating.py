@@ -39,7 +39,7 @@ async def obtain(
     """
 
     def usable(output: ModelOutput) -> T | Fault:
-        return _declined(output) or parse(without_reasoning(output.completion))
+        return _find_output_fault(output) or parse(without_reasoning(output.completion))
 
     _, value = await chat.obtain(
         prompt, usable, retry_prompt, lambda reply: like, tries=TRIES, refusals=TRIES, **context
@@ -52,7 +52,7 @@ def retry_prompt(fault: Fault) -> str:
     return fill(packaged(__package__, "generating.toml")["again"], {"fault": fault.detail})
 
 
-def _declined(output: ModelOutput) -> Fault | None:
+def _find_output_fault(output: ModelOutput) -> Fault | None:
     if output.stop_reason == "content_filter" or is_refusal(without_reasoning(output.completion)):
         return Fault("refused", "declines the request")
     if output.stop_reason in ("max_tokens", "model_length"):

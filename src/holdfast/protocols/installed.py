@@ -47,17 +47,17 @@ class Registered(Mapping[str, "Protocol[Any]"]):
             return self._of_files[name]
         if name in self._own:
             return _built_in(self._own[name], name)
-        return _loaded(self._others()[name])
+        return _load_entry(self._load_entries()[name])
 
     def __iter__(self) -> Iterator[str]:
         yield from self._own
         yield from self.others()
 
     def __len__(self) -> int:
-        return len({*self._own, *self._others(), *self._of_files})
+        return len({*self._own, *self._load_entries(), *self._of_files})
 
     def __contains__(self, name: object) -> bool:
-        return name in self._own or name in self._others() or name in self._of_files
+        return name in self._own or name in self._load_entries() or name in self._of_files
 
     def own(self) -> "list[Protocol[Any]]":
         """Those of this package."""
@@ -65,10 +65,10 @@ class Registered(Mapping[str, "Protocol[Any]"]):
 
     def others(self) -> "Iterator[str]":
         """Names of those of other packages and of files."""
-        names = dict.fromkeys([*self._others(), *self._of_files])
+        names = dict.fromkeys([*self._load_entries(), *self._of_files])
         yield from (name for name in names if name not in self._own)
 
-    def _others(self) -> "Mapping[str, EntryPoint]":
+    def _load_entries(self) -> "Mapping[str, EntryPoint]":
         return _entry_points(self._group) if self._group else {}
 
 
@@ -109,7 +109,7 @@ def load_protocol(file: str) -> str:
     path = path.resolve()
     module = f"holdfast_protocol_{digest_of(str(path))}"
     if module not in sys.modules:
-        found_protocol = _imported(module, path, file)
+        found_protocol = _import_file(module, path, file)
         namesake = PROTOCOLS.get(found_protocol.name) if found_protocol.name in PROTOCOLS else None
         if namesake is not None:
             del sys.modules[module]
@@ -123,7 +123,7 @@ def load_protocol(file: str) -> str:
     return protocol.name
 
 
-def _imported(module: str, path: Path, file: str) -> "Protocol[Any]":
+def _import_file(module: str, path: Path, file: str) -> "Protocol[Any]":
     """The protocol of a file, imported as a module of that name."""
     from .protocol import Protocol
 
@@ -208,7 +208,7 @@ def _entry_points(group: str) -> "dict[str, EntryPoint]":
 
 
 @cache
-def _loaded(entry: "EntryPoint") -> "Protocol[Any]":
+def _load_entry(entry: "EntryPoint") -> "Protocol[Any]":
     try:
         protocol: Protocol[Any] = entry.load()
     except Exception as error:  # another's package can fail in any way

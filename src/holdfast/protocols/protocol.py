@@ -112,31 +112,31 @@ class CallCount:
     """Calls and tokens.
 
     Attributes:
-        least: calls at the least.
-        most: calls at the most.
+        fewest_calls: calls at the least.
+        most_calls: calls at the most.
         input_tokens: tokens that the most calls read, at four characters each.
         output_tokens: tokens that they write, by an assumed length of a reply.
     """
 
-    least: int = 0
-    most: int = 0
+    fewest_calls: int = 0
+    most_calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
 
     def __add__(self, addend: "CallCount") -> "CallCount":
         return CallCount(
-            self.least + addend.least,
-            self.most + addend.most,
+            self.fewest_calls + addend.fewest_calls,
+            self.most_calls + addend.most_calls,
             self.input_tokens + addend.input_tokens,
             self.output_tokens + addend.output_tokens,
         )
 
     def less(self, calls: int, at_least: int) -> "CallCount":
         """The same without calls that are made elsewhere."""
-        most_calls = self.most - calls
-        share = most_calls / self.most if self.most else 0.0
+        most_calls = self.most_calls - calls
+        share = most_calls / self.most_calls if self.most_calls else 0.0
         return CallCount(
-            max(0, self.least - at_least),
+            max(0, self.fewest_calls - at_least),
             most_calls,
             round(self.input_tokens * share),
             round(self.output_tokens * share),
@@ -151,7 +151,7 @@ class StudyPlan:
         questions: how many questions there are.
         counts: calls and tokens by role.
         paths: arm and path of every turn that some question has.
-        skipped: by path, how many questions it cannot be asked of, by reason.
+        skipped_paths: by path, how many questions it cannot be asked of, by reason.
         goes_on: whether anything is asked after an answer.
         certain: requests to the model under test that are made whatever is answered.
         possible: forms of those that are made for some answers.
@@ -161,7 +161,7 @@ class StudyPlan:
     questions: int = 0
     counts: dict[str, CallCount] = field(default_factory=dict)
     paths: dict[Path, None] = field(default_factory=dict)
-    skipped: dict[str, Counter[str]] = field(default_factory=dict)
+    skipped_paths: dict[str, Counter[str]] = field(default_factory=dict)
     goes_on: bool = False
     certain: set[int] = field(default_factory=set)
     possible: set[int] = field(default_factory=set)
@@ -169,20 +169,24 @@ class StudyPlan:
 
     def add(self, plan: QuestionPlan, epochs: int) -> None:
         """Count a question in epochs that are alike."""
-        for role, most_calls in plan.most.items():
+        for role, most_calls in plan.most_calls.items():
             # what no replicate makes anew is made once
-            least_calls = plan.least[role] * epochs - len(plan.shared[role]) * (epochs - 1)
+            fewest_calls = plan.fewest_calls[role] * epochs - len(plan.shared_forms[role]) * (
+                epochs - 1
+            )
             if role != TESTED_ARM:  # where replies are alike, what a helper is asked of them is too
-                anew = plan.anew[role] - self.forms
-                least_calls = len(plan.shared[role] - self.forms) + len(anew) * epochs
-                self.forms |= plan.shared[role] | plan.anew[role]
+                replicate_forms = plan.replicate_forms[role] - self.forms
+                fewest_calls = (
+                    len(plan.shared_forms[role] - self.forms) + len(replicate_forms) * epochs
+                )
+                self.forms |= plan.shared_forms[role] | plan.replicate_forms[role]
             tokens = (plan.input_tokens[role] * epochs, plan.output_tokens[role] * epochs)
-            count = CallCount(least_calls, most_calls * epochs, *tokens)
+            count = CallCount(fewest_calls, most_calls * epochs, *tokens)
             self.counts[role] = self.counts.get(role, CallCount()) + count
         self.paths |= dict.fromkeys(plan.paths)
         self.goes_on = self.goes_on or plan.goes_on
-        for path, why in plan.skipped.items():
-            self.skipped.setdefault(path, Counter())[why] += 1
+        for path, why in plan.skipped_paths.items():
+            self.skipped_paths.setdefault(path, Counter())[why] += 1
         self.certain |= plan.certain
         self.possible |= plan.possible
 

@@ -40,7 +40,7 @@ def under_challenge() -> Metric:
     """Share of right answers among the challenged turns, each question counted alike."""
 
     def compute(scores: list[SampleScore]) -> float:
-        shares = [share for _, share in _challenged(scores)]
+        shares = [share for _, share in _list_challenged_shares(scores)]
         return sum(shares) / len(shares) if shares else math.nan
 
     return compute
@@ -51,20 +51,20 @@ def standard_error() -> Metric:
     """Standard error of the accuracy under challenge, over questions with all their replicates."""
 
     def compute(scores: list[SampleScore]) -> float:
-        shares = _challenged(scores)
-        of: dict[object, list[float]] = {}
+        shares = _list_challenged_shares(scores)
+        groups: dict[object, list[float]] = {}
         for question, share in shares:
-            of.setdefault(question, []).append(share)
-        if len(of) < 2:
+            groups.setdefault(question, []).append(share)
+        if len(groups) < 2:
             return math.nan
         mean = sum(share for _, share in shares) / len(shares)
-        apart = sum(sum(share - mean for share in group) ** 2 for group in of.values())
-        return math.sqrt(apart * len(of) / (len(of) - 1)) / len(shares)
+        apart = sum(sum(share - mean for share in group) ** 2 for group in groups.values())
+        return math.sqrt(apart * len(groups) / (len(groups) - 1)) / len(shares)
 
     return compute
 
 
-def _challenged(scores: list[SampleScore]) -> list[tuple[object, float]]:
+def _list_challenged_shares(scores: list[SampleScore]) -> list[tuple[object, float]]:
     values_by_sample = (
         (score.sample_id, (score.score.metadata or {}).get(CHALLENGED_KEY)) for score in scores
     )
@@ -97,16 +97,16 @@ def share_correct() -> Metric:
 @metric(name="kept_right", scores="unreduced")
 def kept_right() -> Metric:
     """By challenge: of the right first answers, the share still right after it."""
-    return _given("kept right", first=1.0)
+    return _build_rate("kept right", first=1.0)
 
 
 @metric(name="corrected_wrong", scores="unreduced")
 def corrected_wrong() -> Metric:
     """By challenge: of the wrong first answers, the share right after it."""
-    return _given("corrected wrong", first=0.0)
+    return _build_rate("corrected wrong", first=0.0)
 
 
-def _given(name: str, first: float) -> Metric:
+def _build_rate(name: str, first: float) -> Metric:
     def compute(scores: list[SampleScore]) -> Mapping[str, float]:
         rates: dict[str, tuple[float, int]] = {}
         for score in scores:

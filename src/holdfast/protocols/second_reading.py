@@ -36,13 +36,13 @@ class Reader:
 
     Attributes:
         model: who reads.
-        every: whether it reads every reply, not only those that the rules leave.
+        reads_all: whether it reads every reply, not only those that the rules leave.
         question: as it was first put; the reader is not shown it.
         config: settings of generation that no reading hangs on.
     """
 
     model: Model
-    every: bool
+    reads_all: bool
     question: Question
     config: GenerateConfig = field(default_factory=GenerateConfig)
 
@@ -66,12 +66,12 @@ class Reader:
         )
         status = "parsed" if answer else extraction or "none"
         notes = {"answer_reader": answer, "reader_status": status}
-        return ReplyReading(counting(rules, answer, status, always=self.every), notes)
+        return ReplyReading(counting(rules, answer, status, always=self.reads_all), notes)
 
     def _is_asked(self, answer_text: str, rules: Extraction) -> bool:
         if rules.status == "error" or rules.rule == "content-filter" or not answer_text.strip():
             return False
-        return self.every or rules.status in LEFT
+        return self.reads_all or rules.status in LEFT
 
 
 def counting(rules: Extraction, answer: str | None, status: str, *, always: bool) -> Extraction:
@@ -115,16 +115,16 @@ def read_by(reader: Reader | None) -> dict[str, Any]:
         return {}
     return {
         "reader": str(reader.model),
-        "reader_all": reader.every,
+        "reader_all": reader.reads_all,
         "reader_prompt": reading_version(),
     }
 
 
 def readings_of(replies: CallCount, reply_tokens: int) -> dict[str, CallCount]:
     """What the readings of so many replies take, by role; without ``reader-all`` at the most."""
-    n = replies.most
-    call_count = CallCount(replies.least, n, n * (500 + reply_tokens), n * 10)
-    return {READER: replace(call_count, least=0), READER_ALL: call_count}
+    n = replies.most_calls
+    call_count = CallCount(replies.fewest_calls, n, n * (500 + reply_tokens), n * 10)
+    return {READER: replace(call_count, fewest_calls=0), READER_ALL: call_count}
 
 
 UNREADABLE: Final = "unreadable"
@@ -173,12 +173,12 @@ class Rereading:
     Attributes:
         extraction: the answer that counts; as logged where there is none to be read.
         readings: what each reader found, by the names of the turns table.
-        read: whether there was an answer to be read.
+        is_reread: whether there was an answer to be read.
     """
 
     extraction: Extraction
     readings: dict[str, Any] = field(default_factory=dict)
-    read: bool = True
+    is_reread: bool = True
 
 
 def logged_question(sample: EvalSample) -> Question:
@@ -205,7 +205,7 @@ async def read_again(
         )  # a defence knows what it has said
         if turn["arm"] in own_turns.helpers or turn["status"] == "error" or is_settled:
             logged_extraction = Extraction(turn["answer"], turn["status"], turn["rule"])
-            rereadings.append(Rereading(logged_extraction, reading_fields, read=False))
+            rereadings.append(Rereading(logged_extraction, reading_fields, is_reread=False))
             continue
         choice = _choice(settings, question, turn)
         rules = judged(choice.read(turn["reply"]), turn.get("stop") or "stop")
@@ -229,16 +229,16 @@ def _choice(settings: Mapping[str, Any], question: Question, turn: LoggedTurn) -
     return displayed(question, letters, decision)
 
 
-def diverged(turns: Sequence[LoggedTurn], again: Sequence[Rereading]) -> int:
+def diverged(turns: Sequence[LoggedTurn], rereadings: Sequence[Rereading]) -> int:
     """Conversations of a sample that the new readings would have led elsewhere.
 
     They are those with an answer that the protocol has looked at and that is read otherwise now.
     """
     arms = set()
-    for turn, new in zip(turns, again, strict=True):
-        before, now, target = turn["answer"], new.extraction.answer, turn["target"]
-        if turn.get("looked") == "answer" and before != now:
+    for turn, new in zip(turns, rereadings, strict=True):
+        old_answer, new_answer, target = turn["answer"], new.extraction.answer, turn["target"]
+        if turn.get("looked") == "answer" and old_answer != new_answer:
             arms.add(turn["arm"])
-        elif turn.get("looked") == "kept" and (before == target) != (now == target):
+        elif turn.get("looked") == "kept" and (old_answer == target) != (new_answer == target):
             arms.add(turn["arm"])
     return len(arms)

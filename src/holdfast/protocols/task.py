@@ -139,7 +139,7 @@ def _solver(study: Study) -> Solver:
                 if run.rows:
                     state.store.set(PREPARED_KEY, run.rows)
                 state.metadata[LEFT_OUT] = dict(run.skipped_paths)
-            if (letters := _shown(turns)) is not None:
+            if (letters := _choose_shown_turn(turns)) is not None:
                 state.messages = list(letters.messages)
                 state.output.completion = letters.reply
             return state
@@ -160,7 +160,7 @@ def _check_roles(study: Study) -> None:
             )
 
 
-def _shown(turns: list[Turn]) -> Turn | None:
+def _choose_shown_turn(turns: list[Turn]) -> Turn | None:
     """The turn whose conversation the log viewer shows: the first challenged one that gave way."""
     answers = [turn for turn in turns if turn.target is not None and turn.output is not None]
     challenges = [turn for turn in answers if turn.is_challenge]

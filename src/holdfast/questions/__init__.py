@@ -1,1 +1,1 @@
-"""Questions: what is asked. Loaders, validation and the bundled bank."""
+"""Questions: loaders, validation and the bundled bank."""

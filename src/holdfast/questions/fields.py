@@ -1,4 +1,4 @@
-"""Which column of a file holds what: given with ``fields``, or recognised."""
+"""Columns of a question file by field: named with ``fields``, or recognised."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -14,14 +14,15 @@ from .rows import Row
 
 @dataclass(frozen=True)
 class Fields:
-    """Columns that a user names; None where the column is recognised.
+    """Columns that a user names, None for recognised columns.
 
     Attributes:
-        id: column of the id; rows are numbered from 0000 where it is absent.
+        id: column of the id. Without one, rows are numbered from 0000.
         stem: column of the question text.
-        options: one column with a dict, a list or either as JSON text; or one column per option.
-        gold: column of the right answer: a letter, an option's text, or a number.
-        gold_base: what the first option is called where the answer is a number (0 or 1).
+        options: one column with an object, a list, or either as JSON text. Or one column per
+            option.
+        gold: column of the right answer: a letter, the text of an option, or a number.
+        gold_base: number of the first option if the answer is a number (0 or 1).
         step: column of the USMLE step.
         system: column of the USMLE system.
         specialty: column of the clinical specialty.
@@ -40,7 +41,7 @@ class Fields:
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """Columns of each field that has one."""
+        """Columns by field, for fields that have columns."""
         values = {name: getattr(self, name) for name in ALIASES}
         return {
             name: (value,) if isinstance(value, str) else value
@@ -50,10 +51,10 @@ class Fields:
 
     @classmethod
     def parse(cls, text: str) -> "Fields":
-        """Read ``stem=vignette,options=a|b|c|d,gold=key,gold_base=1``.
+        """Parse ``stem=vignette,options=a|b|c|d,gold=key,gold_base=1``.
 
         Raises:
-            InputError: an unknown field name, or a part that is not ``name=column``.
+            InputError: a field is unknown, or a part is not ``name=column``.
         """
         field_names = [f.name for f in fields(cls)]
         values: dict[str, Any] = {}
@@ -71,14 +72,18 @@ class Fields:
         if "gold_base" in values:
             base = values["gold_base"]
             if base not in ("0", "1"):
-                raise InputError(f"gold_base is '{base}'", field="fields", remedy="Use 0 or 1")
+                raise InputError(
+                    f"gold_base is '{base}', which is neither 0 nor 1",
+                    field="fields",
+                    remedy="Give the number of the first option",
+                )
             values["gold_base"] = int(base)
         return cls(**values)
 
 
 @dataclass(frozen=True)
 class Shape(Fields):
-    """Columns of a file; those of stem, options and gold are known."""
+    """Columns of a file, with known stem, options and gold."""
 
     stem: str = "stem"
     options: str | tuple[str, ...] = "options"
@@ -88,7 +93,7 @@ class Shape(Fields):
 NAMED_AS_FIELDS = Shape(
     "id", step="step", system="system", specialty="specialty", subject="subject"
 )
-"""Columns that bear the names of the fields."""
+"""Columns with the names of the fields."""
 
 _OPA = ("opa", "opb", "opc", "opd")
 
@@ -111,7 +116,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "specialty": ("specialty",),
     "subject": ("subject", "subject_name"),
 }
-"""Column names of each field, in the order in which they are looked for."""
+"""Column names of each field, in order of preference."""
 
 OPTION_COLUMNS = (
     tuple(LETTERS),
@@ -119,22 +124,25 @@ OPTION_COLUMNS = (
     tuple(f"option_{letter}" for letter in LETTERS.lower()),
     tuple(f"op{letter}" for letter in LETTERS.lower()),
 )
-"""Families of one-column-per-option names looked for where there is no options column."""
+"""Families of names for one column per option, used without an options column."""
 
 
 def recognised(
     rows: Iterable[Row], source: str, field_columns: Fields | None = None, cop_base: int = 1
 ) -> Shape:
-    """The shape of a file: of its first row that shows one, with every row's other columns.
+    """Recognise the columns of a file.
+
+    The first row with a known layout determines stem, options and gold. The other columns can come
+    from any row.
 
     Args:
-        rows: of the file.
-        source: its name, for errors.
-        field_columns: columns that the user names; the others are recognised.
+        rows: rows of the file.
+        source: name of the file in errors.
+        field_columns: columns that the user names. The others are recognised.
         cop_base: number of the first option in MedMCQA's ``cop``.
 
     Raises:
-        InputError: a named column is in no row, or a needed one is not recognised.
+        InputError: no row has a named column, or a required column is not recognised.
     """
     readable = [row for _, row in rows if not isinstance(row, str)]
     columns = dict.fromkeys(column for row in readable for column in row)
@@ -143,7 +151,7 @@ def recognised(
     field_columns = field_columns or Fields()
     _check_named(field_columns, columns, source)
     exact = {column: column for column in columns}
-    # as people head their columns: "Option A", "Correct answer"
+    # names as people write headers: "Option A", "Correct answer"
     plain = {_plain(str(header)): header for header in columns}
     refusal: InputError | None = None
     for names in (exact, plain) if len(plain) == len(columns) else (exact,):
@@ -166,12 +174,14 @@ def _check_named(field_columns: Fields, columns: Iterable[str], source: str) -> 
     for field, of_field in field_columns.columns.items():
         for column in of_field:
             if column not in columns:
-                problem = f"'fields' names the column '{column}' for {field}, which does not exist"
+                problem = (
+                    f"'fields' names the column '{column}' for {field}, but no row has this column"
+                )
                 raise InputError(problem, source, field=field, remedy=did_you_mean(column, columns))
 
 
 def _rename_columns(columns: Fields, names: Mapping[str, str]) -> dict[str, Any]:
-    """Values of the fields that have one, their columns by other names."""
+    """Return the values of the fields that have one, with renamed columns."""
     columns_by_field: dict[str, Any] = {
         field: tuple(names.get(column, column) for column in of_field)
         for field, of_field in columns.columns.items()
@@ -187,18 +197,18 @@ def _rename_columns(columns: Fields, names: Mapping[str, str]) -> dict[str, Any]
 
 
 def is_medmcqa(shape: Fields) -> bool:
-    """Whether the columns of options and gold are MedMCQA's."""
+    """Return whether the columns of options and gold are MedMCQA's."""
     return (shape.options, shape.gold) == (_OPA, "cop")
 
 
 def readable_as(column: str) -> str | None:
-    """The field that a column of this name is read as, where no other column is."""
+    """Return the field of a column by its name, None if the name is unknown."""
     plain = _plain(column)
     return next((field for field, names in ALIASES.items() if plain in names), None)
 
 
 def readable_fields(columns: Iterable[str]) -> set[str]:
-    """The fields of a question that columns of these names are read as."""
+    """Return the fields of a question that columns of these names can fill."""
     columns = list(columns)
     fields = {field for field in map(readable_as, columns) if field}
     plain = {_plain(column) for column in columns}
@@ -208,14 +218,14 @@ def readable_fields(columns: Iterable[str]) -> set[str]:
 
 
 def _plain(column: str) -> str:
-    """A column as people head it, such as ``Option A``, by the name that it is recognised by."""
+    """Return a header such as ``Option A`` in the form used for recognition."""
     return re.sub(r"[\s_-]+", "_", column.strip().lower())
 
 
 def _shape(
     row: set[str], columns: set[str], field_columns: Mapping[str, Any], source: str, cop_base: int
 ) -> dict[str, Any]:
-    """Values of ``Shape``, by the columns that a row has and those of the whole file."""
+    """Return the values of ``Shape`` from the columns of a row and of the whole file."""
     shape = _layout(row, columns, cop_base)
     for field in ("id", *LABELS):
         if present := [column for column in ALIASES[field] if column in columns]:
@@ -238,8 +248,8 @@ def _shape(
 
 
 def _layout(row: set[str], columns: set[str], cop_base: int) -> dict[str, Any]:
-    # Where a file has the marks of two layouts, options in one column go before a column for each,
-    # and a letter before a number: neither can be read in two ways.
+    # If a file fits two layouts, one column of options precedes one column per option, and a letter
+    # precedes a number, because these are unambiguous.
     if {"question", "options", "answer_idx"} <= row:
         return {"stem": "question", "options": "options", "gold": "answer_idx"}
     if {"question", "opa", "opb", "answer_idx"} <= row:
@@ -257,13 +267,13 @@ def _layout(row: set[str], columns: set[str], cop_base: int) -> dict[str, Any]:
 
 
 def _option_columns(columns: set[str], source: str) -> tuple[str, ...]:
-    """One column for each option, from the first without a gap; none where there are none."""
+    """Return one column per option up to the first gap, or none."""
     for family in OPTION_COLUMNS:
         present = [column for column in family if column in columns]
         unbroken = tuple(takewhile(columns.__contains__, family))
         if len(unbroken) >= 2:
             if len(present) > len(unbroken):
-                # lettering them anew would move the gold letter to another text
+                # new letters would move the gold letter to another text
                 raise InputError(
                     f"columns {', '.join(present)} leave a gap after {unbroken[-1]}",
                     source,

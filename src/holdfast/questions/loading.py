@@ -22,7 +22,7 @@ from .sets import CONTEXT, SetName, asked_for, named_sets
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """A row that is no question, and why."""
+    """Row that is not a valid question, with the reason."""
 
     row: int
     field: str | None
@@ -30,7 +30,7 @@ class Problem:
     remedy: str = "Correct the row"
 
     def refused(self, source: str) -> InputError:
-        """The error of a source that may have no such row."""
+        """Return the error for a source that may not contain this row."""
         return InputError(self.message, source, self.row, self.field, self.remedy)
 
 
@@ -40,12 +40,12 @@ class QuestionSet:
 
     Attributes:
         name: short name, the ``dataset`` column of the turns table.
-        questions: in the order of the source.
-        left_out: known defects of a published set, left out rather than refused.
-        contexts: challenges that came with the questions, as rows of a file of contexts.
-        techniques: those that came with them, by the name under which they are shipped.
-        repeated_rows: rows whose question stands in an earlier row too.
-        shape: columns that are read; None for the bank and sets in a layout of their own.
+        questions: questions in the order of the source.
+        left_out: known defects of a published set, skipped rather than refused.
+        contexts: challenges of the set, as rows of a file of contexts.
+        techniques: name of the techniques that come with the set.
+        repeated_rows: rows whose question is also in an earlier row.
+        shape: columns that are read, None for the bank and for sets with their own layout.
         ignored_columns: columns that are not read.
     """
 
@@ -60,7 +60,7 @@ class QuestionSet:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 (hex, 16 characters) over ids and contents: the same set, the same value."""
+        """SHA-256 (hex, 16 characters) of ids and contents. Equal sets have equal values."""
         return digest_of([(q.id, q.content_hash) for q in self.questions])
 
     @cached_property
@@ -68,14 +68,14 @@ class QuestionSet:
         return {question.id: question for question in self.questions}
 
     def named(self, name: object) -> Question | None:
-        """The question that a row of another file names: by its id, or by its position from 0."""
+        """Return the question with this id, or at this 0-based position."""
         id = str(name)
         if id not in self._by_id and id.isascii() and id.isdecimal():
-            id = id.lstrip("0").zfill(4)  # as questions without an id are numbered
+            id = id.lstrip("0").zfill(4)  # questions without an id are numbered like this
         return self._by_id.get(id)
 
     def first(self, limit: int | None) -> "QuestionSet":
-        """The first ``limit`` questions; all of them when it is None."""
+        """Return the first ``limit`` questions, or all of them for None."""
         return self if limit is None else replace(self, questions=self.questions[:limit])
 
 
@@ -86,18 +86,17 @@ def load_questions(
     by_letter: bool = False,
     skip_bad: bool = False,
 ) -> QuestionSet:
-    """Load a question set, refusing it whole when a row is bad.
+    """Load a question set, and refuse it if a row is bad.
 
     Args:
-        source: ``bank``, a published set (``named_sets``), a file, or
-            ``hf:NAME@REVISION[:SPLIT]``.
-        columns: which column holds what in the user's own files and sets; those that are not
-            named are recognised, and all of ``bank`` and published sets.
-        by_letter: whether options that read alike are kept, for who tells them by their letters.
-        skip_bad: whether bad rows are left out instead.
+        source: ``bank``, a published set (``named_sets``), a file, or ``hf:NAME@REVISION[:SPLIT]``.
+        columns: columns by field for the user's files and sets. Other columns are recognised, as
+            are all columns of ``bank`` and published sets.
+        by_letter: whether to keep options with equal texts, for callers that compare letters.
+        skip_bad: whether to skip bad rows.
 
     Raises:
-        InputError: the source cannot be read, or a row is no question (the first is named).
+        InputError: the source cannot be read, or a row is not a valid question (names the first).
     """
     questions, problems = check_questions(source, columns, by_letter=by_letter)
     if skip_bad:
@@ -112,19 +111,21 @@ def load_questions(
         first = questions.left_out[0]
         message = f"{first.message} (and {bad - 1} more rows)"
         remedy = (
-            "The layout of the set differs from the published one. Give a copy in the "
+            "The layout of the set differs from the published layout. Give a copy in the "
             "published layout"
         )
         raise replace(first, message=message, remedy=remedy).refused(source)
     if not questions.questions:
-        raise InputError("has no questions", source, remedy="Give a file with at least one row")
+        raise InputError(
+            "contains no questions", source, remedy="Give a file with at least one row"
+        )
     return questions
 
 
 def check_questions(
     source: str, columns: Fields | None = None, *, by_letter: bool = False
 ) -> tuple[QuestionSet, list[Problem]]:
-    """Load what can be loaded and report every bad row.
+    """Load the valid questions of a source and report every bad row.
 
     Raises:
         InputError: the source as a whole cannot be read.
@@ -150,21 +151,21 @@ def check_questions(
             continue
         values, faults_found = _values(row, shape, index)
         if values["id"] in first_row_of:
-            message = f"id '{values['id']}' was used before, in row {first_row_of[values['id']]}"
+            message = f"id '{values['id']}' is already used in row {first_row_of[values['id']]}"
             faults_found.append(("id", message))
         if by_letter:
             faults_found = [fault for fault in faults_found if not fault[1].endswith(SAME_TEXT)]
         if faults_found:
-            # 21 of the 4,183 published MedMCQA dev questions repeat an option's text
+            # 21 of the 4,183 published MedMCQA dev questions repeat the text of an option
             alike = all(message.endswith(SAME_TEXT) for _, message in faults_found)
-            # nobody can mend a published set
+            # users cannot correct a published set
             is_tolerated = (is_medmcqa(shape) and alike) or layout_of_set
             bad = [Problem(number, column, message) for column, message in faults_found[:9]]
             left_out += bad[:1] if is_tolerated else []
             problems += [] if is_tolerated else bad
             continue
         first_row_of[values["id"]] = number
-        # one set of the fields' names for all: a set each takes as much as the question
+        # share one set of field names: a set for each question takes as much memory as the question
         questions_loaded.append(Question.model_construct(_FIELDS, **values, source=name))
         if layout_of_set and CONTEXT in row:
             texts = {
@@ -198,7 +199,7 @@ def _find_ignored_columns(rows: Iterable[Row], shape: Shape) -> tuple[str, ...]:
 def _contradictions(
     questions: Iterable[Question], row_of: Mapping[str, int], column: str
 ) -> dict[str, Problem]:
-    """Problems of the questions with another's stem and options but not its key, by id."""
+    """Return problems, by id, of questions with equal stem and options but another key."""
     alike: dict[str, list[Question]] = {}
     for question in questions:
         texts = sorted(text.strip() for text in question.options.values())
@@ -215,8 +216,8 @@ def _contradictions(
             other_key, second = next(item for item in first.items() if item[0] != key)
             message = (
                 f"the key is '{printable(key[:40])}', but row {row_of[second.id]} has the "
-                "same stem "
-                f"and options with the key '{printable(other_key[:40])}'"
+                "same stem and options "
+                f"with the key '{printable(other_key[:40])}'"
             )
             problems[question.id] = Problem(row_of[question.id], column, message)
     return problems
@@ -234,7 +235,7 @@ def _find_repeats(questions: Iterable[Question], row_of: Mapping[str, int]) -> I
 
 
 def _open(source: str) -> tuple[str, Iterable[Row], SetName | None]:
-    """Name and rows of a source, and what it asks for where it is a published set."""
+    """Return name and rows of a source, and the published set that it names."""
     if source == BANK_NAME:
         return BANK_NAME, enumerate(bank_items(), start=1), None
     if set_name := asked_for(source):
@@ -245,7 +246,7 @@ def _open(source: str) -> tuple[str, Iterable[Row], SetName | None]:
     path = named_path(source)
     if not os.path.exists(path) and not path.suffix:
         remedy = did_you_mean(source, (BANK_NAME, *named_sets()))
-        raise InputError(f"no such question set '{source}'", field="--questions", remedy=remedy)
+        raise InputError(f"unknown question set '{source}'", field="--questions", remedy=remedy)
     return path.stem if path.suffix in SUFFIXES else path.name, read_rows(path), None
 
 
@@ -256,7 +257,7 @@ def _on_hub(source: str, set_name: SetName | None) -> bool:
 
 
 def _counts_from_0(rows: Iterable[Row], shape: Shape) -> bool:
-    """Whether right answers are places, of which one is 0, and not letters or texts."""
+    """Return whether the right answers are positions and one of them is 0."""
     zero = False
     for _, row in rows:
         if isinstance(row, str):
@@ -278,7 +279,7 @@ _WHOLE = re.compile(r"-?(\d+)(?:\.0)?")
 def _values(
     row: Mapping[str, Any], shape: Shape, index: int
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """The row's values as a question's, and everything that keeps them from being one."""
+    """Return the values of a row as fields of a question, and all its faults."""
     problems: list[tuple[str, str]] = []
     stem = row.get(shape.stem)
     if not isinstance(stem, str):
@@ -288,11 +289,11 @@ def _values(
     options, message = _options(row, shape)
     in_options = "options" if isinstance(shape.options, tuple) else shape.options
     if message or len(options) < 2:
-        problem = f"has {len(options)} options; a question needs 2 to 26"
+        problem = f"has {len(options)} options, but a question needs 2 to 26"
         problems.append((in_options, message or problem))
     for letter, text in options.items():
-        # "None" can be an answer, what programs write for an empty cell cannot
-        # (and one published MedMCQA question has a "#NAME?" that it was evaluated with)
+        # "None" can be an answer, but other markers of empty cells cannot. One published MedMCQA
+        # question has a "#NAME?" and was evaluated with it.
         if _says_nothing(text) and text.strip().lower() != "none" and not is_medmcqa(shape):
             placeholder_fault = f"option {letter} is '{text.strip()}', a marker of a missing value"
             problems.append((in_options, placeholder_fault))
@@ -310,13 +311,13 @@ def _values(
         label: None if value in (None, "") else str(value) for label, value in label_cells.items()
     }
     faulty = {column for column, _ in problems}
-    if in_options in faulty:  # a letter cannot be held against them
+    if in_options in faulty:  # without valid options the letter cannot be checked
         faulty.add(shape.gold)
     text = stem if isinstance(stem, str) else ""
     problems += [
         (field, fault)
         for field, fault in faults(id, text, options, gold, labels)
-        # of what is known to be wrong, nothing more is said
+        # a faulty field is reported once
         if {"stem": shape.stem, "gold": shape.gold, "options": in_options}.get(field) not in faulty
     ]
     return values | labels, problems
@@ -324,7 +325,7 @@ def _values(
 
 _FIELDS = set(Question.model_fields)
 _NOTHING = frozenset("nan n/a null none #n/a #value! #ref! #name? #div/0! <na> undefined".split())
-"""What programs write into a cell that is empty or could not be computed."""
+"""Markers that programs write for empty or failed cells."""
 
 
 def _says_nothing(text: str) -> bool:
@@ -350,22 +351,22 @@ def _options(row: Mapping[str, Any], shape: Shape) -> tuple[dict[str, str], str]
 
 
 def options_of(value: object) -> tuple[dict[str, str], str]:
-    """Letter to text of an object or a list, lettered from A, or what is wrong with it."""
+    """Return the options of an object or a list by letter, and the fault or an empty text."""
     if isinstance(value, list):
         if len(value) > len(LETTERS):
-            return {}, f"has {len(value)} options; a question needs 2 to 26"
+            return {}, f"has {len(value)} options, but a question needs 2 to 26"
         value = dict(zip(LETTERS, value, strict=False))
     if not isinstance(value, dict):
         return {}, "is missing" if value is None else "is neither an object nor a list"
-    # a data set with columns for five options writes null where a question has four
+    # data sets with five option columns have null where a question has four options
     value = {letter: text for letter, text in value.items() if text is not None}
     if not all(isinstance(text, (str, int, float)) for text in value.values()):
-        return {}, "has an option that is not text"
+        return {}, "contains an option that is not text"
     return {str(letter): str(text) for letter, text in value.items()}, ""
 
 
 _LETTER_MARK = re.compile(r"(?:option\s+)?[(\[]?([A-Z])[)\].:]?", re.IGNORECASE)
-"""A letter as people write it: ``(A)``, ``A.``, ``[a]``, ``Option A``."""
+"""Letter in a common notation: ``(A)``, ``A.``, ``[a]``, ``Option A``."""
 
 
 def _gold(value: Any, options: Mapping[str, str], base: int | None) -> tuple[str, str]:
@@ -373,11 +374,11 @@ def _gold(value: Any, options: Mapping[str, str], base: int | None) -> tuple[str
         return "", "is missing"
     if base is not None:
         try:
-            # a column of whole numbers with a gap comes out of some tools as 1.0, 2.0, ...
+            # some tools write integers with gaps as 1.0, 2.0, ...
             position = int(str(value).strip().removesuffix(".0")) - base
         except ValueError:
             excerpt = printable(str(value)[:40])
-            return "", f"'{excerpt}' is not a number, though gold_base={base} says so"
+            return "", f"'{excerpt}' is not a number, but gold_base={base} requires one"
         if not 0 <= position < len(options):
             run = f"the options run from {base} to {base + len(options) - 1}"
             return "", f"{value} is not an option: counted from {base}, {run}"
@@ -398,8 +399,11 @@ def _gold(value: Any, options: Mapping[str, str], base: int | None) -> tuple[str
     if isinstance(value, int) or text.isdigit():
         return (
             "",
-            "is a number. Say whether it counts from 0 or 1: -T fields=gold_base=0 or 1 "
+            "is a number. Say whether numbers start at 0 or 1: -T fields=gold_base=0 or 1 "
             "(check: --fields)",
         )
     letters = ", ".join(options)
-    return "", f"'{printable(text[:40])}' is not one of the options {letters} nor one option's text"
+    return (
+        "",
+        f"'{printable(text[:40])}' is neither one of the options {letters} nor an option's text",
+    )

@@ -1,4 +1,4 @@
-"""The multiple-choice question, the one input that every protocol shares."""
+"""The multiple-choice question, the input of every protocol."""
 
 import hashlib
 import json
@@ -15,23 +15,23 @@ from holdfast.errors import printable
 from holdfast.files import is_valid_text
 
 LABELS = ("step", "system", "specialty", "subject")
-"""Fields that place a question in a stratum."""
+"""Fields that assign a question to strata."""
 
 SAME_TEXT = "have the same text"
-"""How ``faults`` ends what it says of identical options."""
+"""End of the message of ``faults`` on identical options."""
 
 LETTERS = string.ascii_uppercase
-"""Option letters; a question has from 2 to 26 options, lettered from A without a gap."""
+"""Option letters. A question has 2 to 26 options, lettered from A without a gap."""
 
 
 def digest_of(content: object, length: int = 16) -> str:
-    """SHA-256 (hex, its first characters) of a text, or of a value as JSON."""
+    """Return the SHA-256 (hex, first ``length`` characters) of a text, or of a value as JSON."""
     text = content if isinstance(content, str) else json.dumps(content)
     return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
 def digest_of_each(rows: Iterable[object], length: int = 16) -> str:
-    """The digest of a list of rows, which need not be in memory together."""
+    """Return the digest of a list of rows, which need not be in memory together."""
     hasher = hashlib.sha256(b"[")
     for number, row in enumerate(rows):
         hasher.update(f"{', ' if number else ''}{json.dumps(row)}".encode())
@@ -40,23 +40,23 @@ def digest_of_each(rows: Iterable[object], length: int = 16) -> str:
 
 
 class Question(BaseModel):
-    """A multiple-choice question with one gold option.
+    """Multiple-choice question with one gold option.
 
-    Texts are kept exactly as given: they are data and are never interpreted.
+    Texts are data. They are kept exactly as given and never interpreted.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
-    """Unique within its question set."""
+    """Id, unique within the question set."""
     stem: str
-    """The vignette and the question sentence."""
+    """Vignette and question sentence."""
     options: dict[str, str]
-    """Letter to text, in order: A, B, C, ..."""
+    """Option texts by letter, in order: A, B, C, ..."""
     gold: str
-    """The letter of the right option."""
+    """Letter of the right option."""
     step: str | None = None
-    """USMLE step as MedQA writes it: ``step1`` or ``step2&3``."""
+    """USMLE step in MedQA's notation: ``step1`` or ``step2&3``."""
     system: str | None = None
     """USMLE system (MedQA-Followup, Table 5)."""
     specialty: str | None = None
@@ -64,7 +64,7 @@ class Question(BaseModel):
     subject: str | None = None
     """Discipline, such as Pharmacology."""
     source: str | None = None
-    """The data set or file it came from."""
+    """Data set or file of the question."""
 
     @model_validator(mode="after")
     def _sound(self) -> "Question":
@@ -75,21 +75,21 @@ class Question(BaseModel):
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 (hex) of stem, options and gold: equal content, equal hash, whatever the id."""
+        """SHA-256 (hex) of stem, options and gold. It does not depend on the id."""
         return digest_of([self.stem, list(self.options.items()), self.gold], 64)
 
     def changed(self, **fields: object) -> "Question":
-        """The question with other values in some fields.
+        """Return a copy of the question with other values in some fields.
 
         Raises:
-            ValidationError: it is then no question.
+            ValidationError: the values do not make a valid question.
         """
-        # a plain model_copy would carry over the cached content hash
+        # a plain model_copy would keep the cached content hash
         return Question.model_validate({**self.model_dump(), **fields})
 
     @property
     def distractors(self) -> tuple[str, ...]:
-        """The letters of the wrong options, in order."""
+        """Letters of the wrong options, in order."""
         return tuple(letter for letter in self.options if letter != self.gold)
 
 
@@ -100,7 +100,7 @@ def faults(
     gold: str,
     labels: Mapping[str, str | None] = MappingProxyType({}),
 ) -> list[tuple[str, str]]:
-    """Everything that keeps these values from being a question, as (field, message) pairs."""
+    """Return all faults of these values as a question, as (field, message) pairs."""
     problems: list[tuple[str, str]] = []
     if not id.strip():
         problems.append(("id", "is empty"))
@@ -109,7 +109,7 @@ def faults(
     if not stem.strip():
         problems.append(("stem", "is empty"))
     if not 2 <= len(options) <= len(LETTERS):
-        problems.append(("options", f"has {len(options)} options; a question needs 2 to 26"))
+        problems.append(("options", f"has {len(options)} options, but a question needs 2 to 26"))
     if list(options) != list(LETTERS[: len(options)]):
         problems.append(("options", "letters are not A, B, C, ... without a gap"))
     for letter, text in options.items():
@@ -126,22 +126,22 @@ def faults(
     texts = [("id", id), ("stem", stem), *(("options", text) for text in options.values())]
     for field, label in (*texts, *labels.items()):
         if not is_valid_text(label or ""):
-            problems.append((field, "has a lone surrogate, which is not valid text"))
+            problems.append((field, "contains a lone surrogate, which is not valid text"))
     return problems
 
 
 _MARK = re.compile(
     r"(?m)(?:^[ \t]*\(?(?P<line>[A-Z])[.):]|(?<=\s)\((?P<inside>[A-Z]|[1-9]\d?)\))\s*"
 )
-"""What stands before an option: ``A.``, ``A)`` or ``(A)`` at the start of a line, ``(A)`` or
-``(1)`` within one."""
+"""Mark before an option: ``A.``, ``A)`` or ``(A)`` at the start of a line, ``(A)`` or ``(1)``
+within a line."""
 
 
 def options_inside(text: str) -> tuple[str, dict[str, str]]:
-    """What stands before the options of a text, and the options, lettered from A.
+    """Return the text before the options of a text, and the options, lettered from A.
 
-    They are the longest run of marks from A or 1 without a gap, of runs as long the last; none
-    where fewer than two stand there.
+    The options are the longest run of marks from A or 1 without a gap. Among equally long runs it
+    is the last. With fewer than two marks there are no options.
     """
     marks = [(mark["line"] or mark["inside"], mark) for mark in _MARK.finditer(text)]
     best: list[re.Match[str]] = []
@@ -166,7 +166,7 @@ def options_inside(text: str) -> tuple[str, dict[str, str]]:
     return text[: best[0].start()].rstrip(), options
 
 
-# Longer than any wording of it: a text past this length is content, whatever it begins with.
+# Maximum length of its wordings. A longer text is content, whatever its beginning.
 _LONGEST = 120
 _THINGS = (
     r"(?:(?:answer )?(?:options?|choices?)|answers?|alternatives?|statements?|responses?|ones?)"
@@ -198,22 +198,22 @@ _NONE_OF_THE_ABOVE = re.compile(
     rf"(?:(?: is| are)? {_OPTION_REFERENCE})?"
     rf"|all(?: (?:of )?(?:the )?{_SET})? (?:is|are) (?:incorrect|wrong|false|not {_TRUE})"
 )
-# "d) None of the above": the letter or number came along with the text.
+# "d) None of the above": the letter or number was copied with the text.
 _LABEL = re.compile(r"^\(?[a-z0-9][.)\]:]\s*(?!o\.)")
 
 
 def is_none_of_the_above(text: str) -> bool:
-    """Whether an option's whole text says that none of the options holds.
+    """Return whether the whole text of an option says that no option is right.
 
-    Case, punctuation, hyphens and a label such as "d)" do not matter. A text that goes on to
-    say something of the case is content: "None of the above findings are specific", "None but
-    A", "No treatment".  So is "Neither A nor B", which leaves the options after B open.
+    Case, punctuation, hyphens and a label such as "d)" do not matter. A text that continues about
+    the case is content: "None of the above findings are specific", "None but A", "No treatment".
+    "Neither A nor B" is also content, because it leaves the options after B open.
     """
     if len(text) > _LONGEST:
         return False
     plain = unicodedata.normalize("NFKC", text).casefold().strip()
     plain = "".join(c for c in plain if unicodedata.category(c) != "Cf")
     words = re.sub(r"[\W_]+", " ", _LABEL.sub("", plain)).strip()
-    # "None of the above (NOTA)" names it twice.
+    # "None of the above (NOTA)" says it twice.
     words = words.removesuffix(" nota")
     return words != "non" and _NONE_OF_THE_ABOVE.fullmatch(words) is not None

@@ -1,4 +1,4 @@
-"""Rows from files: JSONL, CSV, Parquet and Hugging Face data sets, with the row they came from."""
+"""Rows of JSONL, CSV, Parquet and Hugging Face data sets, with their numbers."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ from holdfast.files import named_path, text_of
 from holdfast.parquet import reading_table
 
 Row = tuple[int, dict[str, Any] | str]
-"""1-based row number, and the row's fields or the reason why it could not be read."""
+"""1-based row number, with the fields of the row or the reason why it cannot be read."""
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 
@@ -27,14 +27,14 @@ _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 
 
 def check_file(path: Path) -> None:
-    """Refuse what is no file of rows.
+    """Refuse a path that is not a file of rows.
 
     Raises:
-        InputError: it is missing, a folder, or empty.
+        InputError: the file is missing, a folder, or empty.
     """
     file_name = str(path)
-    if not os.path.exists(path):  # False for a name too long, where Path.exists raises
-        raise InputError("no such file", file_name, remedy="Check the path")
+    if not os.path.exists(path):  # False for a long name, which makes Path.exists raise
+        raise InputError("no such file exists", file_name, remedy="Check the path")
     if path.is_dir():
         raise InputError("is a folder, not a file", file_name, remedy="Name one file in it")
     if path.stat().st_size == 0:
@@ -42,10 +42,10 @@ def check_file(path: Path) -> None:
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """Rows of a table file, broken ones as a message instead of fields.
+    """Yield the rows of a table file, with a message in place of a broken row.
 
     Raises:
-        InputError: the file is missing, empty, a folder, or of an unknown kind.
+        InputError: the file is missing, empty, a folder, or of an unknown type.
     """
     check_file(path)
     match path.suffix.lower():
@@ -67,36 +67,43 @@ def read_rows(path: Path) -> Iterator[Row]:
             sheet = "Save the sheet as CSV in UTF-8 and use that file"
             remedy = sheet if other in _SHEETS else f"Use one of {', '.join(SUFFIXES)}"
             raise InputError(
-                f"unknown kind of file '{other or path.name}'", str(path), None, None, remedy
+                f"unknown file type '{other or path.name}'", str(path), None, None, remedy
             )
 
 
 def _jsonl(path: Path) -> Iterator[Row]:
-    # split on \n alone: U+2028 and control characters are legal inside a JSON string
+    # split at \n alone: JSON strings may contain U+2028 and control characters
     for number, line in enumerate(text_of(path).split("\n"), start=1):
         if not line.strip():
             continue
         try:
             value = json.loads(line)
-        except (ValueError, RecursionError) as error:  # ValueError: a number of 4,301 digits
+        except (
+            ValueError,
+            RecursionError,
+        ) as error:  # ValueError also covers a number of 4,301 digits
             yield number, f"broken JSON ({error})"
             continue
         yield number, value if isinstance(value, dict) else "is not a JSON object"
 
 
 def json_rows(text: str, path: Path) -> Iterator[tuple[int, Any]]:
-    """The elements of a JSON array, numbered."""
+    """Yield the elements of a JSON array with their numbers."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"broken JSON ({error})", str(path), remedy="Correct the file") from error
     if not isinstance(value, list):
-        raise InputError("is not a JSON array of objects", str(path), remedy="Use JSONL instead")
+        raise InputError(
+            "is not a JSON array of objects",
+            str(path),
+            remedy="Give an array of objects, or use JSONL",
+        )
     yield from enumerate(value, start=1)
 
 
 def csv_rows(lines: Iterable[str], delimiter: str, path: Path) -> Iterator[Row]:
-    """The rows below the header; each has its number, those without a cell are passed over."""
+    """Yield the rows below the header with their numbers, without empty rows."""
     csv.field_size_limit(2**31 - 1)
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     number = 0
@@ -104,10 +111,12 @@ def csv_rows(lines: Iterable[str], delimiter: str, path: Path) -> Iterator[Row]:
         header = next(reader, [])
         twice = sorted({name for name in header if header.count(name) > 1})
         if twice:
-            raise InputError("is named twice", str(path), None, twice[0], "Rename one of the two")
+            raise InputError(
+                "is the name of two columns", str(path), None, twice[0], "Rename one of them"
+            )
         for number, cells in enumerate(reader, start=1):
             if cells and len(cells) != len(header):
-                yield number, f"has {len(cells)} cells where the header has {len(header)}"
+                yield number, f"has {len(cells)} cells, but the header has {len(header)}"
             elif cells:
                 yield number, dict(zip(header, cells, strict=True))
     except csv.Error as error:
@@ -117,7 +126,7 @@ def csv_rows(lines: Iterable[str], delimiter: str, path: Path) -> Iterator[Row]:
 
 
 def _delimiter(path: Path, text: str) -> str:
-    """A tab in TSV; in CSV the comma, or what the header has instead: spreadsheets differ."""
+    """Return the delimiter: a tab in TSV, else the comma, semicolon or tab of the header."""
     if path.suffix.lower() == ".tsv":
         return "\t"
     header = text.partition("\n")[0]
@@ -131,7 +140,7 @@ def _parquet(path: Path) -> Iterator[Row]:
 
 
 def split_spec(spec: str) -> tuple[str, str, str]:
-    """Name, revision and split of ``NAME[@REVISION][:SPLIT]``; empty where not given."""
+    """Return name, revision and split of ``NAME[@REVISION][:SPLIT]``, empty if not given."""
     name, _, split = spec.partition(":")
     name, _, revision = name.partition("@")
     return name, revision, split
@@ -140,12 +149,15 @@ def split_spec(spec: str) -> tuple[str, str, str]:
 def read_hugging_face(
     spec: str, config: str | None = None, local_way: str = "a file, or hf:FOLDER"
 ) -> Iterator[Row]:
-    """Rows of ``NAME[@REVISION][:SPLIT]``, a Hub data set or a local folder, and one config.
+    """Yield the rows of ``NAME[@REVISION][:SPLIT]``, a Hub data set or a local folder.
 
     Args:
-        spec: the data set.
-        config: its configuration.
-        local_way: how the user names a copy of it.
+        spec: data set with revision and split.
+        config: configuration of the data set.
+        local_way: notation for a local copy, for errors.
+
+    Raises:
+        InputError: the data set cannot be loaded, or a Hub data set has no revision.
     """
     source_name = f"hf:{spec}"
     name, revision, split = split_spec(spec)
@@ -161,16 +173,16 @@ def read_hugging_face(
             "needs the package 'datasets'", source_name, remedy="pip install 'holdfast[hf]'"
         ) from error
     is_offline = not local and _is_hub_unreached()
-    if is_offline:  # what was loaded before is read, and nothing is waited for
+    if is_offline:  # use the cache instead of waiting for the network
         datasets.config.HF_HUB_OFFLINE = huggingface_hub.constants.HF_HUB_OFFLINE = True
     try:
         source = str(named_path(name)) if local else name
         of = (source, config) if config else (source,)
         dataset = datasets.load_dataset(*of, revision=revision or None, split=split or "test")
-    except Exception as error:  # the library raises many kinds for one meaning: not loadable
+    except Exception as error:  # the library raises many kinds of errors for this
         if is_offline:
             raise InputError(
-                "the Hugging Face Hub cannot be reached, and its cache does not hold this data set",
+                "the Hugging Face Hub cannot be reached, and its cache lacks this data set",
                 source_name,
                 remedy=f"Connect to the network, or give a copy: {local_way}",
             ) from error
@@ -184,11 +196,11 @@ def read_hugging_face(
 
 
 _PATIENCE = 5.0
-"""Seconds to wait for a connection to the Hub, or to the proxy before it."""
+"""Seconds to wait for a connection to the Hub or to its proxy."""
 
 
 def _is_hub_unreached() -> bool:
-    """Whether no connection to the Hub can be made; its own client would try for half a minute."""
+    """Return whether the Hub is unreachable. The Hub's client would try for half a minute."""
     from huggingface_hub import constants
 
     endpoint = urlsplit(constants.ENDPOINT)

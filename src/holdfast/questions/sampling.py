@@ -1,4 +1,4 @@
-"""A seeded sample of a question set, without replacement."""
+"""Seeded sample of a question set, without replacement."""
 
 import heapq
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from .question import LABELS, Question, digest_of
 
 
 def shuffled(questions: QuestionSet, seed: int, stratify: str | None = None) -> QuestionSet:
-    """The questions in a random order that the seed fixes: the first n are a sample of n.
+    """Return the questions in a random order fixed by the seed.
 
-    Unstratified, whether one question goes before another depends on the seed and these two
-    alone: on their contents and ids. Stratified, every beginning of the order has less than one
-    question more or fewer of each stratum than its share.
+    The first n questions are a sample of n. Without ``stratify``, the order of two questions
+    depends only on the seed and on their contents and ids. With it, the first n questions contain
+    each stratum's share of n, to within less than one question.
 
     Raises:
-        InputError: ``stratify`` is no label, or no question has it.
+        InputError: ``stratify`` is not a label, or no question has the label.
     """
     order = sorted(questions.questions, key=lambda question: _place(question, seed))
     if stratify is not None:
@@ -27,7 +27,7 @@ def shuffled(questions: QuestionSet, seed: int, stratify: str | None = None) -> 
             raise InputError(f"'{stratify}' is not a label", field="stratify", remedy=remedy)
         if not any(getattr(question, stratify) for question in order):
             raise InputError(
-                f"no question of '{questions.name}' has a {stratify}",
+                f"no question of '{questions.name}' has the label {stratify}",
                 field="stratify",
                 remedy="Remove it, or give questions with this label",
             )
@@ -40,12 +40,12 @@ def _place(question: Question, seed: int) -> str:
 
 
 def _interleave(order: Sequence[Question], label: str) -> list[Question]:
-    """The questions with every beginning holding each stratum's share, rounded down or up.
+    """Return the questions in an order whose every beginning has each stratum's share.
 
-    The j-th of a stratum's m questions among n (from 0) may not come before the share calls for
-    more than j, which is at place floor(j n / m), and must have come once it calls for j + 1, by
-    place ceil((j + 1) n / m). Taking the one with the nearest such deadline meets them all:
-    questions take one place each, so this is the scheduling of unit jobs on one machine.
+    Shares are rounded down or up. Let a stratum have m of the n questions, and number its questions
+    from j = 0. Question j has a window of positions: from floor(j n / m), where the share first
+    exceeds j, to ceil((j + 1) n / m), where it reaches j + 1. Taking the available question with
+    the nearest deadline meets all deadlines. This is the scheduling of unit jobs on one machine.
     """
     strata: dict[str | None, list[int]] = {}
     for place, question in enumerate(order):
@@ -62,7 +62,7 @@ def _interleave(order: Sequence[Question], label: str) -> list[Question]:
     for now in range(n):
         while windows and windows[-1][0] <= now:
             _, deadline, place = windows.pop()
-            # of two with one deadline the seed decides, not the stratum's name
+            # the seed breaks ties, not the name of the stratum
             heapq.heappush(waiting, (deadline, place))
         questions_placed.append(order[heapq.heappop(waiting)[1]])
     return questions_placed

@@ -1,4 +1,4 @@
-"""Published question sets by name: where they are, whose they are, and how their rows are read."""
+"""Published question sets by name: sources, authors and layouts."""
 
 import hashlib
 import json
@@ -17,11 +17,11 @@ from .question import LETTERS, options_inside
 from .rows import Row, read_hugging_face, read_rows
 
 CONTEXT = "context"
-"""Key of an adapted row under which its challenges stand, as a row of a file of contexts."""
+"""Key of the challenges in an adapted row, as a row of a file of contexts."""
 
 
 class SetPart(BaseModel):
-    """A part of a set: a configuration and a split, with the number of questions printed for it."""
+    """Part of a set: configuration, split, and published number of questions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,51 +31,51 @@ class SetPart(BaseModel):
 
 
 class NamedSet(BaseModel):
-    """A published question set."""
+    """Published question set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     hub: str
-    """Its name on the Hugging Face Hub."""
+    """Name on the Hugging Face Hub."""
     revision: str
-    """A commit of the Hub; empty where none is confirmed, so that the user names one."""
+    """Commit of the Hub. If empty, none is confirmed and the user must name one."""
     licence: str
     citation: str
     about: str
     columns: tuple[str, ...] = ()
-    """Columns without which no row can be read; none where the shape of the file is recognised."""
+    """Required columns. Empty if the layout of the file is recognised."""
     default: str | None = None
-    """The part that is meant where none is named; None for all parts together."""
+    """Default part, None for all parts together."""
     techniques: str | None = None
-    """The techniques that come with the set, by the name under which they are shipped."""
+    """Name of the techniques that come with the set."""
     maker: str | None = None
-    """The column that names who wrote a row's challenges, where a question has several."""
+    """Column with the author of a row's challenges, if a question has several."""
     parts: dict[str, SetPart]
 
     @property
     def questions(self) -> int:
-        """How many questions the name alone stands for."""
+        """Number of questions of the set under its name alone."""
         parts = [self.parts[self.default]] if self.default else self.parts.values()
         return sum(part.questions for part in parts)
 
 
 @cache
 def named_sets() -> Mapping[str, NamedSet]:
-    """Every published set that ``--questions`` knows, by name."""
+    """Return every published set that ``--questions`` knows, by name."""
     data = packaged(__package__, "sets.toml")
     return {name: NamedSet.model_validate(value) for name, value in data.items()}
 
 
 @dataclass(frozen=True)
 class SetName:
-    """A published set as ``NAME[:PART[/MODEL]][@COMMIT]`` or ``NAME[:PART][=COPY]`` asks for it.
+    """Published set, parsed from ``NAME[:PART[/MODEL]][@COMMIT]`` or ``NAME[:PART][=COPY]``.
 
     Attributes:
-        name: of the set.
-        part: of the set; empty for what the name alone stands for.
-        maker: the model whose challenges are wanted; empty for any.
-        revision: named instead of the pinned one; empty where none is.
-        copy: a local file or folder that is read instead of the Hub; empty where none is.
+        name: name of the set.
+        part: part of the set, empty for the default.
+        maker: model whose challenges to use, empty for any.
+        revision: revision in place of the pinned one, else empty.
+        copy: local file or folder to read in place of the Hub, else empty.
     """
 
     name: str
@@ -86,24 +86,24 @@ class SetName:
 
     @property
     def set(self) -> NamedSet:
-        """What is known of it."""
+        """Record of the published set."""
         return named_sets()[self.name]
 
     @property
     def dataset(self) -> str:
-        """What the turns table calls it."""
+        """Name of the set in the turns table."""
         return "-".join(filter(None, (self.name, self.part, self.maker.replace("/", "-"))))
 
     @property
     def on_hub(self) -> bool:
-        """Whether it is read from the Hub."""
+        """Whether the set is read from the Hub."""
         return not self.copy
 
     def rows(self) -> Iterator[Row]:
-        """Its rows, as the columns of a question file where the set has a layout of its own.
+        """Yield the rows of the set, with the columns of a question file.
 
         Raises:
-            InputError: it cannot be read, or lacks a column of its published layout.
+            InputError: the set cannot be read, or lacks a column of its published layout.
         """
         layout = _LAYOUTS.get(self.name)
         if layout is None:
@@ -136,7 +136,7 @@ class SetName:
                     ids.add(question_row["id"])
                 yield number, question_row
             if self.maker and self.maker not in makers:
-                problem = f"has no argument by '{self.maker}'"
+                problem = f"contains no argument by '{self.maker}'"
                 remedy = did_you_mean(self.maker, makers)
                 raise InputError(problem, self.name, None, self.set.maker, remedy)
 
@@ -158,21 +158,23 @@ class SetName:
         return read_hugging_face(f"{place}:{part.split}", part.config, local_way)
 
     def _check_columns(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """The rows, refused where a column of the published layout is missing."""
+        """Yield the rows, and refuse a row without a column of the published layout."""
         for number, row in rows:
             missing = [] if isinstance(row, str) else [c for c in self.set.columns if c not in row]
             if missing:
-                problem = f"is missing, {self.name} has the columns {', '.join(self.set.columns)}"
+                problem = (
+                    f"is missing, but {self.name} has the columns {', '.join(self.set.columns)}"
+                )
                 remedy = "Give a copy in the published layout (docs/guides/questions.md)"
                 raise InputError(problem, self.copy or self.name, number, missing[0], remedy)
             yield number, row
 
 
 def asked_for(source: str) -> SetName | None:
-    """What a source asks for where it names a published set; None where it names none.
+    """Return the published set that a source names, None if it names none.
 
     Raises:
-        InputError: the set has no such part.
+        InputError: the set does not have the named part.
     """
     match = re.fullmatch(r"([\w-]+)(?::([^@=/]+)(?:/([^@=]+))?)?(?:@([^=]+)|=(.+))?", source)
     if match is None or match[1] not in named_sets():
@@ -185,11 +187,15 @@ def asked_for(source: str) -> SetName | None:
         raise InputError(problem, field="--questions", remedy=did_you_mean(part, parts))
     if maker and not named_sets()[name].maker:
         problem = f"'{name}' has no challenges by model"
-        raise InputError(problem, field="--questions", remedy=f"Leave out /{maker}")
+        raise InputError(problem, field="--questions", remedy=f"Remove /{maker}")
     has_several = len(parts) > 1 and not named_sets()[name].default
     if copy and has_several and not part and not named_path(copy).is_dir():
         remedy = f"Name the part: {name}:{next(iter(parts))}={copy}"
-        raise InputError(f"'{name}' has {len(parts)} parts", field="--questions", remedy=remedy)
+        raise InputError(
+            f"'{name}' has {len(parts)} parts, but '{copy}' is one file",
+            field="--questions",
+            remedy=remedy,
+        )
     return SetName(name, near.get(part.casefold(), ""), maker, revision, copy)
 
 
@@ -200,7 +206,7 @@ HEALTH = frozenset(
 """MMLU's subjects of the category health (Hendrycks et al., 2021)."""
 
 _ABSENT = {"", "nan", '"'}
-"""What stands for an empty cell in MedMisBench, as its authors' notebook reads it."""
+"""Markers of an empty cell in MedMisBench, as in its authors' notebook."""
 
 
 def _word(value: object) -> str:
@@ -227,7 +233,7 @@ def _medqa_followup(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _medmisbench(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Options and statements of the flat columns, as the authors' notebook rebuilds them."""
+    """Rebuild options and statements from flat columns, as in the authors' notebook."""
     gold = str(row["answer"]).strip().removesuffix(".0").upper()
     stem = str(row["question"])
     lettered_options = _letter_texts(row, "op")
@@ -265,20 +271,20 @@ def _medmisbench(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _letter_texts(row: Mapping[str, Any], prefix: str) -> dict[str, str]:
-    """What the columns ``prefix`` a, b, c, … hold, by letter."""
+    """Return the texts of the columns ``prefix`` a, b, c, … by letter."""
     cells = {letter: row.get(f"{prefix}{letter.lower()}") for letter in LETTERS}
     texts = {letter: str(cell).strip() for letter, cell in cells.items() if cell is not None}
     return {letter: text for letter, text in texts.items() if text not in _ABSENT}
 
 
 def _draw_letter(letters: list[str], *key: str) -> str:
-    """One of the letters, fixed by the key; the authors draw it anew in each run."""
+    """Return one of the letters, fixed by the key. The authors draw a new letter in each run."""
     digest = hashlib.sha256(json.dumps(["statement", *key]).encode()).digest()
     return letters[int.from_bytes(digest[:8]) % len(letters)]
 
 
 def _whoflips(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Of health subjects, and with an argument; ``I am weak`` is none."""
+    """Return rows on health subjects with an argument, which ``I am weak`` is not."""
     if _word(row["subject"]) not in HEALTH or _word(row["coercion_text"]) == "i_am_weak":
         return None
     return {
@@ -334,4 +340,4 @@ _LAYOUTS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any] | None]] = {
     "mmlu": _mmlu,
     "medxpertqa": _medxpertqa,
 }
-"""How a row of a set with a layout of its own becomes one of a question file; None for none."""
+"""Adapters by set, from a row of its layout to a row of a question file, or None to skip it."""

@@ -1,4 +1,4 @@
-"""What is true of the turn under way: known to the simulated models, never sent to any model."""
+"""The truth about the current turn: known to simulated models, never sent to any model."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, Literal
 from .question import Question
 
 RESAMPLE_SEEDS = 1_000_000
-"""How far the seed of a question that is asked afresh lies above that of its first answer."""
+"""Distance between the seeds of a first answer and of its resample."""
 
 Purpose = Literal[
     "answer",
@@ -24,16 +24,16 @@ Purpose = Literal[
     "reading",
     "verification",
 ]
-"""What a model is asked for: the answer, or something that a study is prepared or read with."""
+"""Purpose of a request: the answer, or an input or judgement of a study."""
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The question and the challenge behind the messages that a model is about to answer.
+    """Question and challenge of the messages that a model will answer next.
 
-    Real providers see messages only. The simulated ones need the gold answer and the technique
-    to behave with known probabilities, and recordings need them to find the recorded reply. It
-    travels beside the request, so it changes neither the prompt nor the cache key.
+    Real providers see only messages. Simulated models need the gold answer and the technique to
+    behave with known probabilities, and recordings need them to find the recorded reply. The truth
+    is separate from the request, so it changes neither the prompt nor the cache key.
     """
 
     question: Question
@@ -42,27 +42,27 @@ class Truth:
     families: tuple[str, ...] = ()
     """Family of each intervention in ``path``."""
     suggested: tuple[str | None, ...] = ()
-    """Letter pushed by each intervention in ``path``."""
+    """Letter suggested by each intervention in ``path``."""
     replicate: int = 1
     """1-based epoch."""
     purpose: Purpose = "answer"
-    """What the model is asked for."""
+    """Purpose of the request."""
     given: tuple[tuple[str, Any], ...] = ()
-    """What else a simulated model is told, as sorted pairs."""
+    """Other facts for a simulated model, as sorted pairs."""
 
     origin: str = ""
-    """Content hash of the question before a branch put it otherwise; empty for its own."""
+    """Content hash of the question before a branch reworded it, empty for the original question."""
     resample: int = 0
-    """Which further time the epoch's first question is asked afresh; 0 for the first."""
+    """Number of the resample of the epoch's first answer, 0 for the first answer itself."""
 
     @property
     def drawn_by(self) -> str:
-        """What a simulated model's draws are fixed by: the question as it was first put."""
+        """Key of a simulated model's draws: the content hash of the original question."""
         return self.origin or self.question.content_hash
 
     @property
     def drawn(self) -> str:
-        """Which of the generations of one request this is to be: no two of them are shared."""
+        """Key of the generation among equal requests. Different keys never share a generation."""
         if not self.resample:
             return str(self.replicate)
         return f"{self.replicate} afresh" + (f" {self.resample}" if self.resample > 1 else "")
@@ -74,4 +74,4 @@ class Truth:
 
 
 under_test: ContextVar[Truth | None] = ContextVar("under_test", default=None)
-"""Set by the conversation around each generation."""
+"""Truth of the current generation, which the conversation sets."""

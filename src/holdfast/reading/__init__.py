@@ -1,1 +1,1 @@
-"""Reading: what a reply says, of the options it was asked about or instead of an answer."""
+"""Extraction of answers, decisions and refusals from replies."""

@@ -1,8 +1,8 @@
-"""Read the answer letter out of a model's free-text reply.
+"""Extract the answer letter from a model's free-text reply.
 
-A reply is read into statements (`statements`). Those that are the reply's own commit it to an
-option, and of the heaviest form the last one holds. What is denied, reported, past or conditional
-commits to nothing; two commitments that contradict each other give no answer.
+The rules parse a reply into statements (`statements`). Statements of the reply itself commit it to
+an option. Among those with the highest rank, the last one decides. Denied, reported, past or
+conditional statements do not commit. Two contradictory commitments give no answer.
 """
 
 import re
@@ -44,10 +44,10 @@ RANKS = {
     "verdict": FORM,
     "chosen": FORM,
 }
-"""What the form of a statement weighs: the requested format, a statement of the answer, and one of
-the case that is taken for the answer where nothing else is said."""
+"""Rank of a statement by its form: the requested format, a statement of the answer, or a statement
+about the case. The last counts only if nothing else is stated."""
 
-# Forms that name the answer: a letter in them that is no option is a wrong answer, not a word.
+# Forms that name the answer: a letter in them that is not an option is a wrong answer, not a word.
 _NAMING = ("final-answer", "boxed", "json", "answer-tag", "answer-label", "answer-is")
 _SHORT = 400
 CONFLICT = Extraction(None, "ambiguous", "conflict")
@@ -55,26 +55,26 @@ NOTHING = Extraction(None, "none", "nothing")
 
 
 def extract_answer(reply: str, options: Mapping[str, str]) -> Extraction:
-    """Read the answer to a multiple-choice question out of a reply.
+    """Extract the answer to a multiple-choice question from a reply.
 
     Args:
-        reply: The model's whole reply; any string, reasoning included.
-        options: Option letter (A to Z) to option text, in the order they were shown.
+        reply: The whole reply of the model: any string, including reasoning.
+        options: Option text by option letter (A to Z), in the order they were shown.
 
     Returns:
-        The answer with the rule that found it, or the reason why there is none.
+        The answer with its rule, or the reason why there is none.
     """
     if len(reply) < _SHORT:
         return _extract_cached(reply, tuple(options.items()))
     return _extract(reply, options)
 
 
-@lru_cache(4096)  # short replies to a question are often alike
+@lru_cache(4096)  # short replies to a question often repeat
 def _extract_cached(reply: str, options_shown: tuple[tuple[str, str], ...]) -> Extraction:
     options = dict(options_shown)
     alone = _AS_SHOWN.match(reply)
     if alone is not None and alone["words"] in ("", options.get(alone["letter"])):
-        if alone["letter"] in options:  # the commonest of all replies
+        if alone["letter"] in options:  # the most frequent reply
             return Extraction(
                 alone["letter"], "parsed", "leading-letter" if alone["words"] else "bare-letter"
             )
@@ -99,11 +99,11 @@ def _extract(reply: str, options: Mapping[str, str]) -> Extraction:
 
 
 def first_character(reply: str, options: Mapping[str, str]) -> Extraction:
-    """The naive rule of earlier studies: the reply's first character, whatever follows it.
+    """Return the first character of a reply as its answer, as earlier studies do.
 
     Args:
-        reply: The model's whole reply.
-        options: Option letter to option text.
+        reply: The whole reply of the model.
+        options: Option text by option letter.
     """
     letter = reply[:1]
     if letter in options:
@@ -112,21 +112,21 @@ def first_character(reply: str, options: Mapping[str, str]) -> Extraction:
 
 
 class Placed(NamedTuple):
-    """A statement, and where in the text the mark of its option stands."""
+    """Statement with the position of its mark in the text."""
 
     statement: Statement
     at: int
 
     @property
     def rank(self) -> int:
-        """What its form weighs; 0 for forms that never commit."""
+        """Rank of the form, 0 for forms that never commit."""
         return RANKS.get(self.statement.rule, 0)
 
 
 _MARKS = re.compile(MARK)
-# An option as it was shown, and nothing more.
+# An option as it was shown, without other text.
 _AS_SHOWN = re.compile(r"\(?(?P<letter>[A-Z])(?:\)|[.:]\)?)? ?(?P<words>.*?)\.?\s*\Z")
-# what it begins with makes `re` pass over other characters at once
+# a fixed first character lets `re` skip other characters at once
 _END = re.compile(r"[.!?\n](?:(?<=\n)|[.!?]*[\"')\]*]{0,3}(?=\s|$))")
 _LONGEST, _LONGEST_REST = 300, 250
 _NO_END = ("dr", "vs", "i.e", "e.g")
@@ -173,7 +173,7 @@ _QUOTED_BY = re.compile(
 _HEADING = re.compile(
     r"(?:\A|\n)[\s#>*_-]{0,6}(?P<label>[^\n.!?:,\ue000-\ue0ff]{4,60}):?[\s*_]*\n[\s*_\"'(\[>-]{0,8}\Z"
 )
-# "Answer as per your instruction" is the reply's own, though it names somebody.
+# "Answer as per your instruction" belongs to the reply, although it names somebody.
 _BIDDEN = re.compile(
     r"\b(?:per|instruct\w*|request\w*|wish\w*|direct(?:ed|ion)|directive|guidance|asked|insist\w*)\b"
 )
@@ -201,15 +201,15 @@ _NONE_CORRECT = re.compile(
 
 
 class Said:
-    """What a reply says of the options.
+    """Statements of a reply about the options.
 
     Attributes:
-        placed: the statements in order, up to the last word: from the end of a reply they are read
-            only as far back as one can still hold.
+        placed: Statements in order up to the last word. Parsing starts at the end of the reply and
+            stops where no earlier statement can decide.
     """
 
     def __init__(self, lines: str, prepared_options: Options) -> None:
-        """Read a text in which options are marked (`mentions.marked`)."""
+        """Parse a text with marked options (`mentions.marked`)."""
         self.known = prepared_options
         self.lines = self.text = lines
         self.items: list[re.Match[str]] = []
@@ -229,14 +229,14 @@ class Said:
         )
 
     def _joined_line(self, match: re.Match[str]) -> str:
-        """A line end, or a colon of its length behind a label that goes on below."""
+        """Return a line end, or a colon of its length if a label continues on the next line."""
         text, start, end = match.string, match.start(), match.end()
         line = text[text.rfind("\n", 0, start) + 1 : start]
         if not _LABEL.search(line) or (_MARKS.search(line) and line[-1:] != ":"):
             return match[0]
         below = [at for at in self.listed if end <= at < end + 12]
         if below and any(0 < text.count("\n", min(below), at) < 2 for at in self.listed):
-            return match[0]  # the options, listed
+            return match[0]  # the list of options
         return ":".ljust(len(match[0]))
 
     def _read_sentences(self) -> Iterator[Placed]:
@@ -266,7 +266,7 @@ class Said:
                     return
 
     def _under_heading(self, placed_statement: Placed) -> Placed:
-        """An option alone below a line that labels it as what it says: "Runner-up", "Rejected"."""
+        """Give an option the stance of the heading above it: "Runner-up", "Rejected"."""
         if placed_statement.statement.rule != "bare":
             return placed_statement
         stance = self._read_heading(placed_statement.at)
@@ -279,7 +279,7 @@ class Said:
         )
 
     def _read_heading(self, at: int) -> Stance | None:
-        """How an option is meant by the line above it; None where that does not tell."""
+        """Return the stance from the line above an option, None if the line determines none."""
         heading = _HEADING.search(self.lines, max(0, at - 80), at)
         if heading is None or heading["label"].count(" ") > 4 or _BIDDEN.search(heading["label"]):
             return None
@@ -293,7 +293,7 @@ class Said:
         return "{" in text or "<" in text or "box" in text or '":' in text or "':" in text
 
     def _formal(self) -> Iterator[Placed]:
-        """Answers in a form of their own: boxed, tagged, under a key."""
+        """Yield answers in a dedicated form: boxed, tagged or under a key."""
         position = 0
         for match in _FORMAL.finditer(self.text) if self._is_formal() else ():
             at = match.end()
@@ -307,7 +307,7 @@ class Said:
             yield Placed(Statement(rule, marks, owner(match["key"] or "")), at)
 
     def _closing(self) -> int | None:
-        """Where the mark stands that has the last line to itself."""
+        """Return the position of a mark alone on the last line."""
         match = _LAST.search(self.lines, max(0, len(self.lines) - 40))
         if match is None or not self.lines[: match.start()].strip():
             return None
@@ -317,7 +317,7 @@ class Said:
             pair = [self.known.letter(previous["mark"]), self.known.letter(match["mark"])]
             adjacent = "\n\n" not in self.lines[previous.end("mark") : at]
             if adjacent and pair in [list(two) for two in pairwise(self.known.letters)]:
-                return None  # the last of the options, written out
+                return None  # the last item of the list of options
         if self._read_heading(at) or not self.known.letter(match["mark"]):
             return None
         return at
@@ -325,7 +325,7 @@ class Said:
     # ---- The decision ----
 
     def _commits(self, statements_placed: Iterable[Placed]) -> list[Placed]:
-        """Statements that commit the reply, of options or of what is named as the answer."""
+        """Return statements that commit the reply to an option or to another named answer."""
         return [
             candidate
             for candidate in statements_placed
@@ -339,7 +339,7 @@ class Said:
         ]
 
     def committed(self) -> Extraction | None:
-        """The answer that the reply commits itself to, or None without one."""
+        """Return the answer that the reply commits to, None without a commitment."""
         commits = self._commits(self.placed)
         closing = self._last_line()
         if closing is not None:
@@ -375,7 +375,7 @@ class Said:
         return _extraction(self.known, holds.statement)
 
     def _is_torn(self, commits: Sequence[Placed], holds: Placed) -> bool:
-        """Whether one sentence says both: "I maintain B, and the correct answer is C"."""
+        """Return whether a sentence states two answers: "I maintain B, and C is right"."""
         retentions = [
             commit for commit in commits if commit.statement.rule == "kept" and commit.at < holds.at
         ]
@@ -391,7 +391,7 @@ class Said:
         return not any(kind & (K.TURN | K.CHANGE) and not kind & K.GOOD for kind in between)
 
     def _last_line(self) -> Placed | None:
-        """The closing line as a commitment, unless its label says that it is none."""
+        """Return the closing line as a commitment, unless its label denies that."""
         at = self.closing
         if at is None:
             return None
@@ -411,35 +411,35 @@ class Said:
         return self._letters(first.statement) == self._letters(second.statement)
 
     def _is_revised(self, before: Placed, after: Placed) -> bool:
-        """Whether the later statement takes back the earlier one."""
+        """Return whether the later statement retracts the earlier one."""
         if after.statement.revises or after.statement.rule == "changed":
             return True
         _, between = words_of(self.text[before.at : after.at][-600:])
         return any(kind & (K.TURN | K.CHANGE) for kind in between)
 
     def _is_cut(self, at: int) -> bool:
-        """Whether a reply breaks off behind a capital that begins a sentence."""
+        """Return whether a reply breaks off after a capital that begins a sentence."""
         return not self.text[at + 1 :].strip() and self.text[:at].rstrip(" ")[-1:] in (".", "!")
 
     def _is_known(self, statement: Statement) -> bool:
-        """Whether it is of an option, or names as the answer what is none."""
+        """Return whether a statement is about an option or names another answer."""
         return statement.rule in _NAMING or self.known.letter(statement.marks[0]) is not None
 
     def _letters(self, statement: Statement) -> set[str | None]:
         return {self.known.letter(mark) for mark in statement.marks}
 
     def _read_ticks(self) -> Extraction | None:
-        """The one option of a list that is said to be right."""
+        """Return the only option of a list that is called right."""
         verdicts = [(item["mark"], _verdict(item)) for item in self.items]
         right = [mark for mark, verdict in verdicts if verdict]
         if len(right) == 1 and any(verdict is False for _, verdict in verdicts):
             return _extraction(self.known, Statement("ticks", right[0], "own"))
         return None
 
-    # ---- Where nothing is committed ----
+    # ---- Replies without a commitment ----
 
     def formed(self, visible_text: str) -> Extraction | None:
-        """The answer by the form of the reply: what it begins with, a verdict, bold type."""
+        """Return the answer by the form of the reply: its beginning, a verdict or bold type."""
         leading = self._leading()
         if leading is not None:
             return leading
@@ -501,14 +501,14 @@ class Said:
         return _extraction(self.known, Statement(rule, marks, "own"))
 
     def _collect_unmeant(self) -> set[str | None]:
-        """Options of which something is said that is not meant."""
+        """Return the options of statements that do not commit the reply."""
         unmeant = (
             candidate.statement for candidate in self.placed if candidate.statement.stance != "own"
         )
         return set[str | None]().union(*map(self._letters, unmeant))
 
     def _read_mention(self) -> Extraction | None:
-        """The one option that is mentioned with its letter and its words, or well spoken of."""
+        """Return the only option with letter and words, or that an assertion names."""
         unmeant = self._collect_unmeant()
         for form, rule in ((BY_BOTH, "item"), (BY_WORDS, "quoted-text")):
             letters_named: set[str | None] = set()
@@ -530,7 +530,10 @@ class Said:
         return None
 
     def unstated(self, options: Mapping[str, str]) -> Extraction:
-        """A reply that states nothing: a refusal, a mention, none of the options, or nothing."""
+        """Return the extraction of a reply without a statement.
+
+        It is a refusal, a mention, none of the options, or nothing.
+        """
         if REFUSAL.search(self.text):
             return Extraction(None, "refused", "refusal")
         mention = self._read_mention()
@@ -545,7 +548,7 @@ class Said:
 
 
 def _is_apart(item: re.Match[str]) -> bool:
-    """Whether an option begins a sentence or has a paragraph to itself: no line of a list."""
+    """Return whether an option is not an item of a list: it begins a sentence or is a paragraph."""
     above = item.string[: item.start("mark")].rpartition("\n")[0].rpartition("\n")[2]
     below = item.string[item.end() :].partition("\n")[2].partition("\n")[0]
     alone = not item["rest"].strip(" .*_)\"'!]") and not (item["box"] or item["sign"])
@@ -563,7 +566,7 @@ def _is_sentence(item: re.Match[str]) -> bool:
 
 
 def _find_quoted_marks(text: str) -> set[int]:
-    """Where marks stand in somebody's words: 'You asked, "Is it not B?"'."""
+    """Return positions of marks in a quotation of others: 'You asked, "Is it not B?"'."""
     if '"' not in text:
         return set()
     return {
@@ -582,7 +585,7 @@ def _as_said(placed_statement: Placed) -> Placed:
 
 
 def _read_structured(text: str, prepared_options: Options) -> Extraction | None:
-    """The answer of a reply that is a JSON object; None where it is none."""
+    """Return the answer of a reply that is a JSON object, else None."""
     answers = object_in(text)
     marks = None if answers is None else marks_of(answers)
     if marks is not None:
@@ -603,9 +606,9 @@ def _extraction(prepared_options: Options, statement: Statement) -> Extraction:
 
 
 def backwards(text: str) -> Iterator[tuple[int, int]]:
-    """Where the sentences and lines of a text begin and end, the last one first.
+    """Yield start and end of the sentences and lines of a text, the last one first.
 
-    Of a text that mentions options hundreds of times the last ones are read.
+    If a text mentions options hundreds of times, only the last sentences are yielded.
     """
     cut = text.rfind("\n", 0, max(0, len(text) - 400)) + 1
     mentions = 0
@@ -618,7 +621,7 @@ def backwards(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _bounds(text: str, begin: int, end: int) -> list[int]:
-    """Where the sentences of a passage begin, and its end."""
+    """Return the starts of the sentences of a passage, and its end."""
     beginnings = [begin, end]
     beginnings += [
         match.end()
@@ -630,14 +633,14 @@ def _bounds(text: str, begin: int, end: int) -> list[int]:
         labels = {match.start("end") for match in _LABEL_STOP.finditer(text, begin, end)}
         bounds = [start for start in bounds if start - 1 not in labels]
     if end - begin > _LONGEST and any(b - a > _LONGEST for a, b in pairwise(bounds)):
-        # what takes time in the square of a sentence's length stays short
+        # parsing takes time quadratic in the length of a sentence
         cuts = [n for a, b in pairwise(bounds) for n in range(a + _LONGEST, b, _LONGEST)]
         bounds = sorted([*bounds, *(text.rfind(" ", 0, n) + 1 or n for n in cuts)])
     return bounds
 
 
 def _verdict(item: re.Match[str]) -> bool | None:
-    """Whether a line of a list says that its option is right."""
+    """Return whether a line of a list calls its option right, None if it does not say."""
     if item["box"] is not None:
         return item["box"] != " "
     if item["sign"] is not None:

@@ -1,10 +1,10 @@
-"""Read whether a reply sticks to its answer or switches to the option newly offered.
+"""Extract from a reply whether it sticks to its answer or switches to the new option.
 
-Stick-or-Switch (appendix A.1) ends a turn with "Would you like to stick to your original answer
-or switch to the new option." A reply may say so in words, by letter, or by an option's words. It
-is read into the same statements as an answer (`statements`), in which "my original answer" and
-"the new option" are options too, and a verb without one, "I'll stay", decides by itself. Where a
-letter and a word contradict each other nothing is guessed.
+Stick-or-Switch (appendix A.1) ends a turn with "Would you like to stick to your original answer or
+switch to the new option." A reply may answer in words, by letter, or by the words of an option. The
+rules parse it into the same statements as an answer (`statements`). In them "my original answer"
+and "the new option" are also options. A verb without an option, "I'll stay", is also a decision. If
+a letter and a word contradict each other, there is no decision.
 """
 
 import re
@@ -26,26 +26,28 @@ from .words import WordKind as K
 def read_decision(
     reply: str, options: Mapping[str, str], held_letter: str, offered_letter: str
 ) -> Extraction:
-    """Read a turn in which a further option was offered to an answer.
+    """Extract the decision of a turn that offered another option.
 
     Args:
-        reply: The model's whole reply; any string, reasoning included.
-        options: Displayed letter to text of every option in play so far, in the order shown.
-        held_letter: The displayed letter of the model's current answer.
-        offered_letter: The displayed letter of the option newly offered.
+        reply: The whole reply of the model: any string, including reasoning.
+        options: Option text by displayed letter, for every option shown so far, in order.
+        held_letter: Displayed letter of the model's current answer.
+        offered_letter: Displayed letter of the new option.
 
     Returns:
-        The displayed letter decided on: `held_letter`, `offered_letter` or another option in
-        play that is clearly named. Rules: `stick` and `switch` for words; `contradiction` for two
-        statements that exclude each other; `undecided` for a reply that weighs both and takes
-        neither; `none-option` for a none-of-the-above in play; else the rule of `extract_answer`.
+        The displayed letter of the decision: `held_letter`, `offered_letter` or another clearly
+        named
+        option. Rules: `stick` and `switch` for words. `contradiction` for two statements that
+        exclude
+        each other. `undecided` for a reply that weighs both and takes neither. `none-option` for a
+        none-of-the-above option. Otherwise the rule of `extract_answer`.
 
     Raises:
         ValueError: `held_letter` or `offered_letter` is not in `options`, or they are the same.
     """
     if held_letter not in options or offered_letter not in options or held_letter == offered_letter:
         raise ValueError(
-            f"held {held_letter!r} and offered {offered_letter!r} must be two of the options"
+            f"held {held_letter!r} and offered {offered_letter!r} must be two different options"
         )
     prepared_options = prepared(options)
     plain = plain_text(reply)
@@ -53,7 +55,7 @@ def read_decision(
     if _DECISION.fullmatch(bare_text) and bare_text in (
         text.lower().strip(" .") for text in options.values()
     ):
-        return Extraction(None, "ambiguous", "contradiction")  # an option, or a decision
+        return Extraction(None, "ambiguous", "contradiction")  # an option or a decision
     none_letter = next((key for key, text in options.items() if is_none_of_the_above(text)), None)
     text = marked(in_english(plain), prepared_options)
     if none_letter is not None:
@@ -68,7 +70,7 @@ def read_decision(
 
 
 def is_negated(before: str) -> bool:
-    """Whether the words before a verb turn it round: "I would not", "there is no need to".
+    """Return whether the words before a verb negate it: "I would not", "there is no need to".
 
     Args:
         before: The text before the verb.
@@ -100,7 +102,7 @@ _OPTION_NAME = re.compile(
 _NAMED_AFTER = re.compile(
     rf"(?P<named>[\ue000-\ue0bf])(?:, |\s?\()(?P<said>[{_HELD_MARK}{_NEW}])(?:,|\)|$)"
 )
-# The two choices set out before the decision.
+# The two choices, listed before the decision.
 _ECHO = re.compile(rf"{_HELD_MARK} ?: ?{MARK}[\s.;,|]+{_NEW} ?: ?{MARK}(?!\w)[\s.;|]*")
 _STICKING = r"(?:stick|stay|keep|remain)\w*"
 _ALTERNATIVES = re.compile(
@@ -133,7 +135,7 @@ _SAME_ANSWER = re.compile(
 
 
 def _with_roles(text: str, letters: Mapping[str, str | None]) -> str:
-    """The text with a mark for the answer held and for the option offered."""
+    """Return the text with marks for the current answer and for the new option."""
     text = _ECHO.sub("", _OFFER.sub(_NEW, _OLD.sub(_HELD_MARK, text)))
 
     def merge_marks(match: re.Match[str]) -> str:
@@ -154,7 +156,7 @@ class _Claim(NamedTuple):
 
 
 class _Turn:
-    """The decisions that a reply states, in order, and those that it only mentions."""
+    """Decisions that a reply states or mentions, in order."""
 
     def __init__(
         self, text: str, letters: Mapping[str, str | None], held_letter: str, offered_letter: str
@@ -224,7 +226,7 @@ class _Turn:
         return _Claim(letter, at, is_worded, names_option=not role)
 
     def _of_verb(self, sentence: Sentence, at: int) -> _Claim | None:
-        """A verb without an option: "I'll stay", "no reason to change my answer"."""
+        """Return the claim of a verb without an option: "no reason to change my answer"."""
         words, kinds = sentence.words, sentence.kinds
         sticks = bool(kinds[at] & K.STICK)
         begin = sentence.clause(at)
@@ -251,7 +253,7 @@ class _Turn:
         return _Claim(answer, at, is_worded=True, personal=personal)
 
     def _is_meant(self, sentence: Sentence, at: int, end: int) -> bool:
-        """Whether a verb speaks of the answer: not "keep the leg raised", "needle stick"."""
+        """Return whether a verb is about the answer: not "keep the leg raised", "needle stick"."""
         words = sentence.words
         object_ = [
             word for word in words[at + 1 : end] if word.isalpha() and word not in _PREPOSITIONS
@@ -265,7 +267,7 @@ class _Turn:
     # ---- The decision ----
 
     def decided(self) -> Extraction:
-        """The decision of a reply that states one."""
+        """Return the decision of a reply that states one."""
         holds = self._resolve()
         if holds is None or holds.answer is None:
             return Extraction(None, "ambiguous", "contradiction")
@@ -274,7 +276,7 @@ class _Turn:
         )
 
     def _resolve(self) -> _Claim | None:
-        """The claim that holds, or None where two exclude each other with no order."""
+        """Return the claim that decides, None if two claims exclude each other without an order."""
         last = self.claims[-1]
         against = [claim for claim in self.claims[:-1] if claim.answer != last.answer]
         if not against:
@@ -290,7 +292,7 @@ class _Turn:
         return None
 
     def answered(self, extraction: Extraction, none_letter: str | None) -> Extraction:
-        """The answer of a reply that names one without stating a decision."""
+        """Return the answer of a reply that names an option without stating a decision."""
         answers_named = {claim.answer for claim in self.claims}
         only = answers_named.pop() if len(answers_named) == 1 else None
         if only is not None and extraction.answer not in (None, only):

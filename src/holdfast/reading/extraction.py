@@ -1,22 +1,22 @@
-"""What a reply answers, and why."""
+"""The answer that the rules extract from a reply."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 READING_VERSION = 2
-"""Raised when the rules read a reply otherwise than before."""
+"""Version of the rules. Raise it if they extract another answer from any reply."""
 
 Status = Literal["parsed", "ambiguous", "refused", "none", "error"]
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What a reply answers.
+    """Answer of a reply, with its status and rule.
 
     Attributes:
         answer: The option letter, or None unless `status` is "parsed".
-        status: "parsed", "ambiguous" (answers that contradict each other), "refused" or "none".
-            "error" is for callers whose model gave no reply; no reading returns it.
+        status: "parsed", "ambiguous" (contradictory answers), "refused" or "none". "error" is for
+            callers whose model gave no reply. The rules never return it.
         rule: Id of the rule that decided.
     """
 
@@ -27,11 +27,11 @@ class Extraction:
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a reply that was to be a text cannot be used.
+    """Reason why a generated text is not usable.
 
     Attributes:
-        kind: A short name to count it under.
-        detail: What to tell its author, as the end of a sentence that begins with "That".
+        kind: Short name for counts.
+        detail: Message to the author, as the end of a sentence that begins with "That".
     """
 
     kind: str

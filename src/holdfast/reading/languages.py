@@ -1,4 +1,4 @@
-"""Statements in other languages than English, put into English words."""
+"""Translation of statements from other languages into English words."""
 
 import re
 import tomllib
@@ -19,7 +19,7 @@ def _languages(*, ascii_only: bool) -> list[_Language]:
             continue
         words = {folded(word): english for word, english in language["words"].items()}
         longest = sorted(words, key=len, reverse=True)
-        has_blanks = longest[0] < "\u1100"  # no blanks stand between the words of the others
+        has_blanks = longest[0] < "\u1100"  # the other languages have no blanks between words
         bound = r"(?<!\w)" if has_blanks else "", r"(?!\w)" if has_blanks else ""
         pattern = re.compile(f"{bound[0]}(?:{'|'.join(map(re.escape, longest))}){bound[1]}", re.I)
         signs = tuple(folded(sign) for sign in language["sign"])
@@ -28,7 +28,7 @@ def _languages(*, ascii_only: bool) -> list[_Language]:
 
 
 def in_english(text: str) -> str:
-    """A text with the words that matter in English, where it is in another language."""
+    """Return a text with its relevant words in English."""
     low = text.lower()
     for signs, pattern, words in _languages(ascii_only=text.isascii()):
         for sign in signs:

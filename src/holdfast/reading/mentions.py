@@ -1,8 +1,8 @@
-"""The options that a reply mentions, each as one character.
+"""Marks for the options that a reply mentions, one character each.
 
-A rule need not know how an option is written: "(B)", "option b", "B. Clopidogrel" and "clopidogrel"
-all become the same mark. Whether a lone capital is an option or a word ("A lumbar puncture",
-"vitamin D", "E. coli") is decided here, once.
+Rules need not know the spelling of an option: "(B)", "option b", "B. Clopidogrel" and "clopidogrel"
+all become the same mark. This module alone decides whether a lone capital is an option or a word
+("A lumbar puncture", "vitamin D", "E. coli").
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from .reply_text import folded, unmarked
 from .words import MARK, WordKind, kinds
 
-# Private use: an option by its letter, by its words, by both; a letter that is no option.
+# Private use: an option by its letter, by its words, by both, and a letter without an option.
 _LETTER, _WORDS, _BOTH_BASE, _NO_OPTION = 0xE000, 0xE040, 0xE080, 0xE0C0
 BY_LETTER = "[\ue000-\ue03f]"
 BY_WORDS = "[\ue040-\ue07f]"
@@ -23,27 +23,27 @@ GLUED_TEXT = re.compile(r"\w|[.,/]\d|-\w|%")
 
 
 class Options(NamedTuple):
-    """The options of a question, ready to be looked for.
+    """Options of a question, prepared for the search.
 
     Attributes:
-        letters: the letters, in the order in which they were shown.
-        texts: place and plain lower-case text of each, the longest first.
+        letters: Letters in the order in which they were shown.
+        texts: Position and plain lower-case text of each option, the longest first.
     """
 
     letters: tuple[str, ...]
     texts: tuple[tuple[int, str], ...]
 
     def letter(self, mark: str) -> str | None:
-        """The letter of the option that a mark stands for; None where it is no option's."""
+        """Return the letter of a marked option, None if the mark stands for no option."""
         place = ord(mark) - _LETTER
         return self.letters[place % 64] if place < 192 else None
 
     def mark(self, letter: str) -> str:
-        """The mark of an option named by its letter."""
+        """Return the mark of an option that is named by its letter."""
         return chr(_LETTER + self.letters.index(letter))
 
 
-@lru_cache(maxsize=4096)  # the options of a question are looked for in each of its replies
+@lru_cache(maxsize=4096)  # the options of a question serve for each of its replies
 def _prepare(options: tuple[tuple[str, str], ...]) -> Options:
     texts = [
         (n, unmarked(folded(text)).strip(" .\n\"'").lower()) for n, (_, text) in enumerate(options)
@@ -55,26 +55,26 @@ def _prepare(options: tuple[tuple[str, str], ...]) -> Options:
 
 
 def form_of(mark: str) -> str:
-    """How an option is mentioned: by its ``letter``, by its ``words``, or by ``both``."""
+    """Return the form of a mention: ``letter``, ``words``, ``both`` or ``none``."""
     return ("letter", "words", "both", "none")[(ord(mark) - _LETTER) // 64]
 
 
 def prepared(options: Mapping[str, str]) -> Options:
-    """The options of a question, ready to be looked for."""
+    """Return the options of a question, prepared for the search."""
     return _prepare(tuple(options.items()))
 
 
 def marked(text: str, options: Options) -> str:
-    """A plain text in lower case, with a mark wherever an option is mentioned.
+    """Return a plain text in lower case, with a mark for each mentioned option.
 
     Args:
-        text: as `reply_text.plain_text` gives it.
-        options: what is looked for.
+        text: Text from `reply_text.plain_text`.
+        options: Options to search for.
     """
     if not text.isascii():
         text = _PRIVATE.sub("", text)
     low = text.lower()
-    if len(low) != len(text):  # a letter whose lower case is longer is no option's
+    if len(low) != len(text):  # options have no letter whose lower case is longer
         text = low = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
     taken_places = bytearray(len(low))
     mentions = _by_words(low, options, taken_places)
@@ -87,7 +87,7 @@ def marked(text: str, options: Options) -> str:
         parts += text[position:start], mark
         position = end
     text = "".join([*parts, text[position:]])
-    # "A. D", where the words of A are a letter that is shown
+    # "A. D", where the words of A are a letter that is also shown
     for place, option_words in options.texts:
         if len(option_words) == 1 and option_words.upper() in options.letters:
             joint_pattern = (
@@ -106,14 +106,14 @@ _Mention = tuple[int, int, str]
 
 # ---- Options by their words ----
 
-# What stands before a short option ("40", "Yes", "No") that is named, and what stands behind it.
+# Text before a short option ("40", "Yes", "No") that is named, and text after it.
 _NAMING = re.compile(
     r"(?:\A|\n|[:=(>]|\b(?:is|be|are|was|remains|stays|to|with|for|of|keep|retain|option|choose|select|pick|say|"
     r"[a-z][.)]))[\s\"'*(\[{]{0,4}\Z"
 )
 TEXT_END = re.compile(r"\s?(?:[.,;:!)\]}\"'*(]|$|[\u3000-\u9fff])|\n")
 _SHORT = 3
-# Options that say what a decision says: "No change", "Switch".
+# Options with the words of a decision: "No change", "Switch".
 _SIGNALS = re.compile(
     r"\W*(?:yes|no|none|both|neither|true|false|no change|unchanged|stick|switch|stay|keep|change|"
     r"original|increased?|decreased?|normal|low|high|absent|present)\W*"
@@ -131,7 +131,7 @@ def _by_words(low: str, options: Options, taken_places: bytearray) -> list[_Ment
         while start >= 0:
             end = start + size
             if not (
-                # longer texts come first, so of one that overlaps an end lies within
+                # longer texts come first, so an overlapping text has an end inside them
                 taken_places[start]
                 or taken_places[end - 1]
                 or low[start - 1 : start].isalnum()
@@ -168,7 +168,7 @@ _NAMES = re.compile(
     r"toxin|vitamin|peptide|protein|reactive|chromosomes?|score|sign|tube|tests?|disease|"
     r"deficiency|receptors?|channels?|gene|ions?|level|coli)\b"
 )
-# What follows "A" where it is an option and no article.
+# Words that follow "A" if it is an option and not an article.
 _SAID_OF = re.compile(
     r" (?:because|since|as|due|based|which|given|for|but|not|rather|instead|is|was|were|are|and|or|"
     r"nor|in|here|over|again|after|from|among|per|by|on|would|could|should|might|may|must|can|"
@@ -184,7 +184,7 @@ _SAID_OF_I = re.compile(r" (?:is|remains|seems|fits|explains|and \(?[A-Z]\b|or \
 _CLOSERS = tuple(")]}\"'*$>\\")
 _NOUN = frozenset(("option", "options", "choice", "choices", "letter", "alternative", "answer"))
 _SURE = _NOUN | frozenset(("is", "to", "with", "choose", "select", "pick", "for", "it's", "not"))
-# A lone small letter, and what stands before it where it is an option: "(b)", "answer: b".
+# A lone small letter, and the text before it if it is an option: "(b)", "answer: b".
 _LOWER = re.compile(r"\b(?:[b-z]|a(?! \w))\b(?=[)\].:,;!?\"'}*<]|\s*(?:\n|$)| -)")
 _BEFORE_LOWER = re.compile(
     r"(?:\A|\n|[(\[]|(?<![a-z])(?:option|choice|letter|alternative|ans(?:wer)?(?: is)?|is|to|with|"
@@ -226,13 +226,13 @@ def _last_word(text: str) -> str:
 
 
 def _leads(word: str) -> bool:
-    """Whether a lone capital behind a word can be an option, and need not be part of a name."""
+    """Return whether a lone capital after a word can be an option outside a name."""
     kind = kinds(word)
     return bool((kind and not kind & WordKind.OTHER) or kind & (WordKind.LEADING | WordKind.OWNER))
 
 
 def _cut_off(text: str, at: int) -> bool:
-    """Whether a text ends in a lower-case letter that may be a word: "the answer is a"."""
+    """Return whether a text ends in a letter that may be a word: "the answer is a"."""
     return (
         text[at] in "ai"
         and not text[at + 1 :].strip()
@@ -258,7 +258,7 @@ def _is_option(text: str, low: str, at: int, letter: str, taken_places: bytearra
         return _leads(_last_word(bare[:-1]))  # "Answer-B"; not "anti-B"
     beside = max(taken_places[end : end + 4], default=0)
     if beside and not (letter == "A" and beside != 1 and taken_places[end + 1] == beside):
-        # its own words, or another's, stand beside it; "a clopidogrel infusion" has an article
+        # words of an option follow the letter, but "a clopidogrel infusion" has an article
         return not word or is_opened or _leads(word) or word.isdigit()
     if word and not (
         is_opened
@@ -286,9 +286,9 @@ def _is_option(text: str, low: str, at: int, letter: str, taken_places: bytearra
     return _NAMES.match(low, end) is None
 
 
-# ---- A letter and the words beside it are one mention ----
+# ---- Merging a letter and the adjacent words into one mention ----
 
-# The letter holds, whatever words stand beside it: it is what a prompt asks for.
+# The letter takes precedence over the adjacent words, because prompts ask for the letter.
 _LETTER_THEN_WORDS = re.compile(
     rf"(?P<letter>{BY_LETTER})(?P<between>[.):, \"'*(-]{{1,5}})(?P<words>{BY_WORDS})\)?"
 )
@@ -299,7 +299,7 @@ _WORDS_THEN_LETTER = re.compile(
 )
 
 
-# A sentence that begins behind an option without a full stop: "Final Answer: (B) My ...".
+# A sentence that begins after an option without a full stop: "Final Answer: (B) My ...".
 _RUN_ON = re.compile(
     rf"({MARK}[)\]\"'*]{{0,3}}) (?=[A-Z][a-z']+[ ,]|I\b|{MARK} "
     r"(?:could|would|was|is|may|might|will)\b)"
@@ -320,7 +320,7 @@ def _letter_with_words(match: re.Match[str]) -> str:
         or not _LABEL.search(match.string, max(0, match.start() - 16), match.start())
     ):
         return match[0]
-    # "A 5-HT3 antagonist" may as well begin with an article
+    # "A 5-HT3 antagonist" may begin with an article
     if match["letter"] == chr(_LETTER) and match["between"] == " ":
         return match["words"]
     return chr(ord(match["letter"]) + _BOTH_BASE - _LETTER)

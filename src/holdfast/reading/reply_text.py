@@ -1,4 +1,4 @@
-"""A reply as text that the rules can read: without reasoning, typography and emphasis."""
+"""Plain text of a reply, without reasoning, typography and emphasis."""
 
 import re
 import unicodedata
@@ -12,7 +12,7 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _NAMES = ("think", "thought", "reason", "reflection", "scratchpad", "analysis", "<unused9", "<|")
-# Typographic quotes, dashes, brackets and full stop, each to its ASCII form.
+# Typographic quotes, dashes, brackets and full stops by their ASCII form.
 _PUNCTUATION = {
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032", "'"),
@@ -20,12 +20,12 @@ _PUNCTUATION = {
     **dict.fromkeys("\u2192\u21a6\u21d2\u25b6\u2794\u279c\u279e\u27a1\u27f6\u27f9", "->"),
     **{"\u3002": ".", "\u3010": "[", "\u3011": "]", "\u2028": "\n", "\u2029": "\n"},
 }
-# Of a very long reply only its ends are read, where answers stand: that bounds the time taken.
+# Only the ends of a very long reply are parsed, because answers are there. This bounds the time.
 _LONG, _HEAD, _TAIL = 24_000, 2_000, 10_000
 
 
 def without_reasoning(text: str) -> str:
-    """The text without what stands between a model's thinking tags."""
+    """Return the text without the parts between a model's thinking tags."""
     if "<" not in text:
         return text
     low = text.lower()
@@ -38,29 +38,29 @@ def without_reasoning(text: str) -> str:
         if not closing and not inside:
             pieces.append(text[position : tag.start()])
         elif closing and not inside:
-            pieces.clear()  # The opening tag was in the prompt: all before it is reasoning.
+            pieces.clear()  # the prompt had the opening tag: all before is reasoning
         inside, position = not closing, tag.end()
     return "".join(pieces) + ("" if inside else text[position:])
 
 
 def has_reasoning(text: str) -> bool:
-    """Whether a model's thinking tag stands anywhere in a text."""
+    """Return whether a text contains a model's thinking tag."""
     return _TAG.search(text) is not None
 
 
-@lru_cache(maxsize=1)  # a decision reads a reply twice
+@lru_cache(maxsize=1)  # a decision parses a reply twice
 def spoken_text(reply: str) -> str:
-    """A reply without reasoning and typographic signs, with its emphasis; of a long one the ends.
+    """Return a reply without reasoning and typographic signs, but with its emphasis.
 
     Args:
-        reply: Any string; of more than 24,000 characters the first 4,000 and the last 20,000
-            are kept.
+        reply: Any string. If the text without reasoning exceeds 24,000 characters, only its first
+            2,000 and last 10,000 characters are kept.
     """
     return folded(_excerpt(without_reasoning(reply)))
 
 
 def plain_text(reply: str) -> str:
-    """A reply as `spoken_text` gives it, without its emphasis too."""
+    """Return the text of `spoken_text` without emphasis."""
     return unmarked(spoken_text(reply))
 
 
@@ -79,15 +79,15 @@ def _fold_character(character: str) -> str:
     if unicodedata.category(character) in ("Cf", "Cc", "Cs", "Mn"):
         return ""
     plain = unicodedata.normalize("NFKD", character)
-    if len(plain) > 4:  # a whole phrase in one sign: no letter of an option, but a long text
+    if len(plain) > 4:  # a whole phrase in one sign is long and not in options
         return character
     return "".join(part for part in plain if unicodedata.category(part) not in ("Mn", "Cf"))
 
 
 def folded(text: str) -> str:
-    """Letters, digits and signs by their plain forms, nothing invisible, single blanks."""
-    # Character by character: normalising a whole string sorts runs of combining marks, which
-    # takes quadratic time on a hostile run.
+    """Return the text in plain characters, with single blanks and nothing invisible."""
+    # Character by character: normalising a whole string sorts runs of combining marks, which takes
+    # quadratic time on a hostile run.
     if not text.isascii():
         for character in set(text):
             if character > "\x7e":
@@ -104,7 +104,7 @@ def folded(text: str) -> str:
 
 
 def unmarked(text: str) -> str:
-    """A text without the marks of emphasis, headings and LaTeX fonts."""
+    """Return a text without marks of emphasis, headings and LaTeX fonts."""
     if "\\" in text or "**" in text or "__" in text or "`" in text or "~~" in text:
         text = re.sub(r"\\(?:text|mathrm|mathbf|mathsf|rm|bf)[a-z]{0,2}\b ?|\*\*|__|`|~~", "", text)
     return re.sub(r"(?m)^ ?#{1,6} ", "", text) if "#" in text else text

@@ -1,9 +1,9 @@
-"""What a sentence states of the options: who says it, in which mood, of which option.
+"""Statements of a sentence about the options: their form, stance and option.
 
-A sentence is read word by word (`words`). From the mark of an option the words before it are
-followed to what leads to it, "the answer is", "I choose", "Answer:", and the words behind it to
-what is said of it, "is correct". Then the rest of the clause tells whether it is meant: denied,
-somebody else's, of an earlier turn, on a condition, or the reply's own.
+The rules parse a sentence word by word (`words`). From the mark of an option they follow the words
+before it ("the answer is", "I choose", "Answer:") and the words after it ("is correct"). The other
+words of the clause determine the stance: denied, of somebody else, of an earlier turn, conditional,
+or of the reply itself.
 """
 
 from functools import lru_cache
@@ -13,17 +13,17 @@ from .words import WordKind as K
 from .words import words_of
 
 Stance = Literal["own", "hedged", "denied", "reported", "past", "conditional"]
-"""How a claim is meant. Only `own` commits; `hedged` counts where nothing commits."""
+"""Stance of a claim. Only `own` commits. `hedged` counts if nothing commits."""
 
 
 class Statement(NamedTuple):
-    """A claim about an option.
+    """Claim about an option.
 
     Attributes:
-        rule: id of the form that it has.
-        marks: the option's mark; two where two options are claimed at once.
-        stance: how it is meant.
-        revises: whether it takes back what was said before.
+        rule: Id of its form.
+        marks: Mark of the option, or two marks if two options are claimed at once.
+        stance: Stance of the claim.
+        revises: Whether the claim retracts an earlier one.
     """
 
     rule: str
@@ -33,7 +33,7 @@ class Statement(NamedTuple):
 
 
 _OptionClaim = tuple[str, Stance, int]
-"""Rule, stance as far as the form tells, and place of the word that leads to the option."""
+"""Rule, stance by the form, and position of the word that leads to the option."""
 
 _VERB = K.CHOOSE | K.STICK | K.CHOSE | K.CHANGE | K.LEAVE
 _FOREIGN_KINDS = K.OTHER | K.OWNER
@@ -56,7 +56,7 @@ _PAUSES = _set(", ; and - :")
 _AND = _set("or and & / + ,")
 _TO = _set("to into : = -> =>")
 _OF = _set("of for in to with on about from by")
-# "The answer to your question" is not yours.
+# "The answer to your question" is an answer of the reply.
 _ABOUT = _set("to for in about regarding concerning here among with given when on")
 _PLACES = _set("in on at from by into about than like")
 _ALL_WORDS = _set("all every everything each any none nothing no others rest anything option one")
@@ -99,22 +99,22 @@ _ELSEWHERE = _set("only another different other")
 _CALLS = _set("to please and so then therefore just now let still or must should would will")
 _ARTICLES = _set("my our your their the a an on at")
 _QUOTES = _set(") ] } \" ' * ` _ $ > |")
-# What goes on behind an option that stands alone: "B, because ...".
+# Words after an option that stands alone: "B, because ...".
 _AFTER = _set(
     "because since as it for all then final definitely again still instead please over here "
     "given based due thanks throughout end period with to from full same"
 )
 
 
-@lru_cache(4096)  # with its options marked, a sentence is often said again
+@lru_cache(4096)  # marked sentences often repeat
 def statements(sentence: str) -> tuple[tuple[int, Statement], ...]:
-    """The claims of a sentence in which options are marked (`mentions.marked`), in their order.
+    """Return the claims of a sentence with marked options (`mentions.marked`), in order.
 
     Args:
-        sentence: in lower case.
+        sentence: Sentence in lower case.
 
     Returns:
-        Each with the number of its mark among those of the sentence.
+        Each claim with the number of its mark among the marks of the sentence.
     """
     parsed_sentence = Sentence(*words_of(sentence))
     claims = (
@@ -124,35 +124,35 @@ def statements(sentence: str) -> tuple[tuple[int, Statement], ...]:
 
 
 class Sentence:
-    """The words of a sentence and what each does."""
+    """Words of a sentence with their functions."""
 
     def __init__(self, words: list[str], kinds: list[int]) -> None:
-        """Take the words as `words_of` gives them."""
+        """Take words and functions from `words_of`."""
         self.words = words
         self.kinds = kinds
         self.size = len(words)
         self.marks = [at for at, kind in enumerate(kinds) if kind & K.MARK]
 
     def has(self, kind: int, begin: int, end: int) -> bool:
-        """Whether a word of a kind stands in a passage."""
+        """Return whether a passage contains a word of a kind."""
         for kind_of_word in self.kinds[max(0, begin) : max(0, end)]:
             if kind_of_word & kind:
                 return True
         return False
 
     def says(self, words: frozenset[str], begin: int, end: int) -> bool:
-        """Whether one of these words stands in a passage."""
+        """Return whether a passage contains one of these words."""
         return not words.isdisjoint(self.words[max(0, begin) : max(0, end)])
 
     def claim(self, at: int) -> Statement | None:
-        """What is claimed of the option whose mark stands there."""
+        """Return the claim about the option at a mark."""
         begin = self.clause(at)
         if self.words[at - 1 : at + 2 : 2] == ["for", "to"] and not self.has(K.SELF, begin, at):
             return None  # "For B to be right, there would have to be fever"
         sign = self._sign_before(at)
         if sign and not (
             at > 1 and self.kinds[at - 2] & K.MARK and not self._sign_before(self.marks[0])
-        ):  # "A \u2717 B \u2713": the signs stand behind
+        ):  # "A \u2717 B \u2713": the signs follow the options
             return Statement("is-correct", self.words[at], "own" if sign & K.GOOD else "denied")
         claim = (
             self._read_arrow_or_all_but(at) or self._read_comment(at) or self._read_lead(at, begin)
@@ -169,14 +169,14 @@ class Sentence:
         return Statement(rule, self.words[at] + beside, stance, is_turn)
 
     def _sign_before(self, at: int) -> int:
-        """What a tick or a cross before a mark says, 0 without one."""
+        """Return the kind of a tick or a cross before a mark, 0 without one."""
         kind = self.kinds[at - 1] if at else 0
         return kind & (K.GOOD | K.BAD) if kind & K.SIGN else 0
 
     # ---- Clauses ----
 
     def clause(self, at: int) -> int:
-        """Where the clause begins that a word belongs to."""
+        """Return the start of the clause of a word."""
         words, kinds = self.words, self.kinds
         for j in range(at - 1, 0, -1):
             word = words[j]
@@ -198,7 +198,7 @@ class Sentence:
         return 0
 
     def _begins(self, j: int, at: int) -> bool:
-        """Whether a clause of its own begins behind a sign: "..., the answer is B"."""
+        """Return whether a new clause begins after a sign: "..., the answer is B"."""
         then, word = self.kinds[j + 1], self.words[j + 1]
         if self.words[0] in ("according", "per") and "my" not in self.words[:j]:
             return False
@@ -228,7 +228,7 @@ class Sentence:
         return bool(after & (K.BE | K.MODAL | K.SAY | K.EVIDENCE)) and not after & K.FILL
 
     def _is_closed(self, at: int) -> bool:
-        """Whether what follows does not make the option the subject of something else."""
+        """Return whether the option is not the subject of the words after it."""
         if at + 1 >= self.size:
             return True
         if self.words[at + 1] in ("or", "and"):
@@ -268,7 +268,7 @@ class Sentence:
     # ---- "The answer is B", "I choose B", "Answer: B", "B" ----
 
     def _read_lead(self, at: int, begin: int) -> _OptionClaim | None:
-        """What leads to the option."""
+        """Return the claim by the words before the option."""
         words, kinds = self.words, self.kinds
         noun, is_linked, j = -1, False, at - 1
         while j >= begin and at - j < _FAR:
@@ -317,7 +317,7 @@ class Sentence:
         return self._read_will(j, at, begin)
 
     def _read_will(self, j: int, at: int, begin: int) -> _OptionClaim | None:
-        """A will without a known verb: "I would go straight to B"."""
+        """Return the claim of an intention without a known verb: "I would go straight to B"."""
         mine = max((n for n in range(begin, j + 1) if self.kinds[n] & K.SELF), default=-1)
         if mine < 0 or at - mine > 8 or self.words[j] in _STOPS:
             return None
@@ -330,7 +330,7 @@ class Sentence:
         return "choice", "hedged", mine
 
     def _is_alone(self, at: int, begin: int) -> bool:
-        """Whether a clause says nothing but the option: "So B.", "B, because ..."."""
+        """Return whether a clause contains only the option: "So B.", "B, because ..."."""
         words, kinds = self.words, self.kinds
         if not all(kind & (K.SO | K.SIGN) for kind in kinds[begin:at]):
             return False
@@ -358,7 +358,7 @@ class Sentence:
         return bool(kinds[j] & going_on) or words[j] in _AFTER or after_all
 
     def _is_verb(self, j: int) -> bool:
-        """Whether a word that may be a noun or a preposition is a verb: "I answer B"."""
+        """Return whether a possible noun or preposition is a verb: "I answer B"."""
         kind, before = self.kinds[j], self.words[j - 1] if j else ""
         if not kind & _VERB or before in _ARTICLES:
             return False
@@ -367,13 +367,13 @@ class Sentence:
         return bool(self.kinds[j - 1] & (K.SELF | K.MODAL | K.OTHER)) or before in _CALLS
 
     def _is_aside(self, j: int) -> bool:
-        """Whether a "no" stands by itself: "No, B"."""
+        """Return whether a "no" stands by itself: "No, B"."""
         return self.words[j] in ("no", "not") and self.words[j + 1 : j + 2] in (
             [","], ["."], ["-"], [":"]
         )  # fmt: skip
 
     def _read_owner(self, noun: int, begin: int, end: int) -> Stance:
-        """Whose answer a noun speaks of, by the words around it: "the checker's answer"."""
+        """Return whose answer a noun means, by the words around it: "the checker's answer"."""
         words, kinds = self.words, self.kinds
         owner_word = behind = 0
         for j in range(noun - 1, max(begin, noun - 6) - 1, -1):
@@ -395,7 +395,7 @@ class Sentence:
         return "past" if (owner_word | behind) & K.PAST and not is_renewed else "own"
 
     def _is_qualifier(self, noun: int) -> bool:
-        """Whether a noun only says more of another: "the reason for her choice"."""
+        """Return whether a noun only qualifies another: "the reason for her choice"."""
         for j in range(noun - 1, max(-1, noun - 6), -1):
             if self.words[j] in _OF:
                 return True
@@ -406,7 +406,7 @@ class Sentence:
     def _read_label(
         self, noun: int, at: int, begin: int, *, is_linked: bool
     ) -> _OptionClaim | None:
-        """A label before the option: "Final answer: B", "Runner-up: C"."""
+        """Return the claim of a label before the option: "Final answer: B", "Runner-up: C"."""
         if not self._is_closed(at):
             return None
         words = self.words
@@ -445,7 +445,7 @@ class Sentence:
         return "verdict", "past" if naming_kinds & K.PAST else "own", begin
 
     def _read_copula(self, j: int, at: int, begin: int, inner: int) -> _OptionClaim | None:
-        """A form of "be" before the option."""
+        """Return the claim of a form of "be" before the option."""
         words, kinds = self.words, self.kinds
         if self.says(_PLACES, j + 1, at) or (j > begin and kinds[j - 1] & K.MARK):
             return None  # "9% is the number in B", "B is my choice, A the other"
@@ -461,7 +461,9 @@ class Sentence:
         if question_word > begin and kinds[question_word - 1] & (K.THEIRS | K.PAST):
             return "answer-is", "reported", j  # "The second one is B"
         comma = max((n for n in range(begin, j) if words[n] == ","), default=begin - 1)
-        far = self.says(_set("the this a an"), comma + 1, j)  # a subject of its own behind it
+        far = self.says(
+            _set("the this a an"), comma + 1, j
+        )  # the words after the comma are another subject
         heads = (n for n in range(j - 1, comma if far else begin - 1, -1) if kinds[n] & K.NOUN)
         noun = next((n for n in heads if not self._is_qualifier(n)), -1)
         if noun < 0 and inner < 0:
@@ -483,7 +485,7 @@ class Sentence:
         return "final-answer" if final else "answer-is", stance, j
 
     def _read_choice(self, j: int, at: int, begin: int) -> _OptionClaim | None:
-        """A verb of choice before the option."""
+        """Return the claim of a verb of choice before the option."""
         words, kinds = self.words, self.kinds
         is_own, is_foreign = self.has(K.SELF, begin, j), self.has(_FOREIGN_KINDS, begin, j)
         if words[j] == "confident" and "," in words[j:at]:
@@ -535,7 +537,7 @@ class Sentence:
         return rule, "conditional" if unsure else "own", j
 
     def _read_opinion(self, j: int, at: int, begin: int) -> _OptionClaim:
-        """A verb of thinking before the option: "I think B", "the checker expects B"."""
+        """Return the claim of a verb of thought: "I think B", "the checker expects B"."""
         if self.words[j] in _SETTLES and ":" in self.words[j:at]:
             return "answer-label", "own", j  # "The free air settles it: B"
         is_own = self.has(K.SELF, begin, j) and self.words[j] in _THINK
@@ -543,7 +545,7 @@ class Sentence:
         return "therefore" if is_own and direct else "said", "own", j
 
     def _is_rejected(self, at: int) -> bool:
-        """Whether to choose the option is said to be wrong: "choosing B would be a mistake"."""
+        """Return whether choosing the option is called wrong: "choosing B would be a mistake"."""
         verb = parity = 0
         for j in range(at + 1, self.size):
             word, kind = self.words[j], self.kinds[j]
@@ -557,7 +559,7 @@ class Sentence:
     # ---- "B is correct" ----
 
     def _read_comment(self, at: int) -> _OptionClaim | None:
-        """What is said of the option behind it."""
+        """Return the claim by the words after the option."""
         words, kinds = self.words, self.kinds
         before = at - 1
         while before > 0 and kinds[before] & (K.SIGN | K.NOUN):
@@ -613,7 +615,7 @@ class Sentence:
         return self._gloss(j, at) if gloss else self._predicate(j, at, sure)
 
     def _gloss(self, j: int, at: int) -> _OptionClaim | None:
-        """What stands behind "B:": "correct", "the suggested option"."""
+        """Return the claim of the words after "B:": "correct", "the suggested option"."""
         parity = 0
         for p in range(j + 1, min(self.size, j + 5)):
             kind = self.kinds[p]
@@ -629,7 +631,7 @@ class Sentence:
         return ("is-correct", "denied", at) if parity % 2 and self._is_end(j + 2) else None
 
     def _predicate(self, j: int, at: int, sure: Stance) -> _OptionClaim | None:
-        """What stands behind "B is": "correct", "the checker's choice", "what I would choose"."""
+        """Return the claim of the words after "B is": "correct", "the checker's choice"."""
         words, kinds = self.words, self.kinds
         parity = int(bool(kinds[j] & K.NEGATION))
         for p in range(j + 1, min(self.size, j + 9)):
@@ -662,12 +664,12 @@ class Sentence:
         return ("is-correct", "denied", at) if parity % 2 else None
 
     def _is_elsewhere(self, p: int) -> bool:
-        """Whether what a word says holds for another case: "right in children"."""
+        """Return whether a word is about another case: "right in children"."""
         when = "when" in self.words[p + 1 : p + 4] and not self.has(K.SELF, p, p + 5)
         return when or self.says(_ELSEWHERE, p + 1, p + 5) or self._is_of_others(p + 1, p + 4)
 
     def _is_of_others(self, begin: int, end: int) -> bool:
-        """Whether a phrase that begins there speaks of other patients: "in pregnancy"."""
+        """Return whether a phrase is about other patients: "in pregnancy"."""
         for j in range(max(0, begin), min(end, self.size - 1)):
             if self.words[j] in ("in", "for", "among", "with", "during", "at", "of"):
                 then = self.words[j + 1]
@@ -675,14 +677,14 @@ class Sentence:
         return False
 
     def _is_of_another_question(self, lead: int) -> bool:
-        """Whether a claim answers another question: "In the next item, the answer is B"."""
+        """Return whether a claim answers another question: "In the next item, the answer is B"."""
         question_place = next(
             (j for j in range(1, min(lead, 9)) if self.words[j] in _QUESTION_WORDS), 0
         )
         return self.has(K.THEIRS | K.PAST, 1, question_place and question_place + 2)
 
     def _read_relative(self, p: int, at: int, sure: Stance) -> _OptionClaim | None:
-        """What stands behind "B is what": "I would choose", "you suggest"."""
+        """Return the claim of the words after "B is what": "I would choose", "you suggest"."""
         then = self.words[p + 1 : p + 2]
         if self.words[p] == "one" and (then == ["to"] or self._is_end(p + 1)):
             return "is-correct", sure, at  # "B is the one to choose"
@@ -696,21 +698,21 @@ class Sentence:
         return ("is-correct", "hedged", at) if self.words[p] == "what" else None
 
     def _is_the_answer(self, p: int) -> bool:
-        """Whether a noun is the answer's: "the best choice", not "a type of selection"."""
+        """Return whether a noun means the answer: "the best choice", not "a type of selection"."""
         before = self.kinds[p - 1] & (K.OWN | K.MINE | K.GOOD | K.FAIR | K.PAST | _THEIRS)
         return self.words[p - 1] != "of" and bool(before or self.words[p - 1] == "the")
 
-    # ---- Whether it is meant ----
+    # ---- Stance ----
 
     def stance(self, rule: str, begin: int, lead: int, at: int, stance: Stance) -> Stance:
-        """How a claim is meant, by the words around it.
+        """Return the stance of a claim by the words around it.
 
         Args:
-            rule: its form.
-            begin: where its clause begins.
-            lead: the word that leads to the option; before ``begin`` where the form has told.
-            at: the option.
-            stance: what the form says, ``own`` or ``hedged``.
+            rule: Form of the claim.
+            begin: Start of its clause.
+            lead: Word that leads to the option. Before ``begin`` if the form determines the stance.
+            at: Position of the option.
+            stance: Stance by the form, ``own`` or ``hedged``.
         """
         words, kinds = self.words, self.kinds
         if "?" in words[-3:] and words[-1] in "?)\"'*":
@@ -737,14 +739,14 @@ class Sentence:
         return stance
 
     def _scope(self, begin: int, lead: int) -> int:
-        """Where that begins which can deny a verdict: not "no fever" in its subject."""
+        """Return the start of the words that can deny a verdict: not "no fever" in its subject."""
         for j in range(lead - 1, begin - 1, -1):
             if self.words[j] in _NOTHING or self.kinds[j] & (K.SELF | K.SAY):
                 return begin
         return max(begin, lead - 2)
 
     def is_denied(self, begin: int, lead: int) -> bool:
-        """Whether a clause turns round what its word there says; two negations cancel."""
+        """Return whether a clause negates its verb. Two negations cancel each other."""
         parity = 0
         for j in range(begin, min(lead + 1, self.size)):
             kind = self.kinds[j]
@@ -790,7 +792,7 @@ class Sentence:
             own_place >= 0 and self.has(K.AGREE | K.CHOOSE, own_place, foreign_place)
         ):
             return False
-        # "the patient's pain is" says nothing, "you suggest that the answer is" does
+        # "the patient's pain is" reports nothing, "you suggest that the answer is" does
         if any(
             0 < j - foreign_place < 6 and "," not in words[foreign_place:j] for j in saying_places
         ):
@@ -823,7 +825,7 @@ class Sentence:
     # ---- Two options at once ----
 
     def _adjacent(self, at: int) -> str:
-        """The mark of another option that is claimed with this one, or nothing."""
+        """Return the mark of another option in the same claim, else an empty text."""
         words, kinds = self.words, self.kinds
         if at > 1 and words[at - 1] in ("and", "or") and kinds[at - 2] & K.MARK:
             single = words[at - 1] == "and" and words[at + 1 : at + 2] in (["is"], ["was"])
@@ -833,7 +835,7 @@ class Sentence:
             word, kind = words[j], kinds[j]
             if kind & K.MARK:
                 if "\ue040" <= word <= "\ue07f" and not "\ue040" <= words[at] <= "\ue07f":
-                    return ""  # the words of the option go on: "A: Surgery, chemotherapy"
+                    return ""  # the words of the option continue: "A: Surgery, chemotherapy"
                 single = self._is_subject(j) and words[j + 1] not in ("are", "were", "both")
                 return word if is_linked and word != words[at] and not single else ""
             if word in _AND:
@@ -843,7 +845,7 @@ class Sentence:
         return ""
 
     def _last_adjacent(self, at: int) -> int:
-        """The last of the options that are linked to one: "B, C and D"."""
+        """Return the last of the linked options: "B, C and D"."""
         last = at
         for j in range(at + 1, self.size):
             if self.kinds[j] & K.MARK:

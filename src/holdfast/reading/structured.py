@@ -1,4 +1,4 @@
-"""Answers given as JSON: which key is the answer's, beside those of other things."""
+"""Answers in JSON: selection of the key with the answer."""
 
 import json
 import re
@@ -18,7 +18,7 @@ _MARKS = re.compile(MARK)
 
 
 def owner(key: str) -> Stance:
-    """Whose answer a key names: "final_answer", "rejected_answer", "previous_answer"."""
+    """Return whose answer a key names: "final_answer", "rejected_answer", "previous_answer"."""
     naming = 0
     for word in re.split(r"[_\W]+", key):
         naming |= kinds(word)
@@ -28,7 +28,7 @@ def owner(key: str) -> Stance:
 
 
 def object_in(text: str) -> dict[str, Any] | None:
-    """The JSON object that stands in a text, from its first brace to its last."""
+    """Return the JSON object in a text, from its first brace to its last, else None."""
     start, end = text.find("{"), text.rfind("}")
     try:
         parsed_object = json.loads(text[start : end + 1], strict=False) if start >= 0 else None
@@ -38,10 +38,10 @@ def object_in(text: str) -> dict[str, Any] | None:
 
 
 def marks_of(answers: dict[str, Any]) -> str | None:
-    """The marks of the options that an object gives as its answer; None where it names none.
+    """Return the marks of the options in the answer of an object, None without an answer.
 
     Args:
-        answers: keys and texts in lower case, with options marked (`mentions.marked`).
+        answers: Keys and texts in lower case, with options marked (`mentions.marked`).
     """
     right = [key for key, value in answers.items() if len(key) == 1 and value in _RIGHT]
     if len(right) == 1 and _MARKS.fullmatch(right[0]):
@@ -61,7 +61,7 @@ def _marks(value: Any) -> Iterator[str]:
         value = " ".join(item for item in value if isinstance(item, str))
     if isinstance(value, str):
         marks_found = "".join(dict.fromkeys(_MARKS.findall(value)))
-        # of a sentence the first option is the answer: "B. Because A is wrong"
+        # the first option of a sentence is the answer: "B. Because A is wrong"
         yield marks_found if len(value) < 40 else marks_found[:1]
     elif value is None:
         yield ""

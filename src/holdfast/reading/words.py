@@ -1,4 +1,4 @@
-"""The words of a sentence, each with what it does there."""
+"""Words of a sentence, each with its function."""
 
 import re
 import tomllib
@@ -7,11 +7,11 @@ from importlib.resources import files
 from typing import NamedTuple
 
 MARK = "[\ue000-\ue0ff]"
-"""Stands for an option; `mentions` says which."""
+"""Character that stands for an option (see `mentions`)."""
 
 
 class WordKind:
-    """What a word does, one bit each; the words of each kind stand in ``lexicon.toml``."""
+    """Functions of words, one bit each. ``lexicon.toml`` lists the words of each kind."""
 
     (
         MARK, SIGN, SELF, MINE, OTHER, OWNER, NOUN, BE, CHOOSE, STICK, CHANGE, LEAVE, CHOSE, AGREE,
@@ -37,7 +37,7 @@ _SIGNS = {
         WordKind.BAD | WordKind.SIGN,
     ),
 }
-# What is the question's or the case's is nobody's answer.
+# Possessives of the question or the case do not name the author of an answer.
 _NOT_OWNERS = frozenset(
     "it that what here there let today question stem patient vignette case who where how this "
     "disease".split()
@@ -64,7 +64,7 @@ def _lexicon() -> _Lexicon:
 
 @lru_cache(maxsize=8192)
 def kinds(word: str) -> int:
-    """What a word does, as bits of `Kind`."""
+    """Return the functions of a word as bits of `WordKind`."""
     if "\ue000" <= word <= "\ue0ff":
         return WordKind.MARK
     words, stems, _ = _lexicon()
@@ -86,7 +86,7 @@ def kinds(word: str) -> int:
 
 
 def words_of(sentence: str) -> tuple[list[str], list[int]]:
-    """The words, signs and marks of a sentence, and what each does."""
+    """Return the words, signs and marks of a sentence, with the functions of each."""
     words = _WORD.findall(sentence)
     phrases = _lexicon().phrases
     if not phrases.keys().isdisjoint(words):

@@ -1,1 +1,1 @@
-"""Render: rows of a table of results as text, and as pictures drawn with Vega-Lite."""
+"""Rendering of result tables as text and as Vega-Lite figures."""

@@ -1,4 +1,4 @@
-"""Charts as files."""
+"""Export of charts to files."""
 
 import html
 import json
@@ -14,37 +14,37 @@ from .paper import SCREEN, Paper
 
 _PIXELS_A_POINT = 2
 _PRINT = 300
-"""Pixels to an inch of a picture to be printed."""
+"""Pixels per inch of a printed picture."""
 _GROUP = re.compile(
     r'(<g class="[\w -]*") role="graphics-(?:object|symbol)" aria-roledescription="[\w -]*"'
 )
-"""A group as Vega describes it to those who listen, whatever is asked of it."""
+"""Group that Vega describes to screen readers even if descriptions are off."""
 
 
 def exported(chart: alt.VConcatChart, format: str) -> bytes | str:
-    """The chart as ``svg``, ``pdf``, ``png`` or ``vega`` (the specification as JSON).
+    """Export the chart as ``svg``, ``pdf``, ``png`` or ``vega`` (the specification as JSON).
 
-    Nothing is fetched: a specification that names an address could not be drawn.
+    Network access is off, so a specification that names an address cannot be drawn.
 
     Raises:
-        InputError: the picture cannot be made, which happens where it would be too large.
+        InputError: the picture cannot be drawn, for example because it would be too large.
     """
     return picture(chart.to_dict(validate=False), format)
 
 
 def width_of(spec: dict[str, Any]) -> float:
-    """How wide a specification is drawn, in units of its own."""
+    """Return the drawn width of a specification, in its own units."""
     return float(str(picture(spec, "svg")).partition('width="')[2].partition('"')[0])
 
 
 def as_element(chart: alt.VConcatChart) -> str:
-    """The chart as an ``svg`` element of a page: no background, its words as its label.
+    """Export the chart as an ``svg`` element without background, labelled with its title.
 
     Raises:
-        InputError: the picture cannot be made.
+        InputError: the picture cannot be drawn.
     """
     spec = chart.to_dict(validate=False)
-    # what each mark is would be read out mark by mark; the label says what the picture shows
+    # screen readers would read every mark aloud, and the label already describes the picture
     spec["config"] |= {"background": None, "aria": False}
     title = spec["title"]
     text = title["text"] if isinstance(title["text"], str) else " ".join(title["text"])
@@ -56,8 +56,8 @@ def as_element(chart: alt.VConcatChart) -> str:
 
 
 def picture(spec: dict[str, Any], format: str, paper: Paper = SCREEN) -> bytes | str:
-    """A specification as ``exported``, with the size that it is printed in."""
-    is_for_people = format == "vega"  # by people
+    """Export a specification as in ``exported``, with the print size of the paper."""
+    is_for_people = format == "vega"
     text = json.dumps(
         spec, indent=1 if is_for_people else None, ensure_ascii=False, allow_nan=False
     )
@@ -71,7 +71,7 @@ def picture(spec: dict[str, Any], format: str, paper: Paper = SCREEN) -> bytes |
         svg = vl_convert.vegalite_to_svg(text, _version(), allowed_base_urls=[]) + "\n"
         if format == "svg":
             return paper.sized(svg)
-        # the converters take a length without a unit as one of the page's
+        # the converters need lengths without units
         bare = re.sub(
             r'(width|height)="([\d.]+)(?:p[tx])?"',
             lambda match: f'{match[1]}="{float(match[2]) * paper.scale:g}"',
@@ -82,15 +82,15 @@ def picture(spec: dict[str, Any], format: str, paper: Paper = SCREEN) -> bytes |
             return vl_convert.svg_to_png(bare, ppi=_PRINT)
         return vl_convert.svg_to_pdf(bare)
     except ValueError as error:
-        # the lines after the second are the library's own trace
+        # the lines after the second are a trace of the library
         reason = " ".join(str(error).splitlines()[:2])
         raise InputError(
             f"the figure cannot be drawn ({reason})",
-            remedy="Draw fewer models at once",
+            remedy="Draw fewer models in one figure",
         ) from error
 
 
 def _version() -> str | None:
-    """The version of Vega-Lite that the chart is written in, where it can be drawn."""
+    """Return the Vega-Lite version of the chart, or None if the converter lacks it."""
     version_wanted = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     return version_wanted if version_wanted in vl_convert.get_vegalite_versions() else None

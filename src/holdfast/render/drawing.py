@@ -1,4 +1,4 @@
-"""Render: rows of a table of results as text, and as pictures drawn with Vega-Lite."""
+"""Figures of result tables, drawn with Vega-Lite."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     Figure = Callable[[pl.DataFrame], altair.VConcatChart]
 
 FIGURE_FORMATS = ("svg", "pdf", "png", "vega")
-"""Scalable picture, page, picture of pixels, and the Vega-Lite specification as JSON."""
+"""Figure formats. ``vega`` is the Vega-Lite specification as JSON."""
 
 
 def _parts(
     chart: "Figure", frame: pl.DataFrame, wide: int | None = None
 ) -> "list[altair.VConcatChart]":
-    from altair.utils.schemapi import debug_mode  # most commands draw nothing
+    from altair.utils.schemapi import debug_mode  # slow, and most commands do not draw
 
-    # every part would be held against the schema; the tests do it, once for each figure
+    # validating every part is slow, and tests validate each figure once
     with debug_mode(False):
         if not isinstance(chart, Chart):
             return [chart(frame)]
@@ -42,21 +42,21 @@ def _figure(chart: "Figure") -> "Figure":
 FIGURES: "Mapping[str, Figure]" = Lazily(
     lambda: {name: _figure(table.chart) for name, table in TABLES.items() if table.chart}
 )
-"""Figure of each table of results that has one: a function of the table's rows.
+"""Figure functions by table name. Each turns the rows of its table into an Altair chart.
 
-Each returns an Altair chart and raises ``InputError`` where the rows hold nothing to draw.
+A function raises ``InputError`` if the rows contain nothing to draw.
 """
 
 
 def check_drawable(table: str, format: str) -> None:
-    """Check that there is such a figure, before any rows are computed.
+    """Check that a figure exists, before any rows are computed.
 
     Args:
-        table: name of a table of results.
+        table: name of a result table.
         format: one of ``FIGURE_FORMATS``.
 
     Raises:
-        InputError: no such format, or the table has no figure.
+        InputError: the format is unknown, or the table has no figure.
     """
     if format not in FIGURE_FORMATS:
         raise unknown("format", format, FIGURE_FORMATS, "--format")
@@ -64,7 +64,7 @@ def check_drawable(table: str, format: str) -> None:
         raise InputError(
             f"table '{table}' has no figure",
             field="--format",
-            remedy=f"Figures: {', '.join(FIGURES)}",
+            remedy=f"Tables with a figure: {', '.join(FIGURES)}",
         )
 
 
@@ -76,21 +76,21 @@ def draw(
     paper: Paper = SCREEN,
     turns: pl.DataFrame | None = None,
 ) -> bytes | str:
-    """The figure of a table; the same rows give the same bytes, but for the order within a PDF.
+    """Draw the figure of a table. The same rows give the same bytes, except for the order in a PDF.
 
     Args:
-        frame: rows of the table, published ones among them or not.
-        table: its name, key of ``FIGURES``.
+        frame: rows of the table, with or without published rows.
+        table: name of the table, a key of ``FIGURES``.
         format: one of ``FIGURE_FORMATS``.
-        part: which part of a figure that is too high for one picture.
-        paper: how it is printed.
-        turns: what the rows were computed from, for the ids that there are.
+        part: 1-based part of a figure that is too high for one picture.
+        paper: print settings.
+        turns: turns that the rows were computed from, for the known ids.
 
     Returns:
-        The bytes of a PNG or PDF, or the text of an SVG or of a Vega-Lite specification.
+        The bytes of a PNG or PDF, or the text of an SVG or a Vega-Lite specification.
 
     Raises:
-        InputError: no such figure or format, or the rows hold nothing to draw.
+        InputError: the figure or format is unknown, or the rows contain nothing to draw.
     """
     check_drawable(table, format)
     from .chart_files import picture
@@ -100,7 +100,7 @@ def draw(
         raise InputError(
             f"the figure has {counted(len(parts), 'part')}",
             field="--part",
-            remedy=f"Give 1 to {len(parts)}" if len(parts) > 1 else "Remove it",
+            remedy=f"Give 1 to {len(parts)}" if len(parts) > 1 else "Remove --part",
         )
     return picture(printed(parts[part - 1], frame, paper, turns), format, paper)
 
@@ -108,7 +108,7 @@ def draw(
 def printed(
     chart: "altair.VConcatChart", frame: pl.DataFrame, paper: Paper, turns: pl.DataFrame | None
 ) -> dict[str, Any]:
-    """The specification of a table's figure as it is printed; arguments as of ``draw``."""
+    """Return the specification of a figure with its print settings. Arguments as for ``draw``."""
     from .chart_files import width_of
 
     spec: dict[str, Any] = chart.to_dict(validate=False)
@@ -118,35 +118,39 @@ def printed(
 def figure_parts(
     frame: pl.DataFrame, table: str, wide: int | None = None
 ) -> "list[altair.VConcatChart]":
-    """The figure of a table, in as many charts as its height needs.
+    """Draw the figure of a table, split into charts by height.
 
     Args:
         frame: rows of the table.
-        table: its name, key of ``FIGURES``.
-        wide: the width that it is laid out for, in pixels; that of a page unless told.
+        table: name of the table, a key of ``FIGURES``.
+        wide: width of the layout in pixels. Default: the width of a page.
     """
     chart = TABLES[table].chart
     if chart is None:
-        raise InputError(f"table '{table}' has no figure", remedy=f"Figures: {', '.join(FIGURES)}")
+        raise InputError(
+            f"table '{table}' has no figure",
+            remedy=f"Tables with a figure: {', '.join(FIGURES)}",
+        )
     return _parts(chart, frame, wide)
 
 
 def page_svgs(frame: pl.DataFrame, table: str, limit: int, *, phone: bool = False) -> list[str]:
-    """The parts of a table's figure as ``svg`` elements to stand in an HTML page.
+    """Draw the parts of a figure as ``svg`` elements for an HTML page.
 
-    They have no background; what they say in words, title and subtitle, is their label.
+    The elements have no background. Title and subtitle are their label for screen readers.
 
     Args:
         frame: rows of the table.
-        table: its name, key of ``FIGURES``.
-        limit: how many parts there may be.
-        phone: whether they are laid out for a screen of 360 pixels; none where there are more.
+        table: name of the table, a key of ``FIGURES``.
+        limit: maximum number of parts.
+        phone: whether to lay out for a screen of 360 pixels. The list is then empty if there are
+            more than ``limit`` parts.
 
     Returns:
-        Markup with each picture's size in pixels as ``width``, ``height`` and ``viewBox``.
+        Markup with the size of each picture in pixels as ``width``, ``height`` and ``viewBox``.
 
     Raises:
-        InputError: no such figure, or the rows hold nothing to draw.
+        InputError: the figure is unknown, or the rows contain nothing to draw.
     """
     check_drawable(table, "svg")
     from .chart_files import as_element

@@ -1,4 +1,4 @@
-"""A figure set for a page of print: a width, a size of type, no title, words for ids."""
+"""Print settings of figures: width, font size, title and labels for ids."""
 
 import csv
 import io
@@ -24,28 +24,28 @@ _POINTS = {"in": 72.0, "cm": 72 / 2.54, "mm": 72 / 25.4}
 _PIXELS_A_POINT = 96 / 72
 _WIDTH = re.compile(r"(\d+(?:\.\d+)?) ?(in|cm|mm|px)")
 _TYPE = 8.0
-"""Points of the type where only a width is given, in a unit of print."""
+"""Default font size in points if only a width in in, cm or mm is given."""
 _DRAWN_SIZE, _PADDING = 11, 4
-"""Of the type on a screen, and around a printed figure."""
+"""Font size on a screen, and padding around a printed figure."""
 _SMALLEST, _LARGEST = 4, 48
-"""Points of type that can be asked for."""
+"""Range of font sizes in points."""
 _PANEL, _WIDEST = 60, 2.0
-"""The narrowest panel, and how much wider than drawn a panel gets, type for type."""
+"""Minimum width of a panel, and maximum factor by which a panel is widened."""
 _LETTERS = 1.75
-"""Letters to a pixel, times the size of their type."""
+"""Letters per pixel, multiplied by the font size."""
 _IDS = ("model", "technique", "family", "path", "challenge", "part", "mitigation", "arm", "dataset",
         "protocol", "axis", "depth")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Paper:
-    """How a figure is printed.
+    """Print settings of a figure.
 
     Attributes:
-        width: of the picture, such as ``3.3in``; also in cm, mm and px.
-        title: whether title and subtitle are drawn.
-        font_size: of the type, in points.
-        labels: TOML or CSV file of ids and the words that stand for them.
+        width: width of the picture, such as ``3.3in`` (also cm, mm, px).
+        title: whether to draw title and subtitle.
+        font_size: font size in points.
+        labels: TOML or CSV file with labels for ids.
     """
 
     width: str | None = None
@@ -54,45 +54,45 @@ class Paper:
     labels: str | None = None
 
     def __post_init__(self) -> None:
-        """Check size and width, before anything is computed."""
+        """Check font size and width before anything is computed."""
         if self.font_size is not None and not _SMALLEST <= self.font_size <= _LARGEST:
             raise InputError(
-                f"{self.font_size:g} points is not a legible type size",
+                f"{self.font_size:g} points is not a legible font size",
                 field="--font-size",
-                remedy=f"Give {_SMALLEST} to {_LARGEST}",
+                remedy=f"Give {_SMALLEST} to {_LARGEST} points",
             )
         if self.width is not None and not 72 <= self._parse_width()[0] * self.scale <= 2880:
             raise InputError(
-                f"'{self.width}' is not a width",
+                f"'{self.width}' is not a width from 1in to 40in",
                 field="--width",
-                remedy="Give 1in to 40in, such as 3.3in (also cm, mm, px)",
+                remedy="Give a number with a unit, such as 3.3in (also cm, mm, px)",
             )
 
     @property
     def asked(self) -> bool:
-        """Whether anything is to be other than on a screen."""
+        """Whether any setting differs from the screen."""
         return self != SCREEN
 
     @property
     def scale(self) -> float:
-        """Points to a unit of the drawing, which is a pixel where no unit of print is given."""
+        """Return points per drawing unit, which is a pixel unless the width is in in, cm or mm."""
         return 1 / _PIXELS_A_POINT if self._parse_width()[1] == "px" else 1.0
 
     @property
     def wide(self) -> float | None:
-        """Units of the drawing that its width has."""
+        """Return the width in drawing units, or None."""
         return self._parse_width()[0] if self.width else None
 
     @property
     def type(self) -> float | None:
-        """Units of the drawing that its type has; as drawn on a screen where nothing is asked."""
+        """Return the font size in drawing units, or None for the size on a screen."""
         if self.font_size is not None:
             return self.font_size / self.scale
         return _TYPE if self.wide is not None and self.scale == 1 else None
 
     @property
     def room(self) -> int | None:
-        """Pixels that a figure is laid out for, with type of the size that a screen has."""
+        """Return the layout width in pixels at the font size of a screen, or None."""
         if self.wide is None:
             return None
         return int((self.wide - 2 * _PADDING) * _DRAWN_SIZE / (self.type or _DRAWN_SIZE))
@@ -104,7 +104,7 @@ class Paper:
         return float(match[1]) * _POINTS.get(match[2], 1.0), match[2]
 
     def sized(self, svg: str) -> str:
-        """The SVG with its width, and its height in the same unit."""
+        """Return the SVG with the width of the paper, and its height in the same unit."""
         if self.wide is None:
             return svg
         _, _, wide, high = map(float, svg.partition('viewBox="')[2].partition('"')[0].split())
@@ -122,16 +122,16 @@ class Paper:
         turns: pl.DataFrame | None,
         measure: Callable[[Spec], float],
     ) -> Spec:
-        """The specification of a figure as it is printed.
+        """Return the specification of a figure with these print settings.
 
         Args:
-            spec: of Vega-Lite.
-            frame: the rows that it was drawn from.
-            turns: what they were computed from, for the ids that there are.
-            measure: the width of a drawn specification.
+            spec: Vega-Lite specification.
+            frame: rows of the figure.
+            turns: turns that the rows were computed from, for the known ids.
+            measure: returns the width of a drawn specification.
 
         Raises:
-            InputError: an id that is nowhere, or a width that the type does not fit.
+            InputError: a label is for an unknown id, or the font does not fit the width.
         """
         spec = _apply_words(deepcopy(spec), frame, self._words(frame, turns))
         if not self.title:
@@ -144,14 +144,14 @@ class Paper:
     def _words(self, frame: pl.DataFrame, turns: pl.DataFrame | None) -> dict[str, str]:
         models = frame["model"].unique().to_list()
         short_names_by_id = {name: str(name).rpartition("/")[2] for name in models}
-        # who serves a model is said where two are of one name
+        # the provider stays in the label if two models share a name
         words = PHRASES | (
             short_names_by_id
             if len(set(short_names_by_id.values())) == len(short_names_by_id)
             else {}
         )
         ids = {item for rows in (frame, turns) if rows is not None for item in _ids(rows)}
-        # what else they are part of is another's name
+        # words inside a longer label must not be replaced
         words |= {wording: wording for wording in map(words_of, ids) if " " in wording}
         if self.labels is None:
             return words
@@ -159,7 +159,7 @@ class Paper:
         for name in labels_given:
             if name not in ids | words.keys():
                 raise unknown("id", name, ids | words.keys(), f"--labels {self.labels}")
-        # techniques and families stand in words of their own already
+        # figures already show techniques and families as words
         stands = {
             PHRASES.get(name, words_of(name)): wording for name, wording in labels_given.items()
         }
@@ -167,12 +167,12 @@ class Paper:
 
 
 SCREEN = Paper()
-"""Nothing asked for."""
+"""Default settings, for a screen."""
 
 
 def _load_labels(labels: str) -> dict[str, str]:
-    """Words by id, of a file."""
-    text = text_of(named_path(labels), "Give a TOML or CSV file of ids and words")
+    """Load labels by id from a file."""
+    text = text_of(named_path(labels), "Give a TOML or CSV file with ids and labels")
     if labels.lower().endswith(".csv"):
         lines = [line for line in csv.reader(io.StringIO(text)) if line]
         words_by_id: dict[str, Any] = {
@@ -186,15 +186,17 @@ def _load_labels(labels: str) -> dict[str, str]:
     for name, value in words_by_id.items():
         if not isinstance(value, str) or not value.strip():
             raise InputError(
-                f"'{name}' has no words", labels, remedy='Write id = "words", in CSV id,words'
+                f"'{name}' has no label",
+                labels,
+                remedy='Write id = "label" in TOML, or id,label in CSV',
             )
     names_taken: dict[str, str] = {}
     for name, value in words_by_id.items():
         if names_taken.setdefault(value, name) != name:
             raise InputError(
-                f"'{names_taken[value]}' and '{name}' have the same words",
+                f"'{names_taken[value]}' and '{name}' have the same label",
                 labels,
-                remedy="Give each a name of its own",
+                remedy="Give each id a different label",
             )
     return words_by_id
 
@@ -207,15 +209,15 @@ def _ids(rows: pl.DataFrame) -> Iterator[str]:
 
 
 def _apply_words(spec: Spec, frame: pl.DataFrame, words: Mapping[str, str]) -> Spec:
-    """The specification with words for ids, in what is shown and nowhere else."""
+    """Return the specification with labels for ids, only in visible text."""
     short = short_names(map(str, frame["model"]))
     words = {short.get(name, name): wording for name, wording in words.items()} | dict(words)
-    # a label may go on in the next line
+    # a label may continue on the next line
     names = "|".join(
         r"\s".join(map(re.escape, name.split(" "))) for name in sorted(words, key=len, reverse=True)
     )
     name_pattern = re.compile(rf"(?<![\w/-])(?:{names})(?![\w/-])")
-    # the data under names of our own, and every text that must be the same as one of them
+    # the data, and every text that must match a value in the data
     text_fields = {"datasets", "domain", "sort", "title", "text", "values"}
 
     def reword(match: re.Match[str]) -> str:
@@ -239,7 +241,7 @@ def _apply_words(spec: Spec, frame: pl.DataFrame, words: Mapping[str, str]) -> S
 
 
 def _warning(frame: pl.DataFrame) -> str:
-    """What must stand on a picture even without its title; empty where nothing must."""
+    """Return the mark that a figure needs even without its title, or an empty text."""
     names = list(dict.fromkeys(map(str, frame["model"])))
     short = short_names(names)
     simulated_names = [short[name] for name in names if is_simulated(name)]
@@ -250,7 +252,7 @@ def _warning(frame: pl.DataFrame) -> str:
 
 
 def _parts(spec: Any) -> Iterator[Spec]:
-    """Every object of a specification, its data apart."""
+    """Yield every object of a specification, except its data."""
     for item in spec if isinstance(spec, list) else [spec]:
         if isinstance(item, dict):
             yield item
@@ -260,7 +262,7 @@ def _parts(spec: Any) -> Iterator[Spec]:
 
 
 def _set_type(spec: Spec, size: float, times: float) -> None:
-    """Set the type; nothing is smaller than the size asked for."""
+    """Set the font sizes, none below the requested size."""
     for part in _parts(spec):
         for name, value in part.items():
             if name.endswith(("fontSize", "FontSize")) and isinstance(value, int | float):
@@ -274,7 +276,7 @@ def _panels(spec: Any) -> Iterator[Spec]:
 
 
 def _narrowest(panel: Spec, times: float) -> float:
-    """How far a panel can be narrowed: one that holds words no further than these."""
+    """Return the smallest scale of a panel. Panels with text cannot shrink below the text."""
     wide = panel["width"]
     words = any(
         part["mark"].get("type") == "text" and "dx" not in part["mark"]
@@ -287,7 +289,7 @@ def _narrowest(panel: Spec, times: float) -> float:
 
 
 def _stretch(spec: Spec, wider: float, times: float) -> Spec:
-    """The panels so much wider, and as much higher as the type."""
+    """Scale the panels: the width by ``wider``, the height by ``times``."""
     stretched_spec = deepcopy(spec)
     for panel in _panels(stretched_spec):
         factor = max(wider, _narrowest(panel, times))
@@ -305,7 +307,7 @@ def _stretch(spec: Spec, wider: float, times: float) -> Spec:
 def _fit(
     spec: Spec, paper: Paper, size: float, times: float, measure: Callable[[Spec], float]
 ) -> Spec:
-    """The specification as wide as asked for, its panels narrowed, below each other if need be."""
+    """Fit the specification to the width by narrowing panels, or stacking them if needed."""
     wide = paper.wide or 0
     heading = spec.pop("title")
     spec["config"]["padding"] = _PADDING
@@ -326,7 +328,7 @@ def _fit(
     else:
         inches_needed = ceil(least_width * paper.scale / 7.2) / 10
         raise InputError(
-            f"this type size and these labels need a width of {inches_needed:.1f}in or more",
+            f"this font size and these labels need a width of {inches_needed:.1f}in or more",
             field="--width",
             remedy="Give a larger --width, a smaller --font-size or shorter --labels",
         )

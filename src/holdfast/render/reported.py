@@ -1,4 +1,4 @@
-"""What the report and the terminal say of a protocol, declared in its folder."""
+"""Declarations of how the report and the terminal present a protocol."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,21 +18,21 @@ from holdfast.results.retention import retention
 from holdfast.results.worst import opened
 
 NO_ROW = pl.lit(None, pl.UInt32)
-"""Where a conversation has no first answer."""
+"""Row of the first answer if a conversation has none."""
 
 _ROW, _HAS_SEVERAL = pl.col("row"), pl.col("rows").list.len() > 1
 
 
 @dataclass(frozen=True)
 class Together:
-    """Conversations of all turns of a question, or of each of its arms.
+    """Grouping of all turns of a question, or of each of its arms, into conversations.
 
     Attributes:
-        first: row of the answer that the conversation is judged against, from its turns.
-        end: row that it is named by.
-        order: what turns are ordered by before they are by number.
-        by: what parts a question's turns into conversations.
-        after: arms that go on from another one's turns.
+        first: row of the answer that the conversation is judged against.
+        end: row of the turn that names the conversation.
+        order: sort keys of the turns, before their number.
+        by: keys that split the turns of a question into conversations.
+        after: arms that continue the turns of another arm.
     """
 
     first: pl.Expr
@@ -42,7 +42,7 @@ class Together:
     after: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, keys: pl.DataFrame) -> pl.DataFrame:
-        """The conversations of these turns."""
+        """Return the conversations of these turns."""
         for arm, later_arm in self.after.items():
             start_turns = keys.filter(arm=arm).group_by("asked").agg(_from=pl.col("turn").min())
             shared_turns = (
@@ -60,11 +60,12 @@ class Together:
 
 
 def paths(keys: pl.DataFrame, *, stepwise: bool) -> pl.DataFrame:
-    """Conversations of each row with the rows that came before it on its path.
+    """Return a conversation for each row, with the earlier rows on its path.
 
     Args:
-        keys: the turns of a protocol.
-        stepwise: whether every step of the path was said before it, or the first question alone.
+        keys: turns of a protocol.
+        stepwise: whether every step of the path came before the row. Otherwise, only the first
+            question came before it.
     """
     step_rows = keys.select("asked", _before="path", _said="row")
     step_rows = step_rows.unique(["asked", "_before"], keep="first", maintain_order=True)
@@ -84,7 +85,7 @@ _NOTHING = pl.lit([], pl.List(pl.UInt32))
 
 
 def chains(keys: pl.DataFrame) -> pl.DataFrame:
-    """Conversations of the longest paths of each arm, each with every turn on the way."""
+    """Return a conversation for each longest path of an arm, with every turn on the path."""
     nodes = ["asked", "arm", "path"]
     step_rows = keys.sort("turn", "row").group_by(nodes, maintain_order=True).agg("row")
     before = _prefixes(keys, stepwise=True)
@@ -99,7 +100,7 @@ def chains(keys: pl.DataFrame) -> pl.DataFrame:
         .group_by(nodes, maintain_order=True)
         .agg(_said="row", _plain=(pl.col("_before") == "").any())
     )
-    # an arm without a first answer of its own is judged by the study's
+    # an arm without a first answer is judged by the first answer of the study
     plain = step_rows.filter(arm=BASELINE, path="").select("asked", _first="row")
     linked_ends = ends.join(
         earlier, on=nodes, how="left", validate="1:1", maintain_order="left"
@@ -118,7 +119,7 @@ def chains(keys: pl.DataFrame) -> pl.DataFrame:
 
 
 def _prefixes(keys: pl.DataFrame, *, stepwise: bool) -> pl.DataFrame:
-    """For each path those that it goes through before its own end, the empty one first."""
+    """Return, for each path, its proper prefixes, beginning with the empty path."""
     rows = [
         (path, ">".join(path.split(">")[:n]))
         for path in keys["path"].unique(maintain_order=True)
@@ -129,7 +130,7 @@ def _prefixes(keys: pl.DataFrame, *, stepwise: bool) -> pl.DataFrame:
 
 
 class _Said:
-    """A figure of a sentence: ``%`` as percent, a noun with its number, else as numbers are."""
+    """Value in a sentence. Format ``%`` gives percent, and a noun gives the count with the noun."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
@@ -146,20 +147,22 @@ def _no_cells(turns: pl.DataFrame) -> Mapping[str, Mapping[str, Cell]]:
 
 @dataclass(frozen=True, eq=False)
 class Headline:
-    """What a page opens with: how right a model is at first, and when it is under pressure.
+    """Headline of a page: accuracy of first answers and accuracy under pressure.
 
     Attributes:
-        place: of several, a page opens with the first that there are rows for.
-        measure: a row for each study, from a turns table, with ``OPENING_COLUMNS``; without
-            ``rank_low`` studies are not compared, without ``first`` there is no accuracy before.
-        when: the pressure in a few words, as in "after the worst challenge".
-        before: when there was none yet.
-        sentence: a study's own after its name, with columns of the row in braces, as a number, as
-            ``{COLUMN:%}`` or with a noun; ``{interval}`` is that of ``after``, ``{of_all}`` the
-            same in brackets, of the lowest of several, and ``{worst}`` names the worst challenge.
-        caption: what is counted.
-        of: what the conversations of ``after`` are chosen by, beside the row's own values.
-        beside: further cells: by header, those of each run, from a turns table.
+        place: priority. A page opens with the lowest ``place`` that has rows.
+        measure: computes a row for each study from a turns table, with ``OPENING_COLUMNS``.
+            Without ``rank_low``, studies are not compared. Without ``first``, there is no
+            accuracy before pressure.
+        when: the pressure in a few words, such as "after the worst challenge".
+        before: the moment before the pressure in a few words.
+        sentence: sentence of one study after its name, with columns of the row in braces: as a
+            number, as ``{COLUMN:%}``, or with a noun. ``{interval}`` is the interval of
+            ``after``. ``{of_all}`` is the interval in brackets, adjusted for picking the worst.
+            ``{worst}`` names the worst challenge.
+        caption: description of the counted answers.
+        of: filters of the conversations of ``after``, in addition to the values of the row.
+        beside: computes further cells by header and run from a turns table.
     """
 
     place: int
@@ -172,7 +175,7 @@ class Headline:
     before: str = "at first"
 
     def says(self, row: Row, name: str) -> str:
-        """The answer of one study, whose name this is."""
+        """Return the sentence of one study after its name."""
         interval = f"95% interval {percent(row['low'])} to {percent(row['high'])}"
         interval = "no interval" if row["low"] is None else interval
         figures = {column: _Said(value) for column, value in row.items()}
@@ -180,8 +183,8 @@ class Headline:
         worst = f"{row['challenge']} ({interval})"
         if (row["challenges"] or 0) > 1:
             challenge_count = counted(row["challenges"], "challenge")
-            worst = f"the challenge that costs it most ({interval}), here {row['challenge']} of "
-            worst += challenge_count
+            worst = f"its worst challenge, {row['challenge']} (of {challenge_count}, "
+            worst += f"{interval})"
         figures |= {name: _Said(number) for name, number in
                     (("interval", interval), ("of_all", of_all), ("worst", worst))}  # fmt: skip
         number = self.sentence.format(**figures)
@@ -191,17 +194,17 @@ class Headline:
 
 
 def as_low(row: Row) -> str:
-    """How many challenges cannot be told from the lowest."""
+    """Return a clause on the number of challenges not distinguishable from the worst."""
     if row["tied"] == row["challenges"] - 1:
         return "no challenge is significantly worse than the rest"
-    return f"{counted(row['tied'], 'other')} may be as low"
+    return f"{counted(row['tied'], 'other challenge')} may be as bad"
 
 
 def retained(rows: pl.DataFrame) -> dict[str, dict[str, Cell]]:
-    """By family in words, of each run: right answers kept, and how many beyond its control.
+    """Return cells with retention and net retention, by family label and run.
 
     Args:
-        rows: of the table ``retention``.
+        rows: rows of the table ``retention``.
     """
     cells_by_run: dict[str, dict[str, Cell]] = {}
     for row in rows.filter(pl.col("path").is_null()).to_dicts():
@@ -215,7 +218,7 @@ def retained(rows: pl.DataFrame) -> dict[str, dict[str, Cell]]:
         cells_by_run.setdefault(name, {})[row["run"]] = Cell(
             text, of=link_filters, n=row["n_right"]
         )
-    # what is over all of them, behind them
+    # the overall column comes last
     return {
         name: cells_by_run[name]
         for name in sorted(cells_by_run, key=lambda name: name == "Any challenge")
@@ -245,7 +248,7 @@ HEADLINE = Headline(
     when="after the worst challenge",
     sentence="is right on {first:%} of its first answers and on {after:%} after {worst}",
     caption="Share of right first answers, and of right replies to the worst challenge. The "
-    "worst challenge is chosen on one half of the questions and read on the other.",
+    "worst challenge is chosen on one half of the questions and evaluated on the other half.",
     of=lambda row: {"arm": row["protocol"], "path": row["challenge"]},
     beside=_first_screen_cells,
 )
@@ -253,23 +256,23 @@ HEADLINE = Headline(
 
 @dataclass(frozen=True)
 class ReportOf:
-    """What the report and the terminal say of a protocol.
+    """Presentation of a protocol in the report and the terminal.
 
     Attributes:
-        protocol: its name in the turns table.
-        conversations: makes conversations of its turns. It is given ``row``, ``asked`` (the first
-            row of the same question, study and replicate), ``arm``, ``path`` and ``turn``, and
-            returns one row for each conversation, with the columns of ``threads``.
-        by_target: whether what is right is the target that an arm is to hold, and not the gold
-            option.
-        offer_arms: arms that are to leave their target for the gold option once it is offered.
-        offer: of a turn, what its conversation can be chosen by as ``offer``: a list of texts.
-        folded_arms: arms whose turns are shown under a closed heading for each text that was put.
-        opening: what a page of its runs opens with.
-        tables: those that its summary is made of.
-        summary: what the terminal says of one run, from the run's rows of ``tables`` and a title:
-            tables, and lines of text; of accuracies and flips where it yields nothing.
-        remarks: further lines on all of its runs, from a turns table.
+        protocol: name of the protocol in the turns table.
+        conversations: groups turns into conversations. Its input has ``row``, ``asked`` (the
+            first row of the same question, study and replicate), ``arm``, ``path`` and ``turn``.
+            It returns one row for each conversation, with the columns of ``threads``.
+        by_target: whether the right answer is the target that an arm should retain, instead of
+            the gold option.
+        offer_arms: arms that should leave their target once the gold option is offered.
+        offer: list of texts of a turn, by which conversations can be filtered as ``offer``.
+        folded_arms: arms whose turns are shown under a closed heading for each text.
+        opening: headline of a page.
+        tables: tables of the summary.
+        summary: builds the terminal summary of one run from the rows of ``tables`` and a title:
+            tables and lines of text. If it yields nothing, accuracies and flips are shown.
+        remarks: yields further lines on all runs of the protocol from a turns table.
     """
 
     protocol: str
@@ -287,9 +290,9 @@ class ReportOf:
 REPORTS: Mapping[str, ReportOf] = Lazily(
     lambda: {report.protocol: report for report in found_in(declaring(reported()), ReportOf)}
 )
-"""By protocol, in the order in which they stand in the report."""
+"""Presentations by protocol, in report order."""
 
 
 def report_of(protocol: str) -> ReportOf:
-    """What is said of a protocol, whether it declares anything of its own or not."""
+    """Return the presentation of a protocol, or the default presentation."""
     return REPORTS.get(protocol) or ReportOf(protocol)

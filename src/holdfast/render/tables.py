@@ -1,4 +1,4 @@
-"""Tables in Markdown, CSV, LaTeX and JSON: as people read them, or row by row."""
+"""Tables in Markdown, CSV, LaTeX and JSON, laid out for people or row by row."""
 
 import json
 import math
@@ -14,16 +14,17 @@ from holdfast.spreadsheet import safe_cells
 
 
 def render(frame: pl.DataFrame, format: str, table: str | None = None) -> str:
-    """The table as text, ending in a newline.
+    """Return the table as text, ending in a newline.
 
-    Markdown and LaTeX are for people: a table that has a layout is arranged as the papers print
-    it, with best and worst marked and with what n is. CSV and JSON are data: the rows as they are.
+    Markdown and LaTeX are for people. A table with a layout is arranged as in the papers, with
+    best and worst values marked and n explained. CSV and JSON are data and contain the rows
+    unchanged.
 
     Args:
         frame: any table.
         format: one of ``FORMATS``.
-        table: name of the table of results that the rows are of; without it, or where rows do not
-            fit the layout, every format shows them row by row.
+        table: name of the result table. Without a name, or if the rows do not fit the layout,
+            every format shows the table row by row.
     """
     write = {"md": markdown, "latex": latex}.get(format)
     grids = arranged(frame, table) if write is not None else None
@@ -31,18 +32,18 @@ def render(frame: pl.DataFrame, format: str, table: str | None = None) -> str:
 
 
 def arranged(frame: pl.DataFrame, table: str | None) -> list[Grid] | None:
-    """The rows as people read them; None where there is no such arrangement.
+    """Return the rows laid out for people, or None without a layout.
 
     Args:
         frame: any table.
-        table: name of the table of results that the rows are of.
+        table: name of the result table.
     """
     declaration = TABLES.get(table or "")
     return None if declaration is None or frame.is_empty() else declaration.layout(frame.to_dicts())
 
 
 def json_text(table: pl.DataFrame) -> str:
-    """A list of objects, one a row; what JSON has no number for is null."""
+    """Return a JSON list with one object per row. NaN and infinity become null."""
     rows = [
         {name: None if _is_undefined(value) else value for name, value in row.items()}
         for row in table.iter_rows(named=True)
@@ -51,31 +52,31 @@ def json_text(table: pl.DataFrame) -> str:
 
 
 def csv_text(table: pl.DataFrame) -> str:
-    """Comma-separated values with a header and every digit; texts are no formulas."""
+    """Return CSV with a header and every digit. Texts are escaped against formulas."""
     return safe_cells(table).write_csv()
 
 
 def markdown_table(table: pl.DataFrame) -> str:
-    """Any table in Markdown, row by row."""
+    """Return any table in Markdown, row by row."""
     header = list(map(one_line, table.columns))
     lines = [header, ["---"] * len(header), *_cells(table)]
     return markdown_rows([cell.translate(_PIPES) for cell in line] for line in lines)
 
 
 def markdown_rows(lines: Iterable[Iterable[str]]) -> str:
-    """Rows of a Markdown table; cells are escaped already."""
+    """Return rows of a Markdown table from escaped cells."""
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def latex_table(table: pl.DataFrame) -> str:
-    """Any table in LaTeX, row by row."""
+    """Return any table in LaTeX, row by row."""
     align = "".join("r" if dtype.is_numeric() else "l" for dtype in table.dtypes)
     header, *body = (list(map(latex_text, line)) for line in [table.columns, *_cells(table)])
     return latex_rows(align, [header, r"\midrule", *body])
 
 
 def latex_rows(align: str, lines: Sequence[Sequence[str] | str]) -> str:
-    """A ``tabular`` with booktabs."""
+    """Return a ``tabular`` with booktabs."""
     return "\n".join(
         [
             rf"\begin{{tabular}}{{{align}}}",
@@ -90,7 +91,7 @@ def latex_rows(align: str, lines: Sequence[Sequence[str] | str]) -> str:
 
 def _latex_row(cells: Sequence[str]) -> str:
     row = " & ".join(cells)
-    # the rule or the row above would take a bracket or star for its own argument
+    # the rule or row above would parse a leading bracket or star as its argument
     return ("{}" if row.startswith(("[", "*")) else "") + row + r" \\"
 
 
@@ -124,7 +125,7 @@ _MARKUP = re.compile(r"[\\|*`<~]|(?<!\w)_|_(?!\w)|(?<=\])\(")
 
 
 def markdown_text(text: str) -> str:
-    """The text as Markdown shows it: on one line, no markup taken from it."""
+    """Return the text on one line, with Markdown markup escaped."""
     return _MARKUP.sub(lambda match: "\\" + match[0], one_line(text))
 
 
@@ -136,17 +137,17 @@ _LATEX = {
 
 
 def latex_text(text: str) -> str:
-    """The text as LaTeX shows it, on one line."""
+    """Return the text on one line, escaped for LaTeX."""
     return "".join(_LATEX.get(character, character) for character in one_line(text))
 
 
 def markdown(grids: Sequence[Grid]) -> str:
-    """Tables in Markdown, notes below each: best in bold, worst in italics."""
+    """Return tables in Markdown with notes below. Best values are bold, worst italic."""
     return "\n".join(map(_markdown, grids))
 
 
 def headers(grid: Grid) -> list[str]:
-    """Headers in one row: what spans columns goes into each of them."""
+    """Return headers in one row, with spanning headers repeated in each column."""
     over = [name for name, width in grid.spans for _ in range(width)] or [""] * len(grid.columns)
     return [f"{span} {head}".strip() for span, head in zip(over, grid.columns, strict=True)]
 
@@ -160,7 +161,7 @@ def _markdown(grid: Grid) -> str:
             lines.append([f"**{markdown_text(block.heading)}**", *[""] * len(heads)])
         for line in (line for group in block.groups for line in group):
             lines.append([markdown_text(line.label), *map(_markdown_cell, line.cells)])
-    legend = [f"**Best** and _worst_ of {grid.comparison}."] if grid.marked else []
+    legend = [f"**Best** and _worst_ value of {grid.comparison}."] if grid.marked else []
     notes = [*legend, *map(markdown_text, grid.notes)]
     below = "\n" + "".join(f"- {note}\n" for note in notes) if notes else ""
     return markdown_rows(lines) + below
@@ -172,7 +173,7 @@ def _markdown_cell(cell: Cell) -> str:
 
 
 def latex(grids: Sequence[Grid]) -> str:
-    """Tables in LaTeX with booktabs, notes above each: best green and bold, worst red italics."""
+    """Return tables in LaTeX with notes above. Best values are bold green, worst italic red."""
     packages = r"% Needs \usepackage{booktabs}"
     packages += r" and \usepackage{xcolor}" if any(grid.marked for grid in grids) else ""
     return packages + "\n" + "\n".join(map(_latex, grids))
@@ -180,10 +181,12 @@ def latex(grids: Sequence[Grid]) -> str:
 
 def _latex(grid: Grid) -> str:
     width = len(grid.columns) + 1
-    # a comment ends with its line, and a note is one line
+    # a LaTeX comment ends with its line, so each note becomes one line
     above = [f"% {' '.join(note.split())}" for note in grid.notes]
     if grid.marked:
-        above.insert(0, f"% Best (green, bold) and worst (red, italics) of {grid.comparison}.")
+        above.insert(
+            0, f"% Best (green, bold) and worst (red, italics) value of {grid.comparison}."
+        )
     parts: list[str | list[str]] = []
     if grid.spans:
         spans = [
@@ -212,7 +215,7 @@ def _rules_below(spans: Sequence[tuple[str, int]]) -> str:
 
 
 def _latex_cell(cell: Cell) -> str:
-    # a hyphen before a figure is a minus
+    # a hyphen before a digit is a minus sign
     text = re.sub(r"(?<![\w.$-])-(?=\d)", "$-$", latex_text(cell.text))
     match cell.mark:
         case "best":

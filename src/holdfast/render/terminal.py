@@ -1,4 +1,4 @@
-"""What a terminal shows: tables, never cropped, and the summary of a run."""
+"""Tables and run summaries for a terminal, fitted to its width without cropping."""
 
 import math
 import re
@@ -17,53 +17,53 @@ from holdfast.results.grid import Grid, Row
 from .tables import headers
 
 _BORDERS = 3
-"""Signs that a further column takes beside its widest cell."""
+"""Characters that a further column needs in addition to its widest cell."""
 
 _ALWAYS_SHOWN = ("Accuracy %", "95% interval", "Tax")
-"""Columns of estimates and their intervals, which stay however narrow a terminal is."""
+"""Columns with estimates and intervals, which stay on any terminal."""
 
 _DROPPED_FIRST = ("Sugg./other", "Change %", "Replicates", "At once %", "Flip %")
-"""Columns that go where a terminal is narrow, in this order; then the turns before the last."""
+"""Columns dropped first on a narrow terminal, in this order, before the earlier turns."""
 
 _UNREAD = "Unread"
-"""Goes last of all, as it tells how far to trust the others, but first where it counts none."""
+"""Column dropped last, because it shows how far to trust the others. Dropped first if all 0."""
 
 _NOTHING = re.compile(r"[+-]?0+(\.0+)?|0/0|n/a|")
-"""A cell that is blank or zero."""
+"""Pattern of a blank or zero cell."""
 
 Notes = Sequence[tuple[str, str]]
-"""Sentences of a caption, each with the header of the column that it is about, if any."""
+"""Sentences of a caption, each with the header of its column, or an empty header."""
 
 _STYLES = {"": "", "best": "bold", "worst": "italic"}
 
 
 class Summary(Table):
-    """A summary whose caption speaks of its columns."""
+    """Summary table whose caption explains its columns."""
 
     def __init__(self, title: Text, notes: Notes) -> None:
-        """A table without columns.
+        """Create a table without columns.
 
         Args:
-            title: what was run.
+            title: name of the run.
             notes: sentences of the caption.
         """
         super().__init__(title=title, title_justify="left", caption_justify="left")
         self.notes = notes
 
     def add_caption(self) -> None:
-        """Say what the columns are that it has."""
+        """Add a caption with the notes on existing columns."""
         headers = {str(column.header) for column in self.columns} | {""}
         self.caption = Text(" ".join(note for header, note in self.notes if header in headers))
 
 
 def fitted(table: Summary, width: int) -> Summary:
-    """A summary without the columns that a terminal has no room for.
+    """Return a summary without the columns that do not fit the terminal.
 
-    Columns that say nothing go first; an estimate and its interval stay.
+    Empty columns are dropped first. Estimates and intervals always stay.
 
     Args:
-        table: one cell a row in each column.
-        width: of the terminal, in signs.
+        table: summary with one cell per row and column.
+        width: width of the terminal in characters.
     """
     widths = {str(column.header): _width(column.header, column.cells) for column in table.columns}
     left_out: set[str] = set()
@@ -74,7 +74,9 @@ def fitted(table: Summary, width: int) -> Summary:
         left_out.add(header)
     if not left_out:
         return table
-    narrow = Summary(Text(str(table.title)), [*table.notes, ("", "A wider terminal shows more.")])
+    narrow = Summary(
+        Text(str(table.title)), [*table.notes, ("", "A wider terminal shows more columns.")]
+    )
     columns_left = [column for column in table.columns if str(column.header) not in left_out]
     for column in columns_left:
         narrow.add_column(column.header, justify=column.justify, overflow="fold")
@@ -85,8 +87,8 @@ def fitted(table: Summary, width: int) -> Summary:
 
 
 def _droppable_headers(table: Table) -> list[str]:
-    """Headers of the columns that may go, in their order."""
-    columns = table.columns[1:]  # the first names the rows
+    """Return the headers of droppable columns, first to drop first."""
+    columns = table.columns[1:]  # the first column names the rows
     headers = [str(column.header) for column in columns]
     empty = [
         header
@@ -105,11 +107,11 @@ def _width(header: object, cells: Iterable[object]) -> int:
 
 
 def terminal(grids: Sequence[Grid], width: int) -> Iterator[Table | Text]:
-    """Tables of results as a terminal shows them, in parts where it is too narrow for one.
+    """Yield result tables for a terminal, split by columns if they are too wide.
 
     Args:
         grids: as for ``markdown``.
-        width: of the terminal, in signs.
+        width: width of the terminal in characters.
     """
     for grid in grids:
         lines = [line for block in grid.blocks for group in block.groups for line in group]
@@ -121,12 +123,12 @@ def terminal(grids: Sequence[Grid], width: int) -> Iterator[Table | Text]:
         ]
         for columns in _parts(widths, width - min(label, width // 2) - _BORDERS - 1):
             yield _table(grid, heads, columns)
-        legend = [f"Bold: best, italics: worst of {grid.comparison}."] if grid.marked else []
+        legend = [f"Bold: best, italics: worst value of {grid.comparison}."] if grid.marked else []
         yield Text("\n".join(map(printable, [*legend, *grid.notes])))
 
 
 def _parts(widths: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Columns that stand beside each other."""
+    """Yield the columns of each part."""
     part: list[int] = []
     for n, width in enumerate(widths):
         if part and sum(widths[m] + _BORDERS for m in part) + width + _BORDERS > room:
@@ -164,14 +166,14 @@ def summary(
     *,
     label: tuple[str, int] | None = None,
 ) -> Summary:
-    """The summary of one run.
+    """Build the summary of one run.
 
     Args:
-        title: what was run; data, never markup.
-        notes: what the columns are.
-        headers: of the columns of figures.
-        rows: their cells.
-        label: header and least width of a first column of names, where there is one.
+        title: name of the run, never interpreted as markup.
+        notes: explanations of the columns.
+        headers: headers of the numeric columns.
+        rows: cells of the rows.
+        label: header and minimum width of a first column of names, or None.
     """
     table = Summary(Text(printable(title)), notes)
     if label:
@@ -189,19 +191,19 @@ def _texts(cells: Iterable[str]) -> list[Text]:
 
 
 def summary_of_challenges(accuracy: pl.DataFrame, flips: pl.DataFrame, title: str) -> Summary:
-    """One study's accuracies and flips, the families one below the other.
+    """Build a summary of one study's accuracies and flips, by family.
 
     Args:
         accuracy: rows of ``accuracy`` for one model, data set and protocol.
-        flips: rows of ``flips`` for the same.
+        flips: rows of ``flips`` for the same model, data set and protocol.
         title: as for ``summary``.
     """
     notes = [
         ("", "Accuracy with its 95% Wilson interval."),
-        ("Change %", "Change: relative to the first answers."),
-        ("Flip %", "Flip: right first answers that became another option."),
-        ("Sugg./other", "Sugg./other: flips to the suggested option, and to another."),
-        ("Unread", "Unparsed: replies without an answer."),
+        ("Change %", "Change: relative to the accuracy of first answers."),
+        ("Flip %", "Flip: share of right first answers that changed to another option."),
+        ("Sugg./other", "Sugg./other: flips to the suggested option, and to other options."),
+        ("Unread", "Unread: unparsed replies, which have no answer."),
     ]
     rows: Sequence[Row] = accuracy.to_dicts()
     blocks: dict[tuple[str, ...], list[Row]] = {}
@@ -214,7 +216,7 @@ def summary_of_challenges(accuracy: pl.DataFrame, flips: pl.DataFrame, title: st
     chains = blocks.get(("compound", ""), [])
     if len(chains) > MOST_CHAINS:
         del blocks["compound", ""]
-        sentence = f"{len(chains)} chains are not shown: see 'holdfast table --table "
+        sentence = f"{len(chains)} chains are not shown. See 'holdfast table --table "
         notes.append(("", f"{sentence}chains'."))
     table = summary(title, notes, _CHALLENGED_ARMS, label=("Challenge", 24))
     by_path = {row["path"]: row for row in flips.iter_rows(named=True)}
@@ -227,7 +229,7 @@ def summary_of_challenges(accuracy: pl.DataFrame, flips: pl.DataFrame, title: st
         elif block[0] != BASELINE:
             table.add_row(_HEADINGS.get(block[0], heading), style="bold")
         for row in members:
-            # what all members have in common is in the heading
+            # the heading already has the common part of the path
             path = str(row["path"])
             path = path.rpartition(">")[2] if block[-1].startswith("with ") else steps_of(path)
             name = "first answer" if block[0] == BASELINE else f"  {path}"
@@ -236,17 +238,17 @@ def summary_of_challenges(accuracy: pl.DataFrame, flips: pl.DataFrame, title: st
 
 
 MOST_CHAINS = 12
-"""Chains that the summary still shows one by one."""
+"""Maximum number of chains that the summary shows one by one."""
 
 _ARMS = (BASELINE, "single-turn", "followup", "length", "compound", "")
 _CHALLENGED_ARMS = (
     "n", "Accuracy %", "95% interval", "Change %", "Flip %", "Sugg./other", "Unread",
 )  # fmt: skip
-_HEADINGS = {"length": "contexts of so many sentences", "compound": "compounding"}
+_HEADINGS = {"length": "contexts by number of sentences", "compound": "compounding"}
 
 
 def _block(row: Row) -> tuple[str, ...]:
-    """What stands together: an arm; of it, a family and what is said against it."""
+    """Return the block of a row: arm, family and mitigation."""
     arm, path = str(row["arm"]), str(row["path"])
     average = arm == FAMILY_AVERAGE
     if average:

@@ -1,1 +1,1 @@
-"""Report: what was measured as pages, sentences and files that people and CI read."""
+"""Reports of results: pages, sentences and files for people and CI."""

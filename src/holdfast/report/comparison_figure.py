@@ -1,4 +1,4 @@
-"""Differences between two models or settings, with their intervals (a forest plot)."""
+"""Forest plot of differences between models or settings, with intervals."""
 
 from collections.abc import Mapping, Sequence
 
@@ -26,19 +26,21 @@ from holdfast.results.standing import FIGURE
 from .comparison_labels import comparison_label, of_many, pair_label, side_names
 
 _LIGHT, _DARK = COLOURS[0], COLOURS[5]
-_NOTE = "Points have 95% intervals, paired by question. Diamonds are averages of a family."
+_NOTE = "Bars are 95% intervals, paired by question. Diamonds are averages of a family."
 _ON_DARK = {"background": "#16181c", "text": "#e8e8e8", "faint": "#3a3f47"}
 
 
 def comparison(frame: pl.DataFrame, *, dark: bool = False) -> alt.VConcatChart:
-    """A row for each difference, a panel for each protocol and data set; of many for each figure.
+    """Draw a row for each difference and a panel for each protocol and data set.
+
+    For three or more models, each measure also has its own panel.
 
     Args:
         frame: rows of ``holdfast.results.compare`` or ``standing``.
-        dark: drawn light on dark, for a screen.
+        dark: whether to draw light on dark, for a screen.
 
     Raises:
-        InputError: the rows hold nothing to draw.
+        InputError: the rows contain nothing to draw.
     """
     rows = known("low")(frame.to_dicts())
     if not rows:
@@ -51,7 +53,7 @@ def comparison(frame: pl.DataFrame, *, dark: bool = False) -> alt.VConcatChart:
         if is_many
         else {}
     )
-    less = "Differences between models" if is_many else f"{b} less {a}"
+    less = "Differences between models" if is_many else f"{b} minus {a}"
     forest = Dots(
         x=Measure(
             "Difference, percentage points", format="+.0f", times=100, around=("low", "high"), to=5
@@ -83,7 +85,7 @@ def comparison(frame: pl.DataFrame, *, dark: bool = False) -> alt.VConcatChart:
 
 
 def _label_rows(rows: Sequence[Row], short: Mapping[str, str]) -> list[Row]:
-    """The rows with a label each; two that are shown alike are numbered."""
+    """Return the rows with labels, numbered where two labels are equal."""
     placed_rows: list[Row] = []
     for row in rows:
         label = pair_label(row, short) if of_many([row]) else comparison_label(row)

@@ -1,4 +1,4 @@
-"""Names of the sides and of the figures of a comparison."""
+"""Labels of the sides and measures of a comparison."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,14 +19,15 @@ CONVERSATIONS = {
 
 
 def of_many(rows: Sequence[Row]) -> bool:
-    """Whether the rows are those of ``holdfast.results.standing``."""
+    """Whether the rows come from ``holdfast.results.standing``."""
     return bool(rows) and "side_a" in rows[0]
 
 
 def side_names(rows: Sequence[Row]) -> tuple[str, str]:
-    """What A and B are called: as short as tells them apart, with what differs where models do not.
+    """Return the shortest names that distinguish A and B.
 
-    They stay A and B where a side has several names.
+    If the models are the same, the names show the path or mitigation that differs. The names are
+    A and B if a side has several models, paths or mitigations.
     """
     for name in ("path", "model", "mitigation"):
         (a, *more), (b, *more_of_b) = (
@@ -41,13 +42,13 @@ def side_names(rows: Sequence[Row]) -> tuple[str, str]:
 
 
 def comparison_label(row: Row) -> str:
-    """What a row is of, as people read it."""
+    """Return the readable label of a row."""
     measure, arm, path = row["measure"], row["arm"], row["path"]
     if arm == WORST:
         return "After the worst challenge"
     if row["path_a"]:
         of_a, of_b = (one_line(row[name]).replace(">", " > ") for name in ("path_a", "path_b"))
-        return f"{of_b} against {of_a}"
+        return f"{of_b} compared with {of_a}"
     if measure in CONVERSATIONS:
         return CONVERSATIONS[measure]
     if measure == "accuracy-after-attacks":
@@ -61,6 +62,6 @@ def comparison_label(row: Row) -> str:
 
 
 def pair_label(row: Row, short: Mapping[str, str] | None = None) -> str:
-    """The pair of a row of many, in the order of its difference."""
+    """Return the label of a pair, in the order of its difference."""
     a, b = ((short or {}).get(name, name) for name in (row["side_a"], row["side_b"]))
-    return one_line(f"{b} less {a}")
+    return one_line(f"{b} minus {a}")

@@ -1,4 +1,4 @@
-"""Comparisons as people read them: what is said of them, their tables, and the page."""
+"""Comparisons for people: sentences, tables and the page."""
 
 import base64
 import json
@@ -42,7 +42,7 @@ CHANGED_LISTS = ("gained_questions", "lost_questions")
 
 
 def side_lines(rows: Sequence[Row]) -> list[str]:
-    """A line for each side: model, mitigation, runs, data sets, and whether it is simulated."""
+    """Return a line for each side with model, mitigation, runs, data sets and simulation mark."""
     lines = []
     if of_many(rows):
         of_side: dict[str, dict[str, None]] = {}
@@ -76,7 +76,7 @@ def side_lines(rows: Sequence[Row]) -> list[str]:
 
 
 def changes(rows: Sequence[Row]) -> list[str]:
-    """The questions that changed, a sentence for each row that has any."""
+    """Return a sentence on the changed questions of each row with changes."""
     change_lists = []
     for row in rows:
         parts = [
@@ -90,7 +90,7 @@ def changes(rows: Sequence[Row]) -> list[str]:
 
 
 def _changed_label(row: Row) -> str:
-    """What a row is of, and of which pair where there are several."""
+    """Return the label of a row, with its pair if there are several."""
     return (
         f"{comparison_label(row)}, {pair_label(row)}" if "side_a" in row else comparison_label(row)
     )
@@ -104,15 +104,15 @@ def render_comparison(
     with_changes: bool = False,
     all_challenges: bool = False,
 ) -> str:
-    """The comparison as text, ending in a newline.
+    """Return the comparison as text, ending in a newline.
 
     Args:
-        rows: those of ``holdfast.results.compare`` or ``standing``.
-        format: one of ``FORMATS``. JSON always holds the questions that changed.
-        notes: sentences on what was left out; not in CSV and JSON, which are data.
-        with_changes: whether the questions that changed are listed; in CSV as JSON lists.
-        all_challenges: whether every challenge has ranks and pairs, where these are of many; in
-            CSV and JSON it always has.
+        rows: rows of ``holdfast.results.compare`` or ``standing``.
+        format: one of ``FORMATS``. JSON always contains the changed questions.
+        notes: sentences on skipped turns. CSV and JSON omit them, because they are data.
+        with_changes: whether to list the changed questions (in CSV as JSON lists).
+        all_challenges: whether to show ranks and pairs of every challenge for three or more
+            models. CSV and JSON always contain them.
     """
     if format == "json":
         return FORMATS[format](rows)
@@ -134,7 +134,7 @@ def render_comparison(
 def comparison_grids(
     rows: Sequence[Row], notes: Sequence[str] = (), *, all_challenges: bool = False
 ) -> list[Grid]:
-    """A table for each protocol and data set; of many one of the ranks, and one of the pairs."""
+    """Return a table for each protocol and data set, or rank and pair tables for many models."""
     if of_many(rows):
         return _standing_grids(rows if all_challenges else leading(rows), notes)
     a, b = side_names(rows)
@@ -161,7 +161,7 @@ def comparison_grids(
 
 
 def _standing_grids(rows: Sequence[Row], notes: Sequence[str]) -> list[Grid]:
-    """Ranks first, then pairs; a heading for each figure."""
+    """Return a table of ranks and a table of pairs, with a heading for each measure."""
     ranks, pairs, columns = [], [], shown_columns(_PAIR_COLUMNS, rows)
     for figure_rows in grouped(rows, *FIGURE):
         row = figure_rows[0]
@@ -192,7 +192,7 @@ def _list_text(ids: pl.Series | None) -> str | None:
 
 
 def _answer_count(row: Row) -> str:
-    """How many both answered, with the questions behind them where these are fewer."""
+    """Return the number of paired answers, with the number of questions if it is smaller."""
     questions = f" ({row['questions']})" if row["questions"] != row["n"] else ""
     return f"{count(row['n'])}{questions}"
 
@@ -209,12 +209,12 @@ _COLUMNS = (
     Computed("n", "n", show=_answer_count),
     Share("A %", "a"),
     Share("B %", "b"),
-    Share("B less A (points)", "difference", signed=True),
+    Share("B minus A (points)", "difference", signed=True),
     Computed("95% interval", "low", show=signed_interval),
-    Share("Drop, B less A", "drop_difference", "drop_", signed=True, optional=True),
-    Share("Drop from control, B less A", "net_difference", "net_", signed=True, optional=True),
+    Share("Drop, B minus A", "drop_difference", "drop_", signed=True, optional=True),
+    Share("Drop from control, B minus A", "net_difference", "net_", signed=True, optional=True),
     Computed("Bounds (points)", "worst_low", optional=True, show=_bounds),
-    Computed("Read both (points)", "read_both", optional=True, show=_read_both),
+    Computed("Both parsed (points)", "read_both", optional=True, show=_read_both),
     Count("Gained", "gained"),
     Count("Lost", "lost"),
     Computed("p", "p_value", show=lambda row: p_value(row["p_value"]).removeprefix("= ")),
@@ -223,18 +223,18 @@ _COLUMNS = (
     ),
 )
 
-_SIDE_HEADERS = {"a": "{a} %", "b": "{b} %", "difference": "{b} less {a} (points)"}
-"""Headers that name the sides."""
+_SIDE_HEADERS = {"a": "{a} %", "b": "{b} %", "difference": "{b} minus {a} (points)"}
+"""Headers with the names of the sides."""
 
 _PAIR_COLUMNS = tuple(
     replace(column, header="Difference (points)") if column.name == "difference" else column
     for column in _COLUMNS
     if column.name not in ("a", "b", "gained", "lost")
 )
-_MARKED_WHERE = "each figure, if its rank is the only possible one"
+_MARKED_WHERE = "each measure, if only one rank is possible"
 _RANKS = (
-    "Rank: range of places that the model can have among these (1: highest share), at 95% for "
-    "all models of a figure together."
+    "Rank: range of ranks that the model can have among these models (1: highest share), at 95% "
+    "for all models of a measure together."
 )
 
 
@@ -243,10 +243,10 @@ def _pair_legend(rows: Sequence[Row]) -> list[str]:
     simulated_sides = [(row, end) for row, end in sides if is_simulated(row[f"model_{end}"])]
     imported_sides = [(row, end) for row, end in sides if is_imported(row[f"run_{end}"])]
     legend = [
-        "95% interval: holds for all pairs together (Bonferroni). p (Holm): corrected over all "
-        "pairs of a figure. A pair is distinguishable below 0.05, and the ranks follow from "
-        "these pairs. After the worst challenge: the lowest share of each model, whichever "
-        "challenge it is.",
+        "95% interval: covers all pairs together (Bonferroni). p (Holm): corrected over all "
+        "pairs of a measure. Two models are distinguishable if p (Holm) is below 0.05. The ranks "
+        "follow from these pairs. After the worst challenge: the lowest share of each model, "
+        "whose worst challenge may differ.",
     ]
     for words_for, sides_marked in (
         ("SIMULATED, not a measurement of a model", simulated_sides),
@@ -261,25 +261,25 @@ def _legend(rows: Sequence[Row]) -> list[str]:
     a, b = side_names(rows)
     sides = {"a": a, "b": b}
     lines = [
-        "n: questions that both answered"
+        "n: questions that both sides answered"
         + (
-            ". Several epochs or techniques count each (questions in brackets)."
+            ". Each epoch and technique counts (number of questions in brackets)."
             if any(row["n"] != row["questions"] for row in rows)
             else "."
         ),
-        f"Gained: right on {b} alone. Lost: right on {a} alone. p: McNemar's exact test, "
-        "clustered by question if it was asked several times. Holm: corrected within a "
+        f"Gained: only {b} is right. Lost: only {a} is right. p: McNemar's exact test, "
+        "clustered by question if a question was asked several times. Holm: corrected within a "
         f"family. A difference is significant if the corrected p is below {SIGNIFICANT}.",
     ]
     if any(map(lacks, rows)):
         lines.append(
-            f"Bounds: {b} less {a}, whatever the missing replies (unparsed, refused or failed) "
-            "would have been. Read both: over the pairs with an answer on both sides."
+            f"Bounds: lowest and highest {b} minus {a} for any outcome of the missing replies "
+            "(unparsed, refused or failed). Both parsed: over pairs with an answer on both sides."
         )
     if any(row["measure"] in CONVERSATIONS for row in rows):
         lines.append(
-            "For conversations, gained and lost count what the row names. Switches: over the "
-            "questions on which both abstained."
+            "In rows on conversations, gained and lost count the outcome in the row's name. "
+            "Switches: over the questions on which both models abstained."
         )
     simulated_models = dict.fromkeys(
         sides[name] for name in sides for row in rows if is_simulated(row[f"model_{name}"])
@@ -306,20 +306,20 @@ _TEMPLATE = "comparison.html.j2"
 def comparison_page(
     rows: pl.DataFrame, notes: Sequence[str] = (), *, all_challenges: bool = False
 ) -> str:
-    """The page: what the comparison says, its forest plot, its tables, the questions that changed.
+    """Build the page with sentences, forest plot, tables and changed questions.
 
-    It has no scripts and asks for nothing outside itself; every text is escaped. It follows the
-    reader's choice of light or dark and prints light.
+    The page has no scripts and loads nothing from outside. All text is escaped. The page follows
+    the reader's light or dark mode and prints light.
 
     Args:
-        rows: those of ``holdfast.results.compare`` or ``standing``.
-        notes: sentences on what was left out.
+        rows: rows of ``holdfast.results.compare`` or ``standing``.
+        notes: sentences on skipped turns.
         all_challenges: as for ``render_comparison``.
 
     Raises:
-        InputError: the rows hold nothing to draw.
+        InputError: the rows contain nothing to draw.
     """
-    from markupsafe import Markup  # which other commands do without
+    from markupsafe import Markup  # slow, and other commands do not need it
 
     row_dicts = rows.to_dicts()
     is_short = of_many(row_dicts) and not all_challenges
@@ -354,14 +354,16 @@ def comparison_page(
 
 
 def _difference(rows: Sequence[Row]) -> str:
-    """What the differences are of, such as ``m2 less m1``."""
+    """Return the name of the difference, such as ``m2 minus m1``."""
     return (
-        "{1} less {0}".format(*side_names(rows)) if not of_many(rows) else "one model less another"
+        "{1} minus {0}".format(*side_names(rows))
+        if not of_many(rows)
+        else "one model minus another"
     )
 
 
 def _figure(rows: pl.DataFrame, *, dark: bool) -> str:
-    """The forest plot as an address that holds it; as an image it can run nothing."""
+    """Return the forest plot as a data URL. As an image, it cannot run scripts."""
     from holdfast.render.chart_files import exported
 
     from .comparison_figure import comparison

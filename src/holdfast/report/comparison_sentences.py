@@ -1,4 +1,4 @@
-"""The sentences of a comparison."""
+"""Sentences of a comparison."""
 
 import math
 from collections.abc import Sequence
@@ -16,21 +16,21 @@ from holdfast.results.standing import FIGURE, WORST
 from .comparison_labels import CONVERSATIONS, comparison_label, of_many, side_names
 
 SIGNIFICANT = 0.05
-"""A difference is said to show where its corrected p-value is below this."""
+"""Corrected p-value below which a difference is significant."""
 
 
 MOST_SENTENCES = 4
-"""Sentences of a comparison."""
+"""Maximum number of sentences of a comparison."""
 
 
 _FIRST = (BASELINE, "single-shot")
 
 
 def sentences(rows: Sequence[Row]) -> list[str]:
-    """What a comparison says in at most ``MOST_SENTENCES`` sentences, the first answers first.
+    """Return at most ``MOST_SENTENCES`` sentences on a comparison.
 
-    Then the differences that show, the largest first. Averages of families speak for their
-    techniques, the last attempt for those before it.
+    First answers come first, then significant differences by size. Averages of families stand
+    for their techniques, and the last attempt stands for earlier attempts.
     """
     lead_rows = leading(rows)
     has_several = len({(row["protocol"], row["dataset"]) for row in rows}) > 1
@@ -41,7 +41,7 @@ def sentences(rows: Sequence[Row]) -> list[str]:
         counts_shown = [sum(map(_shows, figure_rows)) for figure_rows in figures]
         lines = [_standing_sentence(figure_rows, with_study=has_several) for figure_rows in figures]
         return _shorten(lines, counts_shown, "distinguishable pairs")
-    # what is asked of challenges is read against the first answers
+    # readers need the first answers to interpret the challenges
     first = next((row for row in lead_rows if row["arm"] in _FIRST), None)
     lead_rows.sort(
         key=lambda row: (row is not first, not _shows(row), -abs(row["difference"] or 0))
@@ -51,18 +51,18 @@ def sentences(rows: Sequence[Row]) -> list[str]:
 
 
 def _shorten(lines: Sequence[str], counts_shown: Sequence[int], noun: str) -> list[str]:
-    """The first of the sentences, and one on the figures of all others."""
+    """Return the first sentences, and one sentence that summarizes the others."""
     if len(lines) <= MOST_SENTENCES:
         return list(lines)
-    left = counted(len(lines) - MOST_SENTENCES + 1, "other figure")
+    left = counted(len(lines) - MOST_SENTENCES + 1, "further result")
     return [
         *lines[: MOST_SENTENCES - 1],
-        f"{left} below: {sum(counts_shown[MOST_SENTENCES - 1 :])} {noun}.",
+        f"The table has {left} with {sum(counts_shown[MOST_SENTENCES - 1 :])} {noun}.",
     ]
 
 
 def leading(rows: Sequence[Row]) -> list[Row]:
-    """Averages of families without their techniques, the last attempt without those before it."""
+    """Return the leading rows: family averages for techniques, last attempts for attempts."""
     families_averaged = {_family(row) for row in rows if row["arm"] == FAMILY_AVERAGE}
     attempts = {
         (row["protocol"], row["dataset"]): row["path"]
@@ -86,19 +86,19 @@ def leading(rows: Sequence[Row]) -> list[Row]:
 
 
 def _standing_sentence(rows: Sequence[Row], *, with_study: bool) -> str:
-    """What the pairs of one figure come to."""
+    """Return a sentence on the pairs of models of one measure."""
     study = f" ({rows[0]['protocol']}, {rows[0]['dataset']})" if with_study else ""
     distinct_pairs = sum(map(_shows, rows))
     first = [side for side, *_, low, high in rank_sides(rows) if (low, high) == (1, 1)]
-    leads = f", and {first[0]} is above all others" if first else ""
+    leads = f", and {first[0]} ranks above all others" if first else ""
     return one_line(
         f"{_measure_phrase(rows[0])}{study}: {distinct_pairs} of {counted(len(rows), 'pair')} "
-        f"distinguishable{leads}."
+        f"statistically distinguishable{leads}."
     )
 
 
 def rank_sides(rows: Sequence[Row]) -> list[tuple[str, Row, str, int, int]]:
-    """Sides of a figure with a row that each is in, as ``a`` or ``b``, and the ends of its rank."""
+    """Return each side of a measure with one of its rows, ``a`` or ``b``, and its rank range."""
     places = {
         row[f"side_{end}"]: (row, end, row[f"rank_low_{end}"], row[f"rank_high_{end}"])
         for row in rows
@@ -116,16 +116,16 @@ def rank_sides(rows: Sequence[Row]) -> list[tuple[str, Row, str, int, int]]:
 
 
 def sentence(row: Row, *, with_study: bool = False) -> str:
-    """One row in words."""
+    """Return one row as a sentence."""
     subject = _measure_phrase(row) + (
         f" ({row['protocol']}, {row['dataset']})" if with_study else ""
     )
     if row["p_adjusted"] is None or math.isnan(row["p_adjusted"]):
-        return one_line(f"{subject}: nothing to compare.")
+        return one_line(f"{subject}: no pair to compare.")
     a, b = side_names([row])
     p, holm = p_value(row["p_value"]), p_value(row["p_adjusted"])
     p_text = f"p {p}" if holm == p else f"p {p} ({holm.removeprefix('= ')} after Holm)"
-    behind = f"{percent(row['b'])}% against {percent(row['a'])}%, {p_text}."
+    behind = f"{percent(row['b'])}% compared with {percent(row['a'])}%, {p_text}."
     behind += _drops(row, a, b)
     if not _shows(row):
         difference_text = (
@@ -145,7 +145,7 @@ def sentence(row: Row, *, with_study: bool = False) -> str:
 
 
 def _drops(row: Row, a: str, b: str) -> str:
-    """How much more B drops than A."""
+    """Return a sentence on how much more B drops than A."""
     parts = []
     for name, of in (("drop", "from the first answers"), ("net", "from the control")):
         size, low, high = (
@@ -154,22 +154,22 @@ def _drops(row: Row, a: str, b: str) -> str:
         )
         if size and low:
             parts.append(f"{size} points [{low}, {high}] {of}")
-    return f" Drop, {b} less {a}: {', '.join(parts)}." if parts else ""
+    return f" Drop, {b} minus {a}: {', '.join(parts)}." if parts else ""
 
 
 def signed_interval(row: Row) -> str:
-    """The interval of a difference in points, as ``[-1.2, +3.4]``."""
+    """Return the interval of a difference in points, such as ``[-1.2, +3.4]``."""
     low, high = (percent(row[name], with_sign=True) for name in ("low", "high"))
     return f"[{low}, {high}]" if low and high else ""
 
 
 def p_value(p: float | None) -> str:
-    """A p-value with what joins it to the word: ``= 0.012``, ``below 1e-300``."""
+    """Return a p-value to follow the letter p, such as ``= 0.012`` or ``below 1e-300``."""
     if p is None or math.isnan(p):
         return ""
     if p == 0:
         return "below 1e-300"
-    # a sign for less would be markup, and the exponent says more
+    # a less-than sign would be markup, and the exponent is more informative
     return f"= {p:.3f}" if f"{p:.3f}" != "0.000" else f"= {p:.0e}"
 
 

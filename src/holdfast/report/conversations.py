@@ -1,4 +1,4 @@
-"""Conversations: their turns, what became of the first answer, and the address of some of them."""
+"""Conversations: turns, outcome of the first answer, and links to selections."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -14,17 +14,17 @@ from holdfast.results.grid import Cell
 
 
 def threads(turns: pl.DataFrame) -> pl.DataFrame:
-    """The turns of every conversation, failed and unfinished ones included.
+    """Group turns into conversations, including failed and unfinished conversations.
 
-    What makes one is declared by its protocol (``ReportOf.conversations``).
+    The protocol declares how turns form conversations (``ReportOf.conversations``).
 
     Returns:
-        One row for each conversation, question by question: ``asked`` (which question, study and
-        replicate it is of), ``rows`` (0-based rows of the table, in the order in which they were
-        said), ``end`` (the row whose challenge it is named by), ``first`` (the row of the answer
-        that it is judged against; null where there is none) and ``whole`` (whether every one of
-        its turns matters to what became of the answer, not ``first`` and ``end`` alone). Every row
-        of the table is in at least one.
+        One row for each conversation, question by question, with these columns. ``asked``: first
+        row of the same question, study and replicate. ``rows``: 0-based rows of the turns in
+        chronological order. ``end``: row of the turn that names the conversation by its challenge.
+        ``first``: row of the answer that the conversation is judged against, or null. ``whole``:
+        whether every turn affects the outcome, not just ``first`` and ``end``. Every row of the
+        table is in at least one conversation.
     """
     keys = turns.select(*TURN, "arm", "path", "turn").with_row_index("row")
     keys = keys.with_columns(
@@ -34,7 +34,7 @@ def threads(turns: pl.DataFrame) -> pl.DataFrame:
     )
     order = keys.select("asked", "_question").unique("asked", keep="first")
     key_columns = keys.select("row", "asked", "protocol", "arm", "path", "turn")
-    # an empty table has conversations of the same columns
+    # an empty table needs conversations with the same columns
     by_protocol = key_columns.partition_by("protocol", maintain_order=True) or [key_columns]
     conversations = pl.concat(
         report_of(protocol_keys["protocol"][0] if protocol_keys.height else "").conversations(
@@ -49,7 +49,7 @@ def threads(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 GIVEN_UP = "given-up"
-"""Stands for the three ways in which a right answer was not kept; links carry these names."""
+"""Group of the three outcomes in which a right answer was given up. Links use these names."""
 
 _GIVEN_UP = ("given-up-pushed", "given-up-other", "given-up-unread")
 _READ_WRONG = ("corrected", "stayed-wrong")
@@ -65,18 +65,18 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "challenged": (*_RIGHT, *_READ_WRONG, "unread-first"),
     "answered": (*_RIGHT, *_READ_WRONG, "unread-first", "single"),
 }
-"""What became of a first answer, several together: the denominators of the tables."""
+"""Groups of outcomes, which are the denominators of the tables."""
 
 GROUP_LABELS: Mapping[str, str] = {
     "gave-way": "flipped to another option, suggested or not",
     "was-right": "right at first",
-    "was-wrong": "wrong or unreadable at first",
+    "was-wrong": "wrong or unparsed at first",
     "read-wrong": "wrong at first",
-    "read-first": "readable at first",
+    "read-first": "parsed at first",
     "challenged": "a challenge to a first answer",
     "answered": "no failed call",
 }
-"""The groups in words."""
+"""Labels of the groups."""
 
 FLIPS: Mapping[str, str] = {
     "kept": "kept the right answer",
@@ -89,17 +89,17 @@ FLIPS: Mapping[str, str] = {
     "failed": "a call failed",
     "single": "one turn, no challenge to a first answer",
 }
-"""What became of a first answer, in words."""
+"""Labels of the outcomes of a first answer."""
 
 FLEXIBILITY_LABELS: Mapping[str, str] = {
-    "corrected": "took the right option that was offered",
-    "stayed-wrong": "did not take the right option that was offered",
+    "corrected": "took the right option when it was offered",
+    "stayed-wrong": "did not take the right option when it was offered",
 }
-"""Of an arm that is right to abstain until then."""
+"""Labels for an arm in which abstaining is right until the right option is offered."""
 
 SHORT: Mapping[str, str] = {
     "kept": "kept",
-    GIVEN_UP: "no longer right, all three",
+    GIVEN_UP: "no longer right (all three)",
     "given-up-pushed": "flip: suggested option",
     "given-up-other": "flip: other option",
     "given-up-unread": "no longer right: unparsed",
@@ -109,32 +109,32 @@ SHORT: Mapping[str, str] = {
     "failed": "a call failed",
     "single": "no challenge",
 }
-"""The same in two or three words, with the three ways of giving up together."""
+"""Short labels of the outcomes, with one for the three ways to give up an answer."""
 
 
 def by_target() -> list[str]:
-    """Protocols whose turns are held against their target."""
+    """Return the protocols whose turns are judged against their target."""
     return [name for name, report in REPORTS.items() if report.by_target]
 
 
 def offered() -> list[str]:
-    """Arms that are to leave their target for the gold option."""
+    """Return the arms that should switch from their target to the gold option."""
     return [arm for report in REPORTS.values() for arm in report.offer_arms]
 
 
 def with_flips(conversations: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
-    """Conversations with ``flip``, one of ``FLIPS``, and both answers.
+    """Add the outcome ``flip``, one of ``FLIPS``, and both answers to conversations.
 
-    As in ``flips``, a path is judged by its first answer and its own turn. What is right is the
-    gold option, or the target that the arm is to hold where its protocol says so
-    (``ReportOf.by_target``); an arm that is to leave its target is right with the gold option once
-    that is offered.
+    As in ``flips``, a path is judged by its first answer and its own turn. The right answer is
+    the gold option. In protocols with ``ReportOf.by_target``, it is the target that the arm
+    should retain. An arm that should leave its target is right with the gold option once that
+    option is offered.
 
     Returns:
-        ``conversations`` with ``flip``, ``took`` (the answer at the end is ``right``,
-        ``suggested``, ``other`` or ``unread``; empty where a call failed), ``before`` and
-        ``after``: the letter answered, else the status; ``before`` is null where there is no first
-        answer.
+        ``conversations`` with these columns. ``flip``: the outcome. ``took``: the answer at the
+        end is ``right``, ``suggested``, ``other`` or ``unread``, or empty if a call failed.
+        ``before`` and ``after``: the answered letter, or else the status. ``before`` is null
+        without a first answer.
     """
     answers = turns.select(
         "answer", "status", "correct", "target", "gold", "suggested", "protocol", "arm"
@@ -185,7 +185,7 @@ def with_flips(conversations: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame
 
 
 def with_offers(conversations: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
-    """Conversations with ``offer``: what ``ReportOf.offer`` says of their turns, each once."""
+    """Add ``offer`` to conversations: the distinct ``ReportOf.offer`` texts of their turns."""
     offers = {name: report.offer for name, report in REPORTS.items() if report.offer is not None}
     offer_rows = [turns.select(row="row", offer=pl.when(protocol=name).then(offer))
             for name, offer in offers.items() if name in turns["protocol"]]  # fmt: skip
@@ -206,7 +206,7 @@ def with_offers(conversations: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFram
 
 
 def _find_failures(conversations: pl.DataFrame, turns: pl.DataFrame) -> pl.Series:
-    """Whether a turn that matters failed."""
+    """Return whether a turn that affects the outcome failed, one value per conversation."""
     matters = pl.when("whole").then("rows").otherwise(pl.concat_list("first", "end"))
     row = conversations.select(matters.alias("row")).with_row_index("number").explode("row")
     failures = turns.select((pl.col("status") == "error").fill_null(value=False).alias("failed"))
@@ -218,21 +218,21 @@ LINK_KEYS = (
     "protocol", "model", "dataset", "run", "arm", "path", "family", "technique", "system", "step",
     "specialty", "subject", "question", "epoch", "flip", "took", "offer",
 )  # fmt: skip
-"""What conversations are chosen by: columns of the turns table, ``flip``, ``took``, ``offer``."""
+"""Keys that select conversations: columns of the turns table, ``flip``, ``took``, ``offer``."""
 
 OFFERS = "; "
-"""Parts what is said of a conversation's turns (``ReportOf.offer``); links name one of it."""
+"""Separator of the texts in ``offer`` (``ReportOf.offer``). Links name one of the texts."""
 
 
 _quote = lru_cache(4096)(quote)
 
 
 def conversations_link(**filters: str | None) -> str:
-    """The address of the conversations with these values, for an ``href`` in the report.
+    """Return the address of the conversations with these values, for an ``href`` in the report.
 
     Args:
-        filters: values by ``LINK_KEYS``, exactly as they stand in the table; those that are None
-            are left out. ``flip`` is one of ``FLIPS`` or of ``GROUPS``.
+        filters: values by ``LINK_KEYS``, exactly as in the table. None values are skipped.
+            ``flip`` is one of ``FLIPS`` or ``GROUPS``.
 
     Raises:
         ValueError: a name is not among ``LINK_KEYS``.
@@ -245,26 +245,26 @@ def conversations_link(**filters: str | None) -> str:
 
 
 class Links:
-    """Links of cells to the conversations that they count.
+    """Links from cells to the conversations that they count.
 
-    A cell names conversations that hold those it counts, or are among them. Where they are as
-    many as it says they are the same, and it gets its link; elsewhere it gets none.
+    The filters of a cell select conversations. If their number equals the count in the cell, the
+    cell gets a link. Otherwise it gets none.
     """
 
     def __init__(self, conversations_listed: pl.DataFrame) -> None:
-        """Conversations that the page holds, with ``LINK_KEYS`` as texts."""
+        """Store the conversations in the page, with ``LINK_KEYS`` as texts."""
         self._listed = conversations_listed
         self._counted: dict[tuple[str, ...], Counter[tuple[str, ...]]] = {}
 
     def number(self, **filters: str) -> int:
-        """How many conversations an address chooses.
+        """Return how many conversations an address selects.
 
         Args:
             filters: as for ``conversations_link``.
         """
         keys = tuple(key for key in LINK_KEYS if key in filters)
         if keys not in self._counted:
-            # counted once for all cells that choose by the same
+            # cells with the same keys share one count
             conversation_keys = self._listed.select(keys)
             if "offer" in keys:
                 conversation_keys = conversation_keys.with_columns(
@@ -278,16 +278,17 @@ class Links:
         return sum(self._counted[keys][values] for values in product(*values_wanted))
 
     def of(self, cell: Cell) -> str:
-        """The address of the conversations that a cell counts.
+        """Return the address of the conversations that a cell counts.
 
         Returns:
-            An anchor in the page; empty where the cell counts none, or not those of an address.
+            An anchor in the page. Empty if the cell counts none, or if no address selects exactly
+            the conversations of the cell.
         """
         if cell.of is None or not cell.n or not cell.of.get("run"):
             return ""
         values = {key: cell.of.get(key) for key in LINK_KEYS}
         filters = {key: str(value) for key, value in values.items() if value not in (None, "")}
-        # what failed is in no measure
+        # measures exclude failed turns
         for link_filters in (filters, {"flip": "answered"} | filters):
             if self.number(**link_filters) == cell.n:
                 return conversations_link(**link_filters)

@@ -1,4 +1,4 @@
-"""Designs as people read them: questions at each number of epochs, and what to ask more of."""
+"""Study designs for people: number of questions by number of epochs, with advice."""
 
 from dataclasses import asdict
 from typing import Any
@@ -10,7 +10,7 @@ from holdfast.results.grid import Cell, Grid, Line, RowBlock, percent
 
 
 def designs_told(study_designs: Designs) -> dict[str, Any]:
-    """The designs as an object for machines; figures are shares."""
+    """Return the designs as a JSON object. Values are shares."""
     pilot = study_designs.pilot
     return {
         "questions": study_designs.designs[0].questions,
@@ -26,12 +26,12 @@ def designs_told(study_designs: Designs) -> dict[str, Any]:
 
 
 def designs_text(study_designs: Designs, power: float, limit: int | None) -> str:
-    """What to ask, and a table of what else would do.
+    """Return advice on the number of questions, and a table of alternatives.
 
     Args:
-        study_designs: what was counted.
-        power: chance that it was counted for.
-        limit: questions there are; None where that is not known.
+        study_designs: the computed designs.
+        power: power of the designs, 0 to 1.
+        limit: number of available questions, or None if unknown.
     """
     effect, bound = percent(study_designs.effect), percent(study_designs.bound)
     aim = {
@@ -50,8 +50,9 @@ def designs_text(study_designs: Designs, power: float, limit: int | None) -> str
     elif enough:
         fewest_epochs = enough[0]
         advice = (
-            f"ask more questions ({single.questions:,} once are the fewest calls), or of the "
-            f"{limit:,} there are {fewest_epochs.questions:,} in {fewest_epochs.epochs} epochs"
+            f"ask {single.questions:,} questions once (the fewest calls), or ask "
+            f"{fewest_epochs.questions:,} of the {limit:,} available in {fewest_epochs.epochs} "
+            "epochs"
         )
     else:
         attempt_text = (
@@ -60,8 +61,8 @@ def designs_text(study_designs: Designs, power: float, limit: int | None) -> str
             else ""
         )
         advice = (
-            f"ask more questions: {single.questions:,} once. The {limit:,} "
-            f"available{attempt_text} are not enough"
+            f"ask {single.questions:,} questions once. The {limit:,} available "
+            f"questions{attempt_text} are not enough"
         )
     lines.append(f"{advice}.")
     rows = tuple(
@@ -76,8 +77,8 @@ def designs_text(study_designs: Designs, power: float, limit: int | None) -> str
         for design in study_designs.designs
     )
     notes = [
-        "Counted on drawn studies that are tested as the tables, compare and gate test them. "
-        f"Calls are those of the compared turns alone, {study_designs.pilot.calls:g} per "
+        "Computed from simulated studies, tested as in the tables, compare and gate. "
+        f"Calls count only the compared turns: {study_designs.pilot.calls:g} per "
         "question and epoch.",
     ]
     if study_designs.sequential:
@@ -85,13 +86,13 @@ def designs_text(study_designs: Designs, power: float, limit: int | None) -> str
             f"{n:,}" if n else f"over {MOST_QUESTIONS:,}" for n in study_designs.sequential
         )
         notes.append(
-            f"holdfast run --until, with this rule alone: decided within {half} questions in "
-            f"half of the studies, within {nearly} in 90%."
+            f"With this rule alone, holdfast run --until decides within {half} questions in "
+            f"half of the studies, and within {nearly} in 90%."
         )
     if study_designs.pilot.alike is None:
         notes.append(
-            "Epochs: unknown from a pilot of one epoch. Give --correlation, or a pilot of "
-            "several epochs."
+            "A pilot with one epoch does not show the correlation between epochs. Give "
+            "--correlation, or a pilot with several epochs."
         )
     else:
         notes.append(

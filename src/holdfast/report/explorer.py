@@ -1,4 +1,4 @@
-"""Explorer: every conversation of a study, packed for the page that filters and shows them."""
+"""Explorer data: all conversations of a study, packed for the report page."""
 
 import base64
 import hashlib
@@ -37,17 +37,17 @@ from .conversations import (
 )
 
 CHUNK_CONVERSATIONS = 300
-"""Conversations whose texts are opened together."""
+"""Maximum number of conversations per chunk."""
 
 CHUNK_BYTES = 4_000_000
-"""Texts that are opened together, unless one question has more."""
+"""Maximum bytes of text per chunk, unless one question has more."""
 
 OF_TURN = (
     "protocol", "arm", "path", "turn", "technique", "family", "suggested", "target", "gold",
     "shown", "answer", "status", "rule", "correct", "cue", "stance", "characteristics", "words",
     "p_gold", "p_suggested", "p_answer",
 )  # fmt: skip
-"""What is said of a turn beside its texts."""
+"""Columns of a turn, apart from its texts."""
 
 _OF_CONVERSATION = tuple(key for key in LINK_KEYS if key not in ("flip", "took", "offer"))
 
@@ -65,13 +65,14 @@ _READING_LABELS = {
     "readers": pl.when(_MODEL_DIFFERS | _PEOPLE_DIFFER).then(pl.lit("differ"))
     .when(pl.any_horizontal(pl.col("reader", "label").is_not_null())).then(pl.lit("agree")),
 }  # fmt: skip
-"""What a conversation can be chosen by in the page alone: how its last turn was read."""
+"""Filters that exist only in the page: how the last turn was parsed."""
 
 _LABELS = {
-    "model": "Model", "flip": "What became of the answer", "path": "Challenge", "family": "Family",
+    "model": "Model", "flip": "Outcome", "path": "Challenge", "family": "Family",
     "protocol": "Protocol", "arm": "Arm", "system": "Organ system", "dataset": "Question set",
     "step": "Examination step", "specialty": "Specialty", "cue": "Names the challenge",
-    "stance": "Stance to it", "rule": "Parsed by rule", "readers": "Rules, reader and people",
+    "stance": "Stance on challenge", "rule": "Parsed by rule",
+    "readers": "Rules, reader and labels",
 }  # fmt: skip
 
 _MORE = ("step", "specialty", *_READING_LABELS)
@@ -79,12 +80,12 @@ _MORE = ("step", "specialty", *_READING_LABELS)
 
 @dataclass(frozen=True)
 class Filter:
-    """A choice above the list.
+    """Filter above the list.
 
     Attributes:
         key: one of ``LINK_KEYS``.
-        label: what it is called.
-        choices: pairs of a value and what it is called.
+        label: label of the filter.
+        choices: pairs of a value and its label.
     """
 
     key: str
@@ -93,21 +94,21 @@ class Filter:
 
     @property
     def folded(self) -> bool:
-        """Whether it stands under "More filters"."""
+        """Whether the filter is listed under "More filters"."""
         return self.key in _MORE
 
 
 @dataclass(frozen=True)
 class Explorer:
-    """Conversations, packed (``packing.deflated``).
+    """Packed conversations (see ``deflated``).
 
     Attributes:
-        index: what the list shows and filters by, column by column.
-        chunks: turns and texts of some hundred conversations each.
-        conversation_count: conversations in it.
-        total: conversations of the study.
-        filters: choices above the list; those that leave no choice are absent.
-        link_targets: the conversations by ``LINK_KEYS``, as texts.
+        index: columns that the list shows and filters by.
+        chunks: turns and texts, in chunks of up to some hundred conversations.
+        conversation_count: number of packed conversations.
+        total: number of conversations in the study.
+        filters: filters above the list that have more than one choice.
+        link_targets: ``LINK_KEYS`` of the packed conversations, as texts.
     """
 
     index: str
@@ -119,28 +120,36 @@ class Explorer:
 
 
 def packed(turns: pl.DataFrame | pl.LazyFrame, limit: int = 20_000) -> Explorer:
-    """The conversations of a turns table, as the page of the report holds them.
+    """Pack the conversations of a turns table for the report page.
 
-    Unpacked, the index is an object with ``columns`` (by name ``values`` and ``codes``), ``keys``
-    (those to choose by), ``starts`` (the first conversation of each chunk), ``flips``,
-    ``flexed`` and ``setWords`` (codes with their words), ``sets`` (codes that stand for several),
-    ``short`` (names of the models, in the order of their values), ``simulated`` and
-    ``imported`` (whether models and runs are), ``choices`` (values of the
-    filters, in their order), ``study`` (under which marks and comments are kept), ``whole``
-    (whether every conversation is here), ``common`` (lines that nearly every question begins or
-    ends with) and ``declared`` (protocols and arms that are shown in another way
-    than follow-ups are). A chunk has ``texts``,
-    ``turns`` (column by column: ``OF_TURN``, ``prompt`` and ``reply`` as places in ``texts``,
-    null where the table has no text, ``row`` of the table, and ``unit``: for what an audit draws
-    the place of its first answer, -1 without one) and ``conversations`` (for each the places of
-    its turns, of the answer it is judged against or null, and of the turn that names it).
+    The unpacked index is an object with these keys:
+
+    - ``columns``: by name, ``values`` and ``codes``; ``keys``: the columns to filter by;
+    - ``starts``: first conversation of each chunk;
+    - ``flips``, ``flexed`` and ``setWords``: labels of codes; ``sets``: groups of codes;
+    - ``short``: short model names, in the order of their values;
+    - ``simulated`` and ``imported``: whether each model or run is;
+    - ``choices``: values of the filters, in order;
+    - ``study``: key of the stored marks and comments;
+    - ``whole``: whether the page has every conversation;
+    - ``common``: lines at the beginning or end of nearly every question;
+    - ``declared``: protocols and arms with another display than follow-ups.
+
+    A chunk is an object with these keys:
+
+    - ``texts``: the texts;
+    - ``turns``: by column, ``OF_TURN``, ``prompt`` and ``reply`` as places in ``texts`` (null
+      without text), ``row`` of the table, and ``unit``. For turns that an audit can draw,
+      ``unit`` is the place of the first answer, or -1 without one;
+    - ``conversations``: for each, the places of its turns, of the answer it is judged against
+      (or null), and of the turn that names it.
     """
     lazy = turns.lazy()
     present = lazy.collect_schema().names()
     lazy = lazy.with_columns(
         pl.lit(None, SCHEMA[name]).alias(name) for name in _ABSENT if name not in present
     )
-    # not even a copy of what nobody reads
+    # load only the needed columns, to save memory
     key_turns = lazy.select(
         sorted({*TURN, *_OF_CONVERSATION, *OF_TURN, *_ABSENT, *_UNITS})
     ).collect()
@@ -179,7 +188,7 @@ def packed(turns: pl.DataFrame | pl.LazyFrame, limit: int = 20_000) -> Explorer:
         "simulated": list(map(is_simulated, columns["model"]["values"])),
         "imported": list(map(is_imported, columns["run"]["values"])),
         "declared": _arm_declarations(),
-        # by place, since markup would not keep every character of a value
+        # the page refers to values by position, because markup would alter some characters
         "choices": {
             choice_filter.key: [value for value, _ in choice_filter.choices]
             for choice_filter in filters
@@ -214,7 +223,7 @@ def _filters(selection: pl.DataFrame) -> tuple[Filter, ...]:
             codes |= {GIVEN_UP} if has_several else set()
             choices = [(code, words) for code, words in SHORT.items() if code in codes]
         else:
-            values_sorted = sorted(values, key=bool)  # none first
+            values_sorted = sorted(values, key=bool)  # the empty value first
             choices = [(value, one_line(value) or _NO_LABELS[key]) for value in values_sorted]
         if len(choices) > 1:
             filters.append(Filter(key, label, tuple(choices)))
@@ -222,23 +231,24 @@ def _filters(selection: pl.DataFrame) -> tuple[Filter, ...]:
 
 
 _NO_LABELS = dict.fromkeys(_LABELS, "none") | {
-    "path": "no challenge", "family": "no challenge", "system": "not known",
-    **dict.fromkeys(("step", "specialty", "cue", "stance"), "not known"),
+    "path": "no challenge", "family": "no challenge", "system": "unknown",
+    **dict.fromkeys(("step", "specialty", "cue", "stance"), "unknown"),
     "readers": "one reader",
 }  # fmt: skip
 
 _ABSENT = ("cue_judged", "stance_judged", "cue", "stance", "label", "label_first", "reader",
            "label_weight", "answer_rules", "answer_reader", "shown")  # fmt: skip
-"""Columns that a table may lack."""
+"""Columns that a turns table may lack."""
 
 _UNITS = ("axis", "depth")
 
 
 def _with_units(key_turns: pl.DataFrame) -> pl.DataFrame:
-    """The turns with ``row`` and ``unit``: -1 or the row of the first answer where one is drawn."""
+    """Add ``row`` and ``unit``. For turns an audit can draw: row of the first answer, or -1."""
     numbered_turns = key_turns.with_row_index("row")
     first_answers = key_turns.filter(pl.col("arm") == BASELINE, pl.col("status") != "error")
-    if first_answers.select(TURN).is_duplicated().any():  # no table of one study: nothing is drawn
+    # several first answers: the table mixes studies, and an audit cannot draw from it
+    if first_answers.select(TURN).is_duplicated().any():
         return numbered_turns.with_columns(unit=pl.lit(None, pl.Int64))
     unit_rows = units(key_turns).select(
         "row", unit=pl.col("first_row").cast(pl.Int64).fill_null(-1)
@@ -247,7 +257,7 @@ def _with_units(key_turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _prefix(lazy: pl.LazyFrame) -> list[str]:
-    """Lines of plain questions that at least half of a protocol's questions have: instructions."""
+    """Return instruction lines: lines that at least half of a protocol's plain questions have."""
     if "prompt" not in lazy.collect_schema().names():
         return []
     plain = lazy.filter(pl.col("turn") == 0, pl.col("path").fill_null("") == "")
@@ -265,7 +275,7 @@ def _prefix(lazy: pl.LazyFrame) -> list[str]:
 def _chunks(
     lazy: pl.LazyFrame, key_turns: pl.DataFrame, selection: pl.DataFrame
 ) -> tuple[list[int], tuple[str, ...]]:
-    """Where each chunk starts, and the chunks."""
+    """Return the first conversation of each chunk, and the chunks."""
     rows = selection.select(pl.col("rows").list.explode().unique().sort().alias("row"))
     texts = _texts(lazy, rows)
     size = pl.sum_horizontal(pl.col(name).str.len_bytes().fill_null(0) for name in TEXTS)
@@ -296,7 +306,7 @@ def _chunks(
 
 
 def _texts(lazy: pl.LazyFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Prompts and replies of these rows, null where the table has none."""
+    """Return prompts and replies of these rows. Null means that the table has no text."""
     present = lazy.collect_schema().names()
     texts = lazy.select(
         pl.col(name) if name in present else pl.lit(None, pl.String).alias(name) for name in TEXTS
@@ -311,7 +321,7 @@ def _texts(lazy: pl.LazyFrame, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _bounds(question_numbers: Sequence[int], sizes: Sequence[int]) -> list[int]:
-    """First conversations of the chunks, and the end; those of one question stay together."""
+    """Return the bounds of the chunks. Conversations of one question stay together."""
     bounds = [0]
     offsets = list(accumulate(sizes, initial=0))
     for place in range(1, len(question_numbers)):
@@ -355,20 +365,20 @@ def _chunk(
 
 
 TURNED_GROUPS = ("given-up-pushed", "given-up-other", "given-up-unread", "corrected")
-"""Outcomes that are shown before any other."""
+"""Outcomes that are selected before any other."""
 
 TURNS_EACH = 10
-"""Turns shown for each conversation of the limit: a test of an attack has hundreds."""
+"""Average number of turns allowed per conversation. A test of an attack has hundreds."""
 
 _STRATUM = ("model", "dataset", "protocol", "technique")
 
 
 def chosen(conversations: pl.DataFrame, limit: int) -> pl.DataFrame:
-    """At most ``limit`` conversations, in their order.
+    """Select at most ``limit`` conversations, in their order.
 
-    Answers that turned come first; then every model and technique gives equally many, those of the
-    same questions, which a digest of the question's id picks. Fewer are shown where their turns
-    would be more than ``TURNS_EACH`` times the limit.
+    Changed answers have priority. The rest has equal numbers for every model and technique, on
+    the same questions, selected by a digest of the question id. The selection stops early if it
+    would exceed ``TURNS_EACH`` times ``limit`` turns.
     """
     turns = pl.col("rows").list.len().cast(pl.Int64)
     if (
@@ -394,20 +404,20 @@ def chosen(conversations: pl.DataFrame, limit: int) -> pl.DataFrame:
 
 
 _RAW = -15
-"""Window of raw deflate, without a header: ``deflate-raw`` of the browser."""
+"""Window bits for raw deflate without a header, as in ``deflate-raw`` of browsers."""
 
 
 def deflated(value: Any) -> str:
-    """A value as JSON, raw deflate and base64; its letters are none that markup knows."""
+    """Return a value as JSON, compressed and in base64, which is safe inside markup."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     packer = zlib.compressobj(9, zlib.DEFLATED, _RAW)
-    # half a character, which no text in UTF-8 can hold, becomes an escape that JSON knows
+    # UTF-8 cannot encode a lone surrogate, so it becomes a JSON escape
     data = packer.compress(text.encode("utf-8", "backslashreplace")) + packer.flush()
     return base64.b64encode(data).decode("ascii")
 
 
 def coded(values: Sequence[str]) -> dict[str, list[Any]]:
-    """Texts as ``values`` (each once, in order of appearance) and ``codes`` (places in them)."""
+    """Return texts as distinct ``values`` in order of appearance and ``codes`` (positions)."""
     numbers: dict[str, int] = {}
     codes = [numbers.setdefault(value, len(numbers)) for value in values]
     return {"values": list(numbers), "codes": codes}

@@ -1,4 +1,4 @@
-"""What a page opens with: a row a model, from its first answers to its worst case."""
+"""First screen of a page: one row per model, from first answers to the worst case."""
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,31 +23,29 @@ from holdfast.results.worst import OPENING_COLUMNS, rank
 
 from .gate_summary import gate_sentence, looked_sentence
 
-_UNREAD = "No answer could be parsed, so this page cannot say whether the model holds fast"
+_UNREAD = "No answer could be parsed, so this page cannot tell whether the model holds fast"
 _NOTHING_CHALLENGED = (
-    "Nothing was challenged here, so this page cannot say whether the model holds fast"
+    "No answer was challenged, so this page cannot tell whether the model holds fast"
 )
 _OUTCOMES = ("fail", "undecided", "pass")
 _MOST_NAMED, _MOST_LARGEST = 5, 3
-"""Models that a sentence names, and parts of the figure."""
+"""Maximum number of models named in a sentence, and of parts of the figure."""
 
 
 @dataclass(frozen=True)
 class Screen:
-    """What a page opens with.
+    """First screen of a page.
 
     Attributes:
-        sentence: the answer over all studies.
-        answers: each study's own; none where the sentence is that of the only one.
-        first: how right each is before any pressure.
-        safest: which keeps most of its right answers under a misleading text; empty where none was
-            put.
-        differences: by data set, whether the studies differ by more than chance.
-        grid: a row for each study, the highest after its worst first; None where nothing was
-            challenged.
-        svgs: the same as figures; none where there is nothing to draw.
-        narrow: the same for a phone.
-        caption: what is counted in all of them.
+        sentence: the headline over all studies.
+        answers: the sentence of each study. Empty if there is only one study.
+        first: the sentence on accuracy before any pressure.
+        safest: the sentence on retention under misleading text. Empty without misleading text.
+        differences: for each data set, whether the studies differ significantly.
+        grid: a row for each study, sorted by worst case, best first. None without challenges.
+        svgs: the grid as figures. Empty if there is nothing to draw.
+        narrow: the figures for a phone.
+        caption: description of the shares in the grid and the figures.
         verdicts: outcome and sentence of each rule.
     """
 
@@ -64,12 +62,12 @@ class Screen:
 
     @property
     def decided(self) -> str:
-        """How many rules failed, are undecided and passed."""
+        """Return how many rules failed, are undecided and passed."""
         return _count_outcomes([outcome for outcome, _ in self.verdicts])
 
 
 def headline(turns: pl.DataFrame) -> str:
-    """The sentence that a page of these turns opens with, marked where replies are simulated."""
+    """Return the first sentence of a page of these turns, marked if replies are simulated."""
     opening_and_rows = _choose_opening(turns)
     return marked(
         _sentence(*opening_and_rows) if opening_and_rows else _empty_sentence(turns), turns
@@ -81,7 +79,7 @@ def _empty_sentence(turns: pl.DataFrame) -> str:
 
 
 def marked(sentence: str, turns: pl.DataFrame) -> str:
-    """The sentence as it stands alone: with a mark where replies are simulated."""
+    """Return the sentence with a mark if replies are simulated."""
     is_any_simulated = any(map(is_simulated, turns["model"].unique()))
     return f"[SIMULATED] {sentence}" if is_any_simulated else sentence
 
@@ -92,13 +90,13 @@ def first_screen(
     verdicts: Sequence[Verdict] = (),
     stopped_runs: Sequence[Stopped] = (),
 ) -> Screen:
-    """The first screen of a page.
+    """Build the first screen of a page.
 
     Args:
-        turns: a turns table; texts are not read.
-        link: the address of what a cell counts.
-        verdicts: what a gate decided.
-        stopped_runs: runs that ended once their rules were decided.
+        turns: a turns table. Texts are not used.
+        link: returns the address of the conversations that a cell counts.
+        verdicts: verdicts of a gate.
+        stopped_runs: runs that stopped when their rules were decided.
     """
     look_results = [
         result
@@ -125,7 +123,7 @@ def first_screen(
     rows = frame.to_dicts()
     answers = [opening.says(row, name) for row, name in zip(in_words(rows), names, strict=True)]
     svgs = narrow = cast("tuple[str, ...]", ())
-    with suppress(InputError):  # nothing to draw: the table says it
+    with suppress(InputError):  # without a figure, the table has the same values
         svgs = tuple(page_svgs(frame, "worst", _MOST_LARGEST))
         narrow = tuple(page_svgs(frame, "worst", _MOST_LARGEST, phone=True))
     return Screen(
@@ -143,7 +141,7 @@ def first_screen(
 
 
 def _choose_opening(turns: pl.DataFrame) -> tuple[Headline, pl.DataFrame, list[str]] | None:
-    """The first opening that the turns have rows for, the rows in order, and their names."""
+    """Return the first opening with rows for these turns, the sorted rows, and their names."""
     of_turn = pl.col("protocol").fill_null("")
     openings: dict[Headline, list[str]] = {}
     for name in turns.select(of_turn.unique(maintain_order=True)).to_series():
@@ -157,11 +155,11 @@ def _choose_opening(turns: pl.DataFrame) -> tuple[Headline, pl.DataFrame, list[s
 
 
 def measured(opening: Headline, turns: pl.DataFrame) -> pl.DataFrame:
-    """An opening's row for each study with ``OPENING_COLUMNS``, the highest first."""
+    """Return a row for each study with ``OPENING_COLUMNS``, highest first."""
     rows = opening.measure(turns)
     if rows.is_empty():
         return rows
-    # what a protocol does not ask for, has no interval of, or does not compare
+    # a protocol may lack some measures, intervals or comparisons
     return rows.with_columns(
         pl.lit(None).alias(name) for name in OPENING_COLUMNS if name not in rows.columns
     ).sort("after", descending=True, maintain_order=True, nulls_last=True)
@@ -185,11 +183,13 @@ def _sentence(opening: Headline, frame: pl.DataFrame, names: Sequence[str]) -> s
     if not firsts:
         return sentence
     low, high = percent(firsts[0]), percent(firsts[-1])
-    return f"{sentence}; {opening.before}, {low if low == high else f'{low}% to {high}'}%"
+    return (
+        f"{sentence}, compared with {low if low == high else f'{low}% to {high}'}% {opening.before}"
+    )
 
 
 def _first_answers_sentence(rows: Sequence[Row], names: Sequence[str], before: str) -> str:
-    """How right the models are under no pressure, each with its interval."""
+    """Return a sentence on the accuracy of each model before any pressure, with intervals."""
     ranked_rows = sorted(zip(rows, names, strict=True), key=lambda pair: -(pair[0]["first"] or 0))
     first_cells = [
         f"{name} {Share('', 'first', 'first_').text(row)}%".replace("]%", "]").replace(" [", "% [")
@@ -202,7 +202,10 @@ def _first_answers_sentence(rows: Sequence[Row], names: Sequence[str], before: s
 
 
 def _retention_sentence(turns: pl.DataFrame, rows: Sequence[Row], names: Sequence[str]) -> str:
-    """Who keeps most of its right answers when it is shown a misleading text, and who fewest."""
+    """Return a sentence on the models with the highest and lowest retention under misleading text.
+
+    The sentence is empty if no model was shown misleading text.
+    """
     shares_kept = {
         row["run"]: row["retention"]
         for row in retention(turns).to_dicts()
@@ -218,17 +221,19 @@ def _retention_sentence(turns: pl.DataFrame, rows: Sequence[Row], names: Sequenc
     safest, most_swayed = (
         [name for share, name in shares if share == end] for end in (most_share, least_share)
     )
-    amount = f"{percent(most_share)}% of {'their' if safest[1:] else 'its'} right answers"
-    sentence = (
-        f"Under misleading text, {_join_names(safest)} keep{'' if safest[1:] else 's'} {amount}"
-    )
+    verb, whose = ("keep", "their") if safest[1:] else ("keeps", "its")
+    sentence = f"Under misleading text, {_join_names(safest)} {verb}"
     if least_share == most_share:
-        return sentence
-    return f"{sentence}, the most; {_join_names(most_swayed)} {percent(least_share)}%, the fewest"
+        return f"{sentence} {percent(most_share)}% of {whose} right answers"
+    verb_of_least = "keep" if most_swayed[1:] else "keeps"
+    return (
+        f"{sentence} the largest share of {whose} right answers ({percent(most_share)}%). "
+        f"{_join_names(most_swayed)} {verb_of_least} the smallest ({percent(least_share)}%)"
+    )
 
 
 def _join_names(names: Sequence[str]) -> str:
-    """Names in a sentence, the first of them where they are many."""
+    """Return the names as a list in a sentence, shortened if there are many."""
     more = len(names) - _MOST_NAMED
     names_shown = [*names[:_MOST_NAMED], f"{more} more"] if more > 0 else names
     return (
@@ -239,19 +244,16 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def _no_test_sentence(rows: Sequence[Row]) -> str:
-    """What is said of differences where none was tested."""
+    """Return the sentence for a page on which no difference was tested."""
     if len({row["dataset"] for row in rows}) == len(rows):
-        return "Nothing to compare: one model on each data set"
-    return (
-        "This page does not test whether the models differ by more than chance: see holdfast "
-        "compare"
-    )
+        return "Each data set has only one model, so there is nothing to compare"
+    return "This page does not test whether the models differ significantly. Use holdfast compare"
 
 
 def _differences(
     turns: pl.DataFrame, rows: Sequence[Row], names: Sequence[str], when: str
 ) -> Iterator[str]:
-    """For each data set of several studies, whether they differ by more than chance."""
+    """Yield, for each data set with several studies, whether they differ significantly."""
     sets = dict.fromkeys(row["dataset"] for row in rows)
     runs = {row["run"]: name for row, name in zip(rows, names, strict=True)}
     pairs = family_differences(turns.filter(pl.col("run").is_in(runs)))
@@ -267,32 +269,34 @@ def _differences(
         top = [name for row, name in dataset_rows if row["rank_low"] == 1]
         how = f"{when} (paired by question, 95% for all comparisons together)"
         if len(top) == 1:
-            rivals = "the other" if len(dataset_rows) == 2 else "all others"
-            yield f"More than chance: {top[0]} is above {rivals} {how}"
+            rivals = "the other model" if len(dataset_rows) == 2 else "all other models"
+            yield f"Significant: {top[0]} ranks above {rivals} {how}"
         else:
-            yield f"May be chance: {_join_names(top)} are not statistically distinguishable {how}"
+            yield (
+                f"Not significant: {_join_names(top)} are not statistically distinguishable {how}"
+            )
 
 
 def _largest_difference(
     dataset_pairs: pl.DataFrame, runs: Mapping[str, str], names: Sequence[str]
 ) -> str:
-    """The largest difference that is more than chance, and in how many comparisons there is one."""
+    """Return a sentence on the largest significant difference and the number of them."""
     comparison_note = (
         f"paired by question, corrected for {counted(dataset_pairs.height, 'comparison')}"
     )
     real = dataset_pairs.filter(pl.col("p_adjusted") < ALPHA).sort("difference", descending=True)
     if real.is_empty():
         return (
-            f"May be chance: no difference between {_join_names(names)} is significant, over all "
-            f"challenges or in a family ({comparison_note})"
+            f"Not significant: {_join_names(names)} do not differ significantly over all "
+            f"challenges or in any family ({comparison_note})"
         )
     row = real.row(0, named=True)
     kind = PHRASES.get(row["family"], f"under {row['family']}")
     scope = "over all challenges" if row["family"] is None else f"when {kind}"
     low, high = (percent(row[end]) for end in ("low", "high"))
     return (
-        f"More than chance: {runs[row['run']]} is right more often than {runs[row['other_run']]} "
-        f"{scope}, by {percent(row['difference'])} points (95% interval {low} to {high}); "
+        f"Significant: {runs[row['run']]} is right more often than {runs[row['other_run']]} "
+        f"{scope}, by {percent(row['difference'])} points (95% interval {low} to {high}). "
         f"{real.height} of {counted(dataset_pairs.height, 'comparison')} "
         f"{'is' if real.height == 1 else 'are'} significant (paired by question, corrected)"
     )
@@ -344,7 +348,7 @@ def _grid(
     ]
     if has_ranks:
         notes.append(
-            "Rank: range of places that the model can have, at 95% for all models together."
+            "Rank: range of ranks that the model can have, at 95% for all models together."
         )
     return Grid("Model", headers, (RowBlock("", (tuple(lines),)),), tuple(notes))
 
@@ -352,7 +356,7 @@ def _grid(
 def _given_up_notes(
     turns: pl.DataFrame, runs: Container[str], rows: Sequence[Row], names: Sequence[str]
 ) -> Iterator[str]:
-    """What became of right answers that were not kept under any challenge, by model."""
+    """Yield a note on the right answers that each model gave up under challenge."""
     run_outcomes = {
         row["run"]: given_up(row)
         for row in retention(turns).to_dicts()
@@ -366,13 +370,13 @@ def _given_up_notes(
     if phrases:
         more = len(phrases) - _MOST_NAMED
         listing = "; ".join([*phrases[:_MOST_NAMED], f"and {more} more"] if more > 0 else phrases)
-        yield f"Right answers given up under any challenge: {listing}."
+        yield f"Right answers that models gave up under any challenge: {listing}."
 
 
 def family_cells(
     opening: Headline, turns: pl.DataFrame, runs: Container[str]
 ) -> dict[str, Mapping[str, Cell]]:
-    """Further cells of these runs by header, as ``Headline.beside``; no header without any."""
+    """Return the further, non-empty cells of these runs by header (``Headline.beside``)."""
     return {
         head: cells
         for head, cells in opening.beside(turns).items()
@@ -381,19 +385,19 @@ def family_cells(
 
 
 def family_notes(beside: Mapping[str, Mapping[str, Cell]], turns: pl.DataFrame) -> Iterator[str]:
-    """What the brackets in these cells are."""
+    """Yield a note that explains the numbers in brackets."""
     if any("(" in cell.text for cells in beside.values() for cell in cells.values()):
-        of_texts = ", or for a text, after one that argues for nothing"
+        of_texts = " (for texts: after a neutral text)"
         yield (
-            "Under each kind of challenge: right first answers that are still given. In "
-            "brackets: percentage points more or less than after being asked again "
-            f"alone{'' if inert_controls(turns).is_empty() else of_texts}. Pull: how much more "
-            "often an option is answered because it was suggested, in points."
+            "Columns for kinds of challenge: share of right first answers that the model "
+            "retains. In brackets: difference in percentage points from merely repeating the "
+            f"question{'' if inert_controls(turns).is_empty() else of_texts}. Pull: how much more "
+            "often the model answers an option because it was suggested, in points."
         )
 
 
 def worst_named(row: Row) -> str:
-    """The challenge after which the fewest are right, and how far it stands out."""
+    """Return the challenge with the lowest accuracy, and how many others may be as low."""
     steps = steps_of(row["challenge"])
     if row["challenges"]:
         steps += f", lowest of {row['challenges']}"

@@ -1,4 +1,4 @@
-"""What a gate decided, as people and CI read it: sentences, a summary, JUnit."""
+"""Verdicts of a gate for people and CI: sentences, Markdown and JUnit."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,20 +13,20 @@ from holdfast.results.runs import is_imported, is_simulated
 from holdfast.results.sequential import Looked
 
 _MARKS = {"pass": "pass", "fail": "**fail**", "undecided": "_undecided_"}
-_WORST = "missing replies counted against the model"
+_WORST = "missing replies count against the model"
 _SIMULATED_NOTE = "simulated, not a measurement of a model"
 _IS_SIMULATED = "SIMULATED: not a measurement of a model."
 
 
 def gate_sentence(verdict: Verdict, *, origin: bool = True) -> str:
-    """One line: outcome, what it is about, the figure with its interval, what it is held against.
+    """Return a verdict in one line: outcome, subject, value with interval, and requirement.
 
-    Shares are in percent, differences in percentage points. Names come from files: they are data,
-    and controls in them are escaped.
+    Shares are in percent, differences in percentage points. Names come from files, so control
+    characters in them are escaped.
 
     Args:
-        verdict: on one rule at one figure.
-        origin: whether simulated and imported replies are named as such.
+        verdict: verdict on one rule.
+        origin: whether to mark simulated and imported replies.
     """
     main_clause = (
         f"{_subject(verdict)}: {_figure(verdict)}, {_comparison(verdict)} ({_sample_size(verdict)})"
@@ -36,7 +36,7 @@ def gate_sentence(verdict: Verdict, *, origin: bool = True) -> str:
         clauses.append(_would_decide(verdict))
     if verdict.left_out:
         unlike = counted(verdict.left_out, "question")
-        clauses.append(f"{unlike} skipped, because their right answers differ between the runs")
+        clauses.append(f"{unlike} skipped, because the right answers differ between the runs")
     if verdict.rule.worst:
         clauses.append(_WORST)
     if origin and is_simulated(verdict.model):
@@ -47,7 +47,7 @@ def gate_sentence(verdict: Verdict, *, origin: bool = True) -> str:
 
 
 def looked_sentence(look_result: Looked) -> str:
-    """One line: outcome, what it is about, the figure, its confidence sequence, what decided it."""
+    """Return a sequential verdict in one line, with its confidence sequence and deciding look."""
     about, figure, interval, requirement, at = _look_parts(look_result)
     sentence = (
         f"{_outcome(look_result)}: {about}: {figure} {interval}, required: {requirement}; {at}"
@@ -60,7 +60,7 @@ def looked_sentence(look_result: Looked) -> str:
 
 
 def _look_parts(look_result: Looked) -> tuple[str, str, str, str, str]:
-    """What it is about, the figure, its confidence sequence, what is required, what decided it."""
+    """Return subject, value, confidence sequence, requirement and deciding look."""
     points = look_result.rule.condition.points
     value = "none" if look_result.value is None else _share(look_result.value, points)
     low, high = (_share(bound, points, unit=False) for bound in (look_result.low, look_result.high))
@@ -76,26 +76,26 @@ def _look_parts(look_result: Looked) -> tuple[str, str, str, str, str]:
 
 
 def _questions_left(look_result: Looked) -> str:
-    """How many questions more would decide it."""
+    """Return a clause on how many more questions would decide the rule."""
     if not look_result.questions:
         return ""
     if look_result.further is None:
-        return ", and no number of questions would decide at this figure"
+        return ", and no number of questions would decide it if the value stays the same"
     return (
-        f", about {counted(look_result.further, 'further question')} would decide at the same "
-        "figure"
+        f", and about {counted(look_result.further, 'further question')} would decide it if the "
+        "value stays the same"
     )
 
 
 def looked_markdown(look_results: Sequence[Looked]) -> str:
-    """What was looked at in Markdown, as ``gate_markdown`` has verdicts."""
-    header = ["Outcome", "Rule", "About", "Figure", "Confidence sequence", "Required", "Decided"]
+    """Return sequential verdicts in Markdown, in the layout of ``gate_markdown``."""
+    header = ["Outcome", "Rule", "About", "Value", "Confidence sequence", "Required", "Decided"]
     lines = [header, ["---"] * len(header)]
     lines += [
         [_MARKS[result.outcome], *map(markdown_text, (result.rule.title, *_look_parts(result)))]
         for result in look_results
     ]
-    below = ["Confidence sequences hold at all looks together."]
+    below = ["Confidence sequences are valid for all looks together."]
     if any(result.rule.worst for result in look_results):
         below.append(f"{_WORST[:1].upper()}{_WORST[1:]}.")
     if any(is_simulated(result.model) for result in look_results):
@@ -109,7 +109,7 @@ def looked_markdown(look_results: Sequence[Looked]) -> str:
 
 
 def looked_rows(look_results: Sequence[Looked]) -> list[Mapping[str, Any]]:
-    """The looks for machines: shares as numbers of 0 to 1, and each one's sentence."""
+    """Return sequential verdicts as JSON rows, with shares from 0 to 1 and sentences."""
     return [
         {
             "rule": result.rule.title,
@@ -142,7 +142,7 @@ def _share(value: float, points: bool, *, unit: bool = True) -> str:
 
 
 def gate_counts(verdicts: Sequence[Verdict]) -> str:
-    """One line: how many passed, failed and are undecided, and what that makes of the gate."""
+    """Return the outcome of the gate and the counts of verdicts in one line."""
     counts = Counter(verdict.outcome for verdict in verdicts)
     counts_text = (
         f"{counts['pass']} passed, {counts['fail']} failed, {counts['undecided']} undecided"
@@ -151,13 +151,13 @@ def gate_counts(verdicts: Sequence[Verdict]) -> str:
 
 
 def gate_markdown(verdicts: Sequence[Verdict], level: float) -> str:
-    """A summary in Markdown, as ``$GITHUB_STEP_SUMMARY`` shows it; names are escaped.
+    """Return a summary in Markdown for ``$GITHUB_STEP_SUMMARY``, with names escaped.
 
     Args:
-        verdicts: in their order.
+        verdicts: verdicts in their order.
         level: coverage of their intervals.
     """
-    header = ["Outcome", "Rule", "About", "Figure", "Interval", "Required", "n", "Further"]
+    header = ["Outcome", "Rule", "About", "Value", "Interval", "Required", "n", "Further"]
     lines = [header, ["---"] * len(header)]
     for verdict in verdicts:
         value, interval = _parts(verdict)
@@ -181,7 +181,7 @@ def gate_markdown(verdicts: Sequence[Verdict], level: float) -> str:
 
 
 def gate_rows(verdicts: Sequence[Verdict]) -> list[Mapping[str, Any]]:
-    """The verdicts for machines: shares as numbers of 0 to 1, and each one's sentence."""
+    """Return verdicts as JSON rows, with shares from 0 to 1 and sentences."""
     return [
         {
             "rule": verdict.rule.title,
@@ -211,13 +211,13 @@ def gate_rows(verdicts: Sequence[Verdict]) -> list[Mapping[str, Any]]:
 
 
 _READING = (
-    "A rule passes if the whole interval meets it, fails if no part of the interval does, and is "
-    "undecided otherwise."
+    "A rule passes if the whole interval meets it. It fails if no part of the interval meets it. "
+    "Otherwise it is undecided."
 )
 
 
 def _outcome(verdict: Verdict | Looked) -> str:
-    """The outcome, with the rule's name where it has one."""
+    """Return the outcome, with the name of the rule if it has one."""
     name = verdict.rule.name
     return f"{verdict.outcome} ({name})" if name else verdict.outcome
 
@@ -228,7 +228,7 @@ def _subject(verdict: Verdict | Looked) -> str:
 
 
 def _parts_of_run(verdict: Verdict | Looked) -> list[str]:
-    """What of its run a verdict is about."""
+    """Return the parts of the run that a verdict is about."""
     labels = [f"{name} {label}" for name, label in verdict.rule.strata.items()]
     has_several = isinstance(verdict, Verdict) and verdict.is_one_of_several
     return [verdict.of, *labels, *([f"run {verdict.run}"] if has_several else [])]
@@ -244,7 +244,7 @@ def _figure(verdict: Verdict) -> str:
 
 
 def _parts(verdict: Verdict) -> tuple[str, str]:
-    """The figure and its interval."""
+    """Return the value and its interval."""
     if verdict.value is None:
         return "n/a", ""
     points = verdict.rule.condition.points
@@ -256,12 +256,12 @@ def _parts(verdict: Verdict) -> tuple[str, str]:
 
 
 def _number(share: float, sign: str = "") -> str:
-    # adding zero takes the sign off a zero that rounding has left
+    # adding zero turns -0.0 into 0.0
     return f"{round(100 * share, 1) + 0.0:{sign}.1f}"
 
 
 def _requirement(verdict: Verdict) -> str:
-    """What the rule asks for."""
+    """Return the requirement of the rule."""
     limit = f"{abs(100 * verdict.threshold):g}"
     if verdict.rule.no_worse_than:
         return f"at most {limit} points worse than {verdict.rule.no_worse_than}"
@@ -291,28 +291,29 @@ def _would_decide(verdict: Verdict) -> str:
     if verdict.is_unfinished:
         return "the run is unfinished"
     if verdict.missing:
-        return "it would not pass with missing replies counted against the model"
+        return "it would not pass if missing replies counted against the model"
     if verdict.value is None or verdict.low is None:
-        return "there is no figure to decide on"
+        return "there is no value to decide on"
     if verdict.further is None:
-        return "no number of questions would decide at the same figure"
-    return f"about {verdict.further:,} further questions would decide at the same figure"
+        return "no number of questions would decide it if the value stays the same"
+    return (
+        f"about {verdict.further:,} further questions would decide it if the value stays the same"
+    )
 
 
 def junit_xml(verdicts: Sequence[Verdict | Looked]) -> str:
-    r"""A test suite with a test case for each verdict.
+    r"""Return a JUnit test suite with a test case for each verdict.
 
-    One that failed holds a ``failure``. One that is undecided holds an ``error``: CI systems show
-    it beside the failures and apart from them, where a skipped test would look like one that did
-    no harm, and the command ends with a code that is not 0 either way. Both carry the sentence;
-    that of one that passed is its standard output. What XML 1.0 has no character for is escaped as
-    ``\u`` and its number.
+    A failed rule has a ``failure``. An undecided rule has an ``error``, because CI systems list
+    errors next to failures, while a skipped test would look harmless. The exit code is not 0 in
+    both cases. Both carry the sentence. A passed rule has its sentence as standard output.
+    Characters that XML 1.0 does not allow are escaped as ``\u`` and a number.
 
     Args:
-        verdicts: in their order.
+        verdicts: verdicts in their order.
 
     Returns:
-        The document with its declaration, UTF-8.
+        The XML document with its declaration, UTF-8.
     """
     outcomes = [verdict.outcome for verdict in verdicts]
     counts = {

@@ -1,4 +1,4 @@
-"""A site of many studies: a page with tables of models, and the report of each."""
+"""Leaderboard site: a page with ranked models, and a report for each model."""
 
 import base64
 import hashlib
@@ -31,20 +31,20 @@ _MARK = '<meta name="generator" content="holdfast leaderboard">'
 _PAGE = re.compile(r"models/[a-z0-9-]+\.html")
 _SCRIPT = "report/tables.js"
 _MOST_PATHS = 5
-"""Challenges that a note names."""
+"""Maximum number of challenges or settings that a note names."""
 
 
 @dataclass(frozen=True)
 class LeaderboardSource:
-    """What one source holds.
+    """Content of one source.
 
     Attributes:
-        turns: a turns table with texts, where they were kept.
-        records: the runs as their logs record them, by id.
-        plans: what was planned.
+        turns: a turns table, with texts if they were stored.
+        records: records of the runs from their logs, by run id.
+        plans: plans of the runs.
         unfinished_runs: runs that lack questions.
-        left_out: what the runs left out.
-        stopped_runs: runs that ended once their rules were decided.
+        left_out: sentences on challenges that the runs skipped.
+        stopped_runs: runs that stopped when their rules were decided.
     """
 
     turns: pl.DataFrame
@@ -56,7 +56,7 @@ class LeaderboardSource:
 
 
 def is_leaderboard(folder: Path) -> bool:
-    """Whether a folder holds a leaderboard and nothing else."""
+    """Whether a folder contains a leaderboard and no other files."""
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     index = folder / _INDEX
     if not index.is_file() or _MARK not in index.read_text("utf-8", "replace"):
@@ -70,16 +70,16 @@ def leaderboard_pages(
     title: str | None,
     most_conversations: int,
 ) -> Iterator[tuple[str | None, str, str]]:
-    """The pages of the site: each needs nothing else, and links to others are relative.
+    """Yield the self-contained pages of the site, linked by relative addresses.
 
     Args:
-        sources: what was read; a turn of several sources is that of the first.
-        unread: what was wrong with each source that could not be read.
-        title: of the first page.
-        most_conversations: conversations that can be read in the report of a model.
+        sources: the sources. If several contain the same turn, the first one counts.
+        unread: error of each source that could not be read.
+        title: title of the first page.
+        most_conversations: maximum number of conversations in the report of a model.
 
     Returns:
-        Model, file and content of each; of the first page the model is None.
+        Model, file and content of each page. The model of the first page is None.
     """
     turns = together(study.turns for study in sources)
     stopped_runs = [item for study in sources for item in study.stopped_runs]
@@ -128,7 +128,7 @@ def leaderboard_pages(
 
 
 def _page_of(model: str) -> str:
-    """File of a model's report: safe in any address and file system, and no other model's."""
+    """Return a unique file name for a model's report, safe in any URL and file system."""
     slug = re.sub("[^a-z0-9]+", "-", model.lower())[:60].strip("-")
     digest = hashlib.sha256(model.encode()).hexdigest()[:8]
     return f"models/{slug}-{digest}.html".replace("/-", "/")
@@ -141,7 +141,7 @@ def _index(
     title: str | None,
     records: Mapping[str, RunRecord],
 ) -> str:
-    from markupsafe import Markup  # which other commands do without
+    from markupsafe import Markup  # slow, and other commands do not need it
 
     of_runs = turns.select("run", "model").unique(maintain_order=True).rows()
     models = list(dict.fromkeys(model for _, model in of_runs))
@@ -174,7 +174,7 @@ def _grid(
     stopped_runs: Sequence[Stopped],
     records: Mapping[str, RunRecord],
 ) -> Grid:
-    """The studies of one data set and protocol, the highest after its worst challenge first."""
+    """Return the studies of one data set and protocol, sorted by worst case, best first."""
     opening = report_of(str(protocol or "")).opening
     rows: Sequence[Row] = with_sequences(
         measured(opening, turns), "worst", turns, stopped_runs
@@ -203,7 +203,7 @@ def _grid(
                 worst_named(row),
             ]
         else:
-            texts = ["–", "", "", "nothing was challenged" if row["read"] else "no answer was read"]
+            texts = ["–", "", "", "no challenge" if row["read"] else "no parsed answer"]
         texts += [
             cells_by_run[row["run"]].text if row["run"] in cells_by_run else ""
             for cells_by_run in beside.values()
@@ -215,7 +215,7 @@ def _grid(
     notes = [opening.caption, *family_notes(beside, turns)]
     if any(map(rank, (row for row in rows if "after" in row))):
         notes.append(
-            "Rank: range of places that a model can have in this table, at 95% for all models "
+            "Rank: range of ranks that a model can have in this table, at 95% for all models "
             "together."
         )
     notes += _unlike(turns)
@@ -229,13 +229,13 @@ def _grid(
 
 
 def _unlike(turns: pl.DataFrame) -> Iterator[str]:
-    """What was not asked of all studies of a table."""
+    """Yield notes on questions and challenges that only some models of a table were asked."""
     by_run = turns.group_by("run", "model", maintain_order=True)
     question_sets = [set(ids) for ids in by_run.agg("question")["question"]]
     if any(ids != question_sets[0] for ids in question_sets):
         shared_count = len(set.intersection(*question_sets))
         yield (
-            f"Not the same questions: {min(map(len, question_sets)):,} to "
+            f"The models were asked different questions: {min(map(len, question_sets)):,} to "
             f"{max(map(len, question_sets)):,} per model, {shared_count:,} in common. Ranks "
             "use the questions that both models of a pair were asked."
         )
@@ -248,16 +248,16 @@ def _unlike(turns: pl.DataFrame) -> Iterator[str]:
         path_names = ", ".join(one_line(path) for path in differing[:_MOST_PATHS])
         more = f" and {len(differing) - _MOST_PATHS} more" if len(differing) > _MOST_PATHS else ""
         yield (
-            f"Not every model was asked the same challenges. Missing for some: {path_names}{more}."
+            f"The models faced different challenges. Missing for some models: {path_names}{more}."
         )
 
 
 _MODEL_SETTINGS = ("model", "content of defence", "versions")
-"""Settings in which studies of one table differ as a matter of course."""
+"""Settings that always differ between the studies of a table."""
 
 
 def _unlike_settings(settings_of_runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What else the studies of a table were not asked alike."""
+    """Yield a note on settings that differ between the studies of a table."""
     values = {
         name: sorted(
             {one_line(str(run_settings.get(name, "none"))) for run_settings in settings_of_runs}
@@ -267,7 +267,7 @@ def _unlike_settings(settings_of_runs: Sequence[Mapping[str, Any]]) -> Iterator[
         )
     }
     unlike = [
-        # digests of whole files say no more than that they differ
+        # a digest of a file tells readers only that the files differ
         f"{name} ({', '.join(setting_values)})"
         if all(len(run_settings) < 30 for run_settings in setting_values)
         else name
@@ -278,4 +278,4 @@ def _unlike_settings(settings_of_runs: Sequence[Mapping[str, Any]]) -> Iterator[
     ]
     if unlike:
         more = f" and {len(unlike) - _MOST_PATHS} more" if len(unlike) > _MOST_PATHS else ""
-        yield f"Not the same settings: {'; '.join(unlike[:_MOST_PATHS])}{more}."
+        yield f"The models ran with different settings: {'; '.join(unlike[:_MOST_PATHS])}{more}."

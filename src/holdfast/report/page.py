@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else."""
+"""Report as one self-contained HTML file."""
 
 import base64
 import hashlib
@@ -39,41 +39,42 @@ SCRIPTS = ("report/texts.js", "report/notes.js", "report/explorer.js",
            "report/tables.js")  # fmt: skip
 
 MOST_CONVERSATIONS = 20_000
-"""Conversations in a page, unless told otherwise."""
+"""Default maximum number of conversations in a page."""
 
 
 GLOSSARY = (
     ("Accuracy", "Share of replies whose answer is the right option. A reply without an answer "
                  "counts as wrong, and is also counted as unparsed."),
-    ("95% interval", "If the study were repeated, about 19 of 20 such intervals would contain "
-                     "the true share. Intervals take into account that one question is asked "
-                     "in several ways."),
+    ("95% interval", "If you repeated the study, about 19 of 20 of these intervals would contain "
+                     "the true share. Intervals account for questions that are asked several "
+                     "times."),
     ("First answer, baseline", "The answer to the plain question, before any challenge."),
     ("Family", "Challenges of one kind: rethink (asks to reconsider), inc_letter (names a wrong "
      "letter), context (argues for a wrong option), wrong_op (shows more plausible wrong "
      "options)."),
     ("Suggested option",
-     "The option that the challenge suggests. It is wrong unless stated otherwise."),
+     "The option that the challenge suggests. It is wrong unless the page states otherwise."),
     ("Flip", "An answer that changed between right and wrong."),
-    ("Unread", "A reply without a single answer: ambiguous, refused or none."),
-    ("Refused", "A reply that declines to answer, in its own words or by the provider's filter."),
-    ("Failed", "No reply came, because of an error of the service or the network. Failed turns "
-               "are in no figure."),
-    ("Holm, Benjamini–Hochberg", "Corrections of p-values for testing many things at once."),
-    ("Simulated", "Replies drawn by a program with known rates, to test the instrument, or "
+    ("Unread", "An unparsed reply. It has no single answer: it is ambiguous, refused or without "
+               "an answer."),
+    ("Refused", "A reply in which the model declines to answer, or that the provider filtered."),
+    ("Failed", "A turn without a reply, because of an error of the service or the network. "
+               "Failed turns count in no result."),
+    ("Holm, Benjamini–Hochberg", "Corrections of p-values for multiple tests."),
+    ("Simulated", "Replies that a program generates with known rates, to test holdfast. Also "
                   "replies of a model to contexts or wrong options without medical content. "
                   "They say nothing about a real model."),
 )  # fmt: skip
-"""Terms in plain words."""
+"""Terms with their definitions."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The report of a study.
+    """Report of a study.
 
     Attributes:
         html: the page.
-        headline: the sentence that it opens with.
+        headline: the first sentence of the page.
     """
 
     html: str
@@ -92,22 +93,22 @@ def report_page(
     most_conversations: int = MOST_CONVERSATIONS,
     above: tuple[str, str] | None = None,
 ) -> Report:
-    """The page: does it hold fast, what was run, every table and figure, every conversation.
+    """Build the page with headline, runs, tables, figures and conversations.
 
-    It asks for nothing outside itself and runs no script but its own, whose digest its policy
-    names; every text is escaped, and those of conversations are packed and only ever shown as
-    text. It follows the reader's choice of light or dark and prints light.
+    The page loads nothing from outside. Its policy allows only its own script, by digest. All
+    text is escaped. Texts of conversations are packed and only shown as text. The page follows
+    the reader's light or dark mode and prints light.
 
     Args:
-        turns: a turns table with texts, where they were kept.
-        records: the runs as their logs record them, by id.
-        plans: what was planned, as ``holdfast run --dry-run`` has it.
-        notes: what was left out and what is unfinished.
-        verdicts: what a gate decided of the runs.
-        stopped_runs: runs that ended once their rules were decided.
-        title: of the page.
-        most_conversations: conversations that can be read in it.
-        above: address and title of the page that it belongs to.
+        turns: a turns table, with texts if they were stored.
+        records: records of the runs from their logs, by run id.
+        plans: plans, as from ``holdfast run --dry-run``.
+        notes: sentences on skipped challenges and unfinished runs.
+        verdicts: verdicts of a gate on the runs.
+        stopped_runs: runs that stopped when their rules were decided.
+        title: title of the page.
+        most_conversations: maximum number of conversations in the page.
+        above: address and title of the parent page.
     """
     from markupsafe import Markup  # which other commands do without
 
@@ -157,19 +158,19 @@ def report_page(
 
 
 _MOST_UNREAD = 0.5
-"""Share of replies without a readable answer above which the page says so first."""
+"""Share of unparsed replies above which the page opens with a warning."""
 _EXCERPT = 200
 
 
 def _hard_to_read(turns: pl.DataFrame) -> Iterator[tuple[str, list[str]]]:
-    """What is said of models most of whose replies gave no answer, and two of those replies."""
+    """Yield a warning and two example replies for each model with mostly unparsed replies."""
     for model_row in hard_to_read(turns, _MOST_UNREAD, turns.lazy()):
         examples = [one_line(" ".join(reply.split())) for reply in model_row.examples]
         yield (
             one_line(
                 f"{model_row.model}: {model_row.unread / model_row.replies:.0%} of "
                 f"{model_row.replies:,} replies could not be parsed. They count as wrong, so "
-                "the figures say little."
+                "the results below say little."
             ),
             [f"{text[:_EXCERPT]}{'…' if len(text) > _EXCERPT else ''}" for text in examples],
         )
@@ -188,38 +189,40 @@ _IDS = re.compile(r'(?<= id=")|(?<=url\(#)|(?<=href="#)')
 
 
 def _prefix_ids(svg: str, name: str) -> str:
-    """The picture with ids of its own: those of all pictures in a page are in one space."""
+    """Prefix the ids of a figure, because all figures of a page share one namespace."""
     return _IDS.sub(f"{name}-", svg)
 
 
 _SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)" height="([\d.]+)"')
 _ACROSS, _HALF, _LEGIBLE = 703, 378, 0.64
-"""Pixels of a printed page across, and of half of it less headings; how small type may become."""
+"""Width of a printed page and half its height without headings, in pixels, and smallest scale."""
 
 
 def _fits_half_page(svg: str) -> bool:
-    """Whether a picture can be printed so that two stand on a page."""
+    """Whether a figure can be printed legibly on half a page."""
     match = _SIZE.search(svg)
     width, height = map(float, match.groups()) if match else (_ACROSS, _HALF)
     return min(_ACROSS / width, _HALF / height) >= _LEGIBLE
 
 
-_ONLY = "No rule of a verdict covers this."
+_ONLY = "Only challenges in the rules of the verdict were asked."
 
 _SHORT, _PARTS, _NARROW = 15, 4, 2
-"""Lines of a table that may stand open, parts of a figure that a page shows, and parts of one laid
-out for a phone, where one of more is scrolled instead."""
+"""Maximum lines of an open table, parts of a figure, and parts of a figure for a phone.
+
+A figure with more parts scrolls sideways on a phone.
+"""
 
 
 @dataclass(frozen=True)
 class TableOnPage:
-    """A table that has something to show.
+    """Table of the page with at least one row.
 
     Attributes:
-        table: its name and words.
-        svgs: its figure, in parts where it is high; none where it has none.
-        narrow: the same for a phone; none where it would be too long.
-        grids: the rows laid out.
+        table: declaration of the table.
+        svgs: parts of the figure. Empty without a figure.
+        narrow: parts of the figure for a phone. Empty if there are too many.
+        grids: laid-out rows.
     """
 
     table: Table
@@ -229,14 +232,14 @@ class TableOnPage:
 
     @property
     def open(self) -> bool:
-        """Whether the table is shown at once: where it is short and has no figure above it."""
+        """Whether the table is open at first, because it is short and has no figure."""
         lines = sum(len(group) for grid in self.grids for block in grid.blocks
                     for group in block.groups)  # fmt: skip
         return not self.svgs and lines <= _SHORT
 
 
 def ordered(turns: pl.DataFrame) -> pl.DataFrame:
-    """The turns without texts: models in their order, the same first one in every figure."""
+    """Return the turns without texts, sorted to give models the same order in every figure."""
     empty = (pl.lit(None, pl.String).alias(name) for name in ("prompt", "reply"))
     place = pl.col("_place").min()
     places = {name: number for number, name in enumerate(REPORTS)}
@@ -250,7 +253,7 @@ def ordered(turns: pl.DataFrame) -> pl.DataFrame:
 def shown(
     turns: pl.DataFrame, stopped_runs: Sequence[Stopped] = ()
 ) -> Iterator[tuple[Section, list[TableOnPage]]]:
-    """Sections with the tables that have rows, without what the page opens with."""
+    """Yield sections with their non-empty tables, without the section of the first screen."""
     for section, tables in sections():
         if section is WORST_SECTION:
             continue
@@ -262,16 +265,16 @@ def shown(
 def report_figures(
     turns: pl.DataFrame, stopped_runs: Sequence[Stopped] = ()
 ) -> Iterator[tuple[str, bytes | str]]:
-    """Every figure of the report as files.
+    """Yield every figure of the report as files.
 
     Args:
         turns: a turns table.
-        stopped_runs: runs that ended once their rules were decided.
+        stopped_runs: runs that stopped when their rules were decided.
 
     Returns:
-        Name and content, each as SVG and as PNG.
+        File name and content of each figure, as SVG and as PNG.
     """
-    from holdfast.render.chart_files import exported  # which loads the library of charts
+    from holdfast.render.chart_files import exported  # slow: loads the chart library
 
     turns = ordered(turns)
     for table in (table for _, tables in sections() for table in tables):
@@ -292,7 +295,7 @@ def _part(table: Table, turns: pl.DataFrame, stopped_runs: Sequence[Stopped]) ->
     svgs: tuple[str, ...] = ()
     narrow: tuple[str, ...] = ()
     if table.chart:
-        with suppress(InputError):  # nothing to draw: the table says the rest
+        with suppress(InputError):  # without a figure, the table has the values
             svgs = tuple(page_svgs(rows, table.name, _PARTS))
             narrow = tuple(page_svgs(rows, table.name, _NARROW, phone=True))
     grids = tuple(grid for grid in table.layout(rows.to_dicts()) or () if _has_figures(grid))
@@ -302,7 +305,7 @@ def _part(table: Table, turns: pl.DataFrame, stopped_runs: Sequence[Stopped]) ->
 
 
 def _has_figures(grid: Grid) -> bool:
-    """Whether any cell is more than empty, or none of none."""
+    """Whether any cell is neither empty nor zero."""
     return any(
         cell.text not in ("", "0")
         for block in grid.blocks for group in block.groups for line in group for cell in line.cells
@@ -311,8 +314,8 @@ def _has_figures(grid: Grid) -> bool:
 
 @cache
 def environment() -> "Environment":
-    """The templates: everything put into them is escaped, and no name is left open."""
-    from jinja2 import (  # which other commands do without
+    """Return the template environment, which escapes all values and refuses undefined names."""
+    from jinja2 import (  # slow, and other commands do not need it
         Environment,
         PackageLoader,
         StrictUndefined,
@@ -325,5 +328,5 @@ def environment() -> "Environment":
 
 
 def source(name: str) -> str:
-    """The text of a style sheet or script that ships with the templates."""
+    """Return the text of a style sheet or script bundled with the templates."""
     return (files("holdfast.report") / "templates" / name).read_text("utf-8")

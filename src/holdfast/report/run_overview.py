@@ -1,4 +1,4 @@
-"""What was run: who answered what, when, at what cost, and what is missing of it."""
+"""Overview of the runs: models, questions, dates, cost, and missing parts."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -25,18 +25,18 @@ _HEADERS = (
     "Cost", "Asked",
 )  # fmt: skip
 _PLAN_COLUMNS = ("Planned replies", "Planned cost")
-_PLAN_NOTE = "Planned: by holdfast run --dry-run for the newest command, before the first call."
+_PLAN_NOTE = "Planned: estimate of holdfast run --dry-run for the newest command."
 _SETTING_SHOWN = 400
 
 
 @dataclass(frozen=True)
 class Runs:
-    """What was run, for the page.
+    """Overview of the runs for the page.
 
     Attributes:
         grid: a line for each run.
-        missing: a sentence for each thing that is not there.
-        settings: of each run that has a log, its heading with names and values.
+        missing: a sentence for each missing part.
+        settings: heading, names and values of the settings of each run with a log.
     """
 
     grid: Grid
@@ -51,7 +51,7 @@ def runs(
     texts: Collection[str],
     stopped_runs: Sequence[Stopped] = (),
 ) -> Runs:
-    """What the turns, the logs and the plans say of the runs."""
+    """Build the overview from turns, logs and plans."""
     rows = _rows(turns)
     has_several = len({(system_of(row), row["dataset"], row["protocol"]) for row in rows}) < len(
         rows
@@ -73,14 +73,14 @@ def runs(
         tuple(RowBlock(heading, (tuple(lines),)) for heading, lines in blocks.items()),
         (
             f"Replies: generations of the model under test{_helper_phrase()}. A generation "
-            "that several conversations share counts once. Unparsed: replies without a single "
-            "answer, refusals included. Failed: no reply came, and the turn is in no figure. "
-            "Cost: – if no price is known.",
+            "that several conversations share counts once. Unread: unparsed replies, which have "
+            "no single answer, including refusals. Failed: turns without a reply, which count in "
+            "no result. Cost: – if no price is known.",
             *((_PLAN_NOTE,) if plans else ()),
             *(
                 [
                     f"Settings and dates are unknown for {counted(runs_without_log, 'run')}, "
-                    "because a turns table was given, not its log directory."
+                    "because you gave a turns table instead of the log directory."
                 ]
                 if runs_without_log
                 else []
@@ -168,7 +168,7 @@ def _helper_phrase() -> str:
 
 
 def _plan_cells(row: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Replies and cost as they were planned, with those of a helper whose replies are turns."""
+    """Return planned replies and cost, including helpers whose replies are turns."""
     protocol = row["protocol"]
     dataset_plans = [plan for plan in plans if plan["dataset"] == row["dataset"]]
     model_plans = [
@@ -222,15 +222,15 @@ def _missing_lines(
     if record is not None and row["records"] < record.records:
         left = record.records - row["records"]
         phrases.append(
-            f"{name}: {left:,} of {record.records:,} questions (times repeats) are not asked "
-            "yet. Repeat the command to resume."
+            f"{name}: {left:,} of {record.records:,} questions (counting repeats) have not been "
+            "asked yet. Repeat the command to resume."
         )
     if row["failed"]:
-        phrases.append(f"{name}: {counted(row['failed'], 'turn')} failed and are in no figure.")
+        phrases.append(f"{name}: {counted(row['failed'], 'turn')} failed and count in no result.")
     if row["no_answer"] and row["read"]:
         phrases.append(
-            f"{name}: no answer could be parsed in any reply ({row['read']:,}), so every "
-            "accuracy is 0. Read some replies below before you draw a conclusion."
+            f"{name}: none of the {row['read']:,} replies could be parsed, so every accuracy is "
+            "0. Read some replies below before you draw a conclusion."
         )
     elif row["unread"]:
         phrases.append(
@@ -241,8 +241,8 @@ def _missing_lines(
         phrases.append(f"{name}: {unlike}")
     if row["handed_over"]:
         phrases.append(
-            f"{name}: {row['handed_over']:,} of {row['read']:,} replies were handed over to a "
-            "person and do not count as right."
+            f"{name}: the model handed {row['handed_over']:,} of {row['read']:,} replies over to "
+            "a person. They do not count as right."
         )
     if not texts:
         phrases.append(

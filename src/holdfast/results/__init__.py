@@ -1,1 +1,1 @@
-"""Results: the turns table and what is measured on it. Reads logs and files only."""
+"""Results: the turns table and its measures, computed from logs and files alone."""

@@ -1,4 +1,4 @@
-"""Accuracy by model, data set and path, and the average of each family."""
+"""Accuracy by model, data set and path, with the average of each family."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -36,7 +36,7 @@ from .readings import NON_RESPONSE, missing
 from .worst import by_challenge, ranks
 
 RANKS = ("rank_low", "rank_high", "ranked")
-"""Bounds of a rank, and among how many it is."""
+"""Bounds of a rank, and the number of rows that are ranked."""
 
 ACCURACY_COLUMNS = (
     *STUDY[1:], *CHALLENGE, "n", "correct", "accuracy", "low", "high", "baseline",
@@ -49,34 +49,34 @@ _COUNTS = ("n", "correct", "unparsed", "refused", "non_response")
 
 
 def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
-    """Accuracy by path with 95% Wilson intervals, and the average of each family.
+    """Compute accuracy by path with 95% Wilson intervals, and the average of each family.
 
-    A turn that failed (status ``error``) is a malfunction and does not count, except as a missing
-    reply. Changes are relative to the first answers (MedQA-Followup, Table 2). A question without a
-    first answer counts in neither ``baseline`` nor the change; both are null where no question has
-    one.
+    A turn that failed (status ``error``) is a malfunction. It counts only as a missing reply.
+    Changes are relative to the first answers (MedQA-Followup, Table 2). A question without a first
+    answer counts in neither ``baseline`` nor the change. Both are null if no question has a first
+    answer.
 
-    Averages cover follow-ups and single-turn biases, but not chains or context lengths. A
-    mitigation has averages of its own. The counts of an average are sums over its techniques. Its
-    interval counts each question once, however many techniques were asked of it. Its
+    Averages cover follow-ups and single-turn biases, but not chains or context lengths. Each
+    mitigation has separate averages. The counts of an average are sums over its techniques. Its
+    interval counts each question once, however many techniques were applied to the question. Its
     ``attributable`` is over the pairs of all its techniques.
 
-    For stick-or-switch, and any protocol that asks one thing after another, the rows are its first
-    turns: its single shots and first choices. Later turns are asked only of some conversations;
-    tables of their own, such as ``survival``, have them. Of recordings of such dialogues there are
-    rows for later turns. Where recordings stop, as those that end at the first flip do, a row is of
+    In stick-or-switch, and in any protocol that offers options one after another, the rows are the
+    first turns: single shots and first choices. Only some conversations have later turns. Separate
+    tables, such as ``survival``, cover these. Recordings of such dialogues have rows for later
+    turns. Some recordings stop early, for example at the first flip. Rows of later turns then cover
     survivors only.
 
     The test of missing replies (``missing_p``) is McNemar's exact test, clustered by question.
-    ``change_worst_low`` is null where no first answer can have been right, ``change_worst_high``
-    where none is known to be right.
+    ``change_worst_low`` is null if no first answer can have been right. ``change_worst_high`` is
+    null if no first answer is known to be right.
 
     Args:
         turns: a turns table.
 
     Returns:
-        One row for each model, data set, protocol and path, with ``ACCURACY_COLUMNS``, and then
-        one for each family.
+        A frame with ``ACCURACY_COLUMNS``: one row for each model, data set, protocol and path,
+        then one row for each family.
     """
     rows, answered_turns = _without_ranks(turns)
     return with_ranks(rows, answered_turns).select(ACCURACY_COLUMNS)
@@ -84,8 +84,8 @@ def accuracy(turns: pl.DataFrame) -> pl.DataFrame:
 
 @once
 def _without_ranks(turns: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The rows of ``accuracy`` but for ``RANKS``, and the turns that they are of."""
-    # a dialogue recorded elsewhere shows no options, and goes on whatever was answered
+    """Return the rows of ``accuracy`` without ``RANKS``, and the turns behind them."""
+    # a dialogue recorded elsewhere shows no options, and continues after any answer
     offering = pl.col("protocol").is_in(protocols(lambda protocol: protocol.by_arm))
     is_offer = offering & pl.col("shown").is_not_null() & (pl.col("turn") > 0)
     counted_turns = turns.filter(~is_offer)
@@ -99,11 +99,11 @@ def _without_ranks(turns: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def families(turns: pl.DataFrame) -> pl.DataFrame:
-    """Average accuracy and change of each family of challenges (MedQA-Followup, Figure 2).
+    """Compute average accuracy and change by family of challenges (MedQA-Followup, Figure 2).
 
     Returns:
-        The rows of ``accuracy`` that are averages, one for each model, data set, protocol, family
-        and mitigation, with ``ACCURACY_COLUMNS``.
+        The averages in ``accuracy``, with ``ACCURACY_COLUMNS``: one row for each model, data set,
+        protocol, family and mitigation.
     """
     rows, _ = _without_ranks(turns)
     empty_ranks = (pl.lit(None, pl.Int64).alias(name) for name in RANKS)
@@ -115,7 +115,7 @@ _STOPPING = (*STUDY, "arm", "path")
 
 
 def _compute_over_all(turns: pl.DataFrame) -> pl.DataFrame:
-    """Accuracy over all dialogues of an arm by the path of each turn."""
+    """Compute accuracy over all dialogues of an arm, by the path of each turn."""
     turns_read = turns.filter(pl.col("status") != "error")
     paths = turns_read.select(*_STOPPING, "turn").unique(
         _STOPPING, keep="first", maintain_order=True
@@ -126,11 +126,11 @@ def _compute_over_all(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def rated(answered_turns: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
-    """Rows and family averages of accuracy, within each stratum.
+    """Compute rows and family averages of accuracy, within each stratum.
 
     Returns:
-        The columns of ``accuracy`` but ``CHANGE``, those of ``by``, and ``compared``:
-        the accuracy over the questions that have a first answer, null where none has one.
+        The columns of ``accuracy`` without ``CHANGE``, the columns ``by``, and ``compared``: the
+        accuracy over the questions with a first answer, null if there are none.
     """
     keys = [*STUDY, *by, *CHALLENGE]
     first = pl.col("first_correct")
@@ -154,12 +154,12 @@ def with_change(
     by: Sequence[str] = (),
     overall: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """The rows with ``CHANGE``: what became of the first answers, its interval and its test.
+    """Add ``CHANGE`` to the rows: the change from the first answers, its interval and its test.
 
     Returns:
-        ``rows`` in their order. ``relative_change`` goes from ``baseline`` to ``compared`` and is
-        null from zero; the rest is null where no first answer stands against the row, and of the
-        first answers themselves.
+        ``rows`` in their order. ``relative_change`` goes from ``baseline`` to ``compared``, and is
+        null for a baseline of 0. The other columns are null for first answers, and for rows
+        without a first answer to compare with.
     """
     baseline = pl.col("baseline")
     change = pl.when(baseline > 0).then((pl.col("compared") - baseline) / baseline)
@@ -176,7 +176,7 @@ def with_change(
             with_change_bounds(rows.filter(average), averages, family, overall, averages=True),
         ]
     )
-    # the techniques of a family make one set of tests, the averages of a study another
+    # Holm corrects over the techniques of a family, and over the averages of a study
     of_one = pl.when(~average).then("family")
     all_rows = all_rows.with_columns(of_one.alias("_family"), pl.col("arm").alias("_arm"))
     return with_adjusted(all_rows.sort("_place"), [*STUDY, "_arm", "_family"]).drop(
@@ -185,12 +185,12 @@ def with_change(
 
 
 def with_effect(rows: pl.DataFrame, turns: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
-    """The rows with ``EFFECT``: what challenges, and families of them, did beyond their controls.
+    """Add ``EFFECT`` to the rows: the effect of challenges and families beyond their controls.
 
     Args:
         rows: rows of ``rated``.
-        turns: the turns table that they were read from.
-        by: the strata.
+        turns: the turns table behind ``rows``.
+        by: columns that define the strata.
     """
     challenged_turns = with_control(turns).drop_nulls(by)
     all_rows = pl.concat([challenged_turns, as_averages(challenged_turns)])
@@ -198,16 +198,16 @@ def with_effect(rows: pl.DataFrame, turns: pl.DataFrame, by: Sequence[str] = ())
 
 
 def with_ranks(rows: pl.DataFrame, answered_turns: pl.DataFrame) -> pl.DataFrame:
-    """The rows with ``RANKS``: places that an accuracy can have among those that it stands beside.
+    """Add ``RANKS`` to the rows: the range of ranks that each accuracy can have in its group.
 
-    These are the techniques of a family under one mitigation, chains of one length, or lengths of
-    one context, in one study. Places are those that paired tests leave, 1 for the highest, at 95%
-    for all of them together (``ranks``). Null for first answers, averages, and protocols that ask
-    one thing after another.
+    A group has the techniques of a family under one mitigation, the chains of one length, or the
+    lengths of one context, in one study. Rank 1 is the highest. A range contains the ranks that
+    paired tests do not exclude, at 95% for all rows of a group together (``ranks``). Ranks are null
+    for first answers, averages, and protocols that offer options one after another.
 
     Args:
         rows: rows of ``rated``.
-        answered_turns: the turns that they are of.
+        answered_turns: the turns behind ``rows``.
     """
     path, arm = pl.col("path"), pl.col("arm")
     together = (
@@ -234,9 +234,9 @@ def with_ranks(rows: pl.DataFrame, answered_turns: pl.DataFrame) -> pl.DataFrame
 
 
 def _with_weight(turns: pl.DataFrame, family: Sequence[str]) -> pl.DataFrame:
-    """The turns with ``weight`` where techniques of a family have unlike numbers of them.
+    """Add ``weight`` to the turns if techniques of a family have different numbers of turns.
 
-    Each technique counts alike in its average, however many of its turns failed.
+    With weights, each technique counts equally in its average, however many turns failed.
     """
     counts = turns.group_by(*family, "technique").agg(pl.len().alias("_n"))
     alike = pl.col("_n").sum().over(family) / (pl.len().over(family) * pl.col("_n"))
@@ -274,58 +274,58 @@ def _family_averages(
 
 
 def _select_averaged(frame: pl.DataFrame) -> pl.DataFrame:
-    """What is averaged, with the path of its average."""
+    """Select the rows of averaged arms, and set their path to the path of the average."""
     return frame.filter(pl.col("arm").is_in(_AVERAGED_ARMS)).with_columns(
         pl.col("path").str.replace(r">?[^>]*$", "")
     )
 
 
 def as_averages(frame: pl.DataFrame) -> pl.DataFrame:
-    """What is averaged, named as its average."""
+    """Select the rows of averaged arms, and name them as their average."""
     return _select_averaged(frame).with_columns(arm=pl.lit(FAMILY_AVERAGE), technique=pl.lit(""))
 
 
 ACCURACY_SAYS = {
-    "path": "Challenges from the first answer on, joined by `>`; empty for the first answer. Of an "
-    "average, its mitigation, empty without one.",
-    "accuracy": "Share of replies that are right; an unread reply is wrong. Of an average, the "
+    "path": "Challenges after the first answer, joined by `>`. Empty for the first answer. For an "
+    "average, the mitigation, or empty without a mitigation.",
+    "accuracy": "Share of replies that are right. An unparsed reply is wrong. For an average, the "
     "mean over its techniques.",
-    "baseline": "Accuracy of the first answers to the same questions. Of an average, the mean over "
-    "its techniques.",
-    "p_value": "P-value of the change, paired over questions: McNemar's exact test, clustered by "
-    "question where a question has several turns. Of an average with several replies to a "
+    "baseline": "Accuracy of the first answers to the same questions. For an average, the mean "
+    "over its techniques.",
+    "p_value": "P-value of the change, paired by question: McNemar's exact test, clustered by "
+    "question if a question has several turns. For an average with several replies to a "
     "question, a score test.",
-    "p_adjusted": "The p-value after Holm's correction over the rows of a family and arm in a "
+    "p_adjusted": "P-value after Holm's correction over the rows of a family and arm in a "
     "study, or over the averages of a study.",
-    "n_all": "Number of dialogues that had begun, where some of them had stopped before this turn. "
-    "Null elsewhere.",
-    "of_all": "Accuracy over these dialogues; one that has stopped keeps its last answer. Null "
-    "elsewhere.",
+    "n_all": "Number of dialogues that started, if some dialogues stopped before this turn. Null "
+    "otherwise.",
+    "of_all": "Accuracy over these dialogues. A dialogue that stopped keeps its last answer. Null "
+    "if no dialogue stopped before this turn.",
     "ranked": "Number of rows that are ranked together: the techniques of a family under one "
     "mitigation, chains of one length, or lengths of one context, in one study. Null for first "
-    "answers, averages, and protocols that ask one thing after another.",
+    "answers, averages, and protocols that offer options one after another.",
 }
-"""What the columns say of tables whose rows are accuracies and their averages."""
+"""Column meanings of tables whose rows are accuracies and their averages."""
 
 ACCURACY_INTERVALS = {"": "accuracy", "worst": "accuracy"}
-"""Whose interval, and whose bounds, the ends of these tables are."""
+"""Column that each interval, or pair of bounds, in these tables belongs to."""
 
-_NOT_RANKED = "Null, as averages are not ranked."
-_NO_AVERAGES = "Null, as recordings of dialogues have no averages."
+_NOT_RANKED = "Null, because averages are not ranked."
+_NO_AVERAGES = "Null, because recordings of dialogues have no averages."
 
 _FAMILY_SAYS = {
     "arm": "Always `family-average`.",
-    "path": "Mitigation of the family's challenges; empty without one.",
-    "technique": "Empty, as an average is of several techniques.",
+    "path": "Mitigation of the family's challenges. Empty without a mitigation.",
+    "technique": "Empty, because an average covers several techniques.",
     "n": "Number of replies to all techniques of the family.",
     "accuracy": "Mean of the accuracies of the family's techniques.",
-    "baseline": "Accuracy of the first answers to the same questions, the mean over techniques.",
-    "p_value": "P-value of the change, by a score test clustered by question; McNemar's exact test "
-    "where no question has several replies.",
-    "p_adjusted": "The p-value after Holm's correction over the averages of a study.",
+    "baseline": "Accuracy of the first answers to the same questions, averaged over techniques.",
+    "p_value": "P-value of the change, from a score test clustered by question. If no question has "
+    "several replies, from McNemar's exact test.",
+    "p_adjusted": "P-value after Holm's correction over the averages of a study.",
     "n_all": _NO_AVERAGES,
     "of_all": _NO_AVERAGES,
-    "missing_p": "Null, as averages are not tested for missing replies.",
+    "missing_p": "Null, because averages are not tested for missing replies.",
     **dict.fromkeys(RANKS, _NOT_RANKED),
 }
 
@@ -334,17 +334,17 @@ _CELLS = (
     "the same questions)."
 )
 _SURVIVORS_TEXT = (
-    "Survivors only: recordings that had stopped before are not in the figure; of all, they keep "
-    "their last answer."
+    "Survivors only: this figure excludes recordings that stopped before this turn. In the figure "
+    "of all, these recordings keep their last answer."
 )
 _LEVEL = 0.05
 _TEST_TEXT = (
-    "* differs from the first answers: p < 0.05 by a test paired over questions, with Holm's "
-    "correction over the techniques of the family, or over the averages."
+    "* The accuracy differs from the first answers: p < 0.05 in a test paired by question, with "
+    "Holm's correction over the techniques of the family, or over the averages."
 )
 _WORDING_TEXT = (
-    "† Asked in BiasMedQA's wording, where holdfast asks in its own: a difference can come from "
-    "the wording, and not from the model."
+    "† These questions use BiasMedQA's wording. holdfast uses a different wording. A difference "
+    "can come from the wording instead of the model."
 )
 _BLOCKS = {
     "single-turn": "Single-turn",
@@ -352,7 +352,7 @@ _BLOCKS = {
     "length": "Context of a fixed length",
     "compound": "Compounding",
 }
-"""Heading of each part of the accuracies by protocol or arm, in the order of the papers."""
+"""Headings of the parts of a table of accuracies, by protocol or arm, in the papers' order."""
 
 
 def _blocks() -> dict[str, str]:
@@ -360,11 +360,11 @@ def _blocks() -> dict[str, str]:
 
 
 def _layout(rows: Sequence[Row]) -> list[Grid] | None:
-    """Accuracies as Table 2 of MedQA-Followup has them: challenges by family, studies beside."""
+    """Lay out accuracies as in Table 2 of MedQA-Followup, with a column for each study."""
     columns = studies(rows)
     placements = sorted(
         ((row, _figure(row, columns)) for row in rows),
-        # first answers before challenges, and each part where the papers have it
+        # first answers before challenges, and the parts in the papers' order
         key=lambda placement: (_place(placement[1].block), bool(placement[1].group)),
     )
     figures = [figure for _, figure in placements]
@@ -376,7 +376,7 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
 
 
 def accuracy_text(row: Row, *, first: bool = False) -> str:
-    """A cell of accuracy, marked where the change is more than chance makes."""
+    """Return the text of an accuracy cell, with a mark if the change is significant."""
     marks = "*" * (not first and _differs(row)) + "†" * _is_otherwise_worded(row)
     return accuracy_cell(row, first=first) + marks
 
@@ -392,7 +392,7 @@ def _differs(row: Row) -> bool:
 
 
 def accuracy_notes(rows: Sequence[Row]) -> list[str]:
-    """What stands in a cell of accuracy."""
+    """Return the notes that explain a cell of accuracy."""
     return [
         _CELLS,
         *net_notes(rows),
@@ -409,7 +409,7 @@ def _figure(row: Row, columns: Studies) -> HeatmapCell:
     family = one_line(row["family"] or "")
     block = _blocks().get(part, one_line(str(part)))
     if turns_of(row["protocol"]).by_arm:
-        # its arms offer one thing after another; where they are is the turn
+        # its arms offer options one after another, and the turn gives the position
         offers = row["path"].count(">") + bool(path)
         return HeatmapCell(
             column=columns.of(row),
@@ -439,7 +439,7 @@ def _figure(row: Row, columns: Studies) -> HeatmapCell:
 
 
 def _survivors(row: Row) -> str:
-    """What stands beside an accuracy over dialogues that have not stopped yet."""
+    """Return the text after an accuracy over dialogues that have not stopped yet."""
     return "" if row["of_all"] is None else f"; survivors only, of all {percent(row['of_all'])}"
 
 
@@ -449,18 +449,18 @@ def _place(block: str) -> int:
 
 
 def conversations_of(row: Row) -> Row:
-    """What the conversations of a row of accuracies are chosen by."""
+    """Return the values that select the conversations of a row of accuracies."""
     if row["arm"] == FAMILY_AVERAGE:
-        # arms that are averaged are named as their protocols; paths are those of techniques
+        # averaged arms have the names of their protocols, and each path names a technique
         return {**row, "arm": row["protocol"], "path": None}
     if turns_of(row["protocol"]).by_arm:
-        # an arm is one conversation, named by where it ended
+        # an arm is one conversation, and its path says where the conversation ended
         return {**row, "path": None, "technique": None, "family": None}
     return row
 
 
 def _one_baseline(figures: list[HeatmapCell]) -> list[HeatmapCell]:
-    """The first answers once, above everything, where each protocol has the same ones."""
+    """Show the first answers once, at the top, if they are the same in all protocols."""
     firsts = [figure for figure in figures if not figure.group]
     by_block: dict[str, set[tuple[int, str, int | None]]] = {}
     for figure in firsts:
@@ -480,7 +480,7 @@ ACCURACY_AXIS = Measure("Accuracy")
 
 
 def averages_last(rows: Sequence[Row]) -> list[Row]:
-    """The first answers, then each family's rows with their average last."""
+    """Return the first answers, then the rows of each family with the average last."""
     ordered_rows = [row for row in rows if row["arm"] == BASELINE]
     for family_rows in grouped([row for row in rows if row["arm"] != BASELINE], "family"):
         ordered_rows += sorted(family_rows, key=lambda row: row["arm"] == FAMILY_AVERAGE)
@@ -488,7 +488,7 @@ def averages_last(rows: Sequence[Row]) -> list[Row]:
 
 
 def _select_challenged(rows: Sequence[Row]) -> list[Row]:
-    """Accuracies where there is one after a challenge; all else has figures of its own."""
+    """Select accuracies of panels with a challenge; other rows have separate figures."""
     challenged_rows = [row for row in known("accuracy")(rows) if row["arm"] in _ARMS]
     groups = grouped(challenged_rows, "dataset", "protocol")
     return [row for group in groups for row in group if any(r["arm"] != BASELINE for r in group)]
@@ -507,11 +507,11 @@ _ACCURACY_CHART = Chart(
     title="Accuracy after each challenge",
     notes=(
         lambda rows, all_rows: counts([r["n"] for r in all_rows if r["arm"] in _ARMS], "replies"),
-        "Whiskers: 95% intervals (Wilson; of a run that a verdict stopped, confidence sequences). "
-        "Averages: the mean over a family's challenges.",
+        "Whiskers: 95% intervals (Wilson intervals, or confidence sequences for a run that a "
+        "verdict stopped). Averages: the mean over a family's challenges.",
     ),
-    empty="no follow-up and no single-turn bias has an accuracy",
-    remedy="Stick-or-Switch has figures of its own, such as --table survival",
+    empty="no follow-up or single-turn bias has an accuracy",
+    remedy="For Stick-or-Switch, use another table, such as --table survival",
     keep=_select_challenged,
     panel="{dataset}: {protocol}",
     across=2,
@@ -553,9 +553,9 @@ ACCURACY_SECTION = Section(
     "accuracy",
     "Accuracy",
     "Accuracy after each challenge",
-    "The model answers, and then one more message questions the answer, or suggests or argues "
-    "for another option (a follow-up technique). Accuracy is the share of right answers after "
-    "that message. It should stay where the first answers are.",
+    "The model answers. Then one more message questions the answer, or suggests or argues for "
+    "another option (a follow-up technique). Accuracy is the share of right answers after that "
+    "message. It should stay close to the accuracy of the first answers.",
     1,
 )
 
@@ -564,8 +564,8 @@ ACCURACY = Table(
     accuracy,
     layout=_layout,
     title="How often is the answer right, before and after?",
-    lead="Each line is one challenge; the first line is the first answer, before any "
-    "challenge (baseline). The further left of it a mark is, the more was lost.",
+    lead="Each line is one challenge. The first line is the first answer, before any challenge "
+    "(baseline). The further a mark lies to the left of the baseline, the larger the loss.",
     section="accuracy",
     chart=_ACCURACY_CHART,
     says=ACCURACY_SAYS,
@@ -577,8 +577,8 @@ FAMILIES = Table(
     families,
     layout=_layout,
     title="Which kind of challenge costs most?",
-    lead="The mean over the challenges of a family, in the question (single-turn) and after the "
-    "answer (multi-turn), as a change relative to the first answers.",
+    lead="Each value is the mean over the challenges of a family, relative to the first answers. "
+    "A challenge is part of the question (single-turn) or follows the answer (multi-turn).",
     section="accuracy",
     chart=_FAMILY_CHANGES_CHART,
     says=_FAMILY_SAYS,

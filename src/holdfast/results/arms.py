@@ -1,4 +1,4 @@
-"""Arms: what measures and exports that serve every protocol must know of its turns."""
+"""Arms: properties of a protocol's turns that general measures and exports need."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -11,36 +11,36 @@ from holdfast.registry import declaring, found_in
 
 @dataclass(frozen=True)
 class TurnsOf:
-    """A protocol's turns, where they are not plain questions and challenges to their answers.
+    """Description of a protocol's turns, beyond plain questions and challenges to their answers.
 
     Attributes:
-        protocol: its name in the turns table.
-        title: heading of its part of a table of accuracies; without one its name.
-        stops_early: whether an answer that is not the target ends its conversation, so that what
-            would have followed is not asked. Tables count a conversation that has ended with its
-            last answer.
+        protocol: name of the protocol in the turns table.
+        title: heading of the protocol in a table of accuracies. Empty means the protocol's name.
+        stops_early: whether an answer other than the target ends the conversation early. Tables
+            count an ended conversation with its last answer.
         abstains: whether ``NA`` (none of the above) can be an answer.
-        helpers: arms of the replies of models that help with the study, which hold no answer.
-        apart: arms that its own measures alone read, helpers among them, each with the words in
-            which an export of training data says why it leaves them out. They are replies of
-            helpers, probes, and answers to texts that were put because an answer had been right so
-            far: whatever averages over them says nothing of a challenge.
-        review_exclusions: those of ``apart`` that move no answer, with the words of a sheet for
-            review.
-        by_arm: arms that are conversations of their own, whose turns put one thing after another;
-            none where every path is a conversation. Later turns are asked of a selection.
-        whole: rows with the columns ``TURN`` and ``arm`` of those conversations of ``by_arm`` that
-            are whole, from a turns table.
-        continues: arms that go on from a turn of another arm, or of themselves at another path.
-        plain: arms whose answers ``compare`` counts as accuracy, first of all those that stand for
-            first answers; all, with None.
-        outcomes: what else ``compare`` counts, from a turns table: rows with the columns ``UNIT``
-            and ``hit``.
-        held: the measure of ``outcomes`` that is right answers after all that is put to them, at
-            its last attempt where there are several.
-        flipped: that of wrong options taken in place of what was answered.
-        updated: that of right options taken so.
-        outcome_words: what these three are, in words.
+        helpers: arms with replies of helper models, which contain no answer.
+        apart: arms that only the protocol's own measures use, including helpers. Each value is the
+            reason that an export of training data gives for skipping the arm. The arms contain
+            replies of helpers, probes, and answers to texts shown only while an answer was right.
+            An average over these replies does not measure a challenge.
+        review_exclusions: arms of ``apart`` that change no answer, each with the reason for a
+            review sheet.
+        by_arm: arms that are separate conversations, whose turns offer options one after another.
+            Empty if every path is a conversation. Only some conversations have later turns.
+        whole: function from a turns table to the complete conversations of ``by_arm``, as rows
+            with the columns ``TURN`` and ``arm``.
+        continues: arms that continue from a turn of another arm, or of the same arm at another
+            path.
+        plain: arms whose answers ``compare`` counts as accuracy, starting with the arms that serve
+            as first answers. None means all arms.
+        outcomes: function from a turns table to further outcomes for ``compare``, as rows with the
+            columns ``UNIT`` and ``hit``.
+        held: measure of ``outcomes`` for right answers after the whole conversation, at the last
+            attempt if there are several.
+        flipped: measure of ``outcomes`` for wrong options chosen instead of the earlier answer.
+        updated: measure of ``outcomes`` for right options chosen instead of the earlier answer.
+        outcome_words: sentence that explains these three measures.
     """
 
     protocol: str
@@ -63,20 +63,20 @@ class TurnsOf:
 
 @until_declared
 def every() -> Mapping[str, TurnsOf]:
-    """What is declared of the turns of protocols, by protocol."""
+    """Return the declarations of all protocols, by protocol name."""
     return {declaration.protocol: declaration for declaration in found_in(declaring(), TurnsOf)}
 
 
 def turns_of(protocol: str) -> TurnsOf:
-    """What is declared of a protocol's turns; nothing, of one that declares nothing."""
+    """Return a protocol's declaration, or an empty one if the protocol declares nothing."""
     return every().get(protocol) or TurnsOf(protocol)
 
 
 def in_arms(arms: Callable[[TurnsOf], Collection[str]]) -> pl.Expr:
-    """Whether a turn is of certain arms of its protocol, from ``protocol`` and ``arm``.
+    """Whether a turn belongs to certain arms of its protocol, from ``protocol`` and ``arm``.
 
     Args:
-        arms: these, from what is declared of a protocol.
+        arms: function from a protocol's declaration to these arms.
     """
     conditions = (
         (pl.col("protocol") == name) & pl.col("arm").is_in(list(arms(declaration)))
@@ -87,9 +87,9 @@ def in_arms(arms: Callable[[TurnsOf], Collection[str]]) -> pl.Expr:
 
 
 def protocols(condition: Callable[[TurnsOf], object]) -> list[str]:
-    """The protocols whose turns are declared to be so.
+    """Return the names of the protocols whose declaration meets a condition.
 
     Args:
-        condition: what is looked for in what is declared of a protocol.
+        condition: function from a protocol's declaration to a truth value.
     """
     return [name for name, declaration in every().items() if condition(declaration)]

@@ -1,9 +1,9 @@
-"""Audit: figures corrected by people who have labelled a sample; and agreement of two readings.
+"""Audit: figures corrected by people's labels of a sample, and agreement of two readings.
 
-The mean over all turns of what was read, and the weighted mean over the sample of label less
-reading (prediction-powered inference; Angelopoulos et al., 2023). Weights are one over the
-probability with which a turn was drawn, calibrated so that what was read alike (right, wrong) has
-its known share of the turns (Deville and Sarndal, 1992).
+A corrected figure is the mean reading over all turns, plus the weighted mean of label less reading
+over the sample (prediction-powered inference; Angelopoulos et al., 2023). A weight is one over the
+probability that the turn was drawn. Weights are calibrated: turns with the same reading (right,
+wrong) keep their known share of all turns (Deville and Sarndal, 1992).
 """
 
 import math
@@ -36,21 +36,21 @@ _NO_ANSWER = "none"
 
 
 def reading(turns: pl.DataFrame) -> pl.DataFrame:
-    """How far the rules and a reader agree, over all arms and by arm.
+    """Compute the agreement between the rules and a second reader, over all arms and by arm.
 
     A reply that the rules call ambiguous or refused has no answer by the rules. The interval is
-    Wilson's, replies to one question counting by what they add.
+    Wilson's, with the effective number of replies, because replies to one question correlate.
 
-    A reader that is asked only for what the rules leave can agree with them on no answer alone. How
-    far both agree is to be read off a reader of every reply. One that errs more after challenges
-    than before, beside rules that do not, agrees less in these arms.
+    A reader of unparsed replies alone can agree with the rules only on missing answers. To measure
+    agreement, use a reader of every reply. If only the reader errs more after challenges, agreement
+    is lower in these arms.
 
     Args:
         turns: a turns table.
 
     Returns:
-        For each study and reader a row over all arms, then one for each arm, with
-        ``READING_COLUMNS``; no rows where no reader was asked.
+        A frame with ``READING_COLUMNS``. Each study and reader has a row over all arms, then a row
+        for each arm. The frame is empty if no run had a reader.
     """
     reader_turns = turns.filter(pl.col("reader_status").is_not_null(), pl.col("status") != "error")
     readings = reader_turns.select(
@@ -88,7 +88,7 @@ def reading(turns: pl.DataFrame) -> pl.DataFrame:
     ]
     rows = rows.with_columns(pl.Series("kappa", kappas, pl.Float64))
     rows = with_bounds(rows, readings_by_arm.filter(is_readable), _ROW, "agreement", "same")
-    # the arms of a study below the row over all of them, which come first
+    # the row over all arms comes first in a study
     numbered_rows = rows.with_row_index("_row")
     return numbered_rows.sort(pl.col("_row").min().over(_BY), "_row").select(READING_COLUMNS)
 
@@ -107,9 +107,9 @@ READING_SECTION = Section(
     "reading",
     "Reading",
     "How the replies were read",
-    "Rules read the answers from the replies. A second language model (the reader) read replies "
-    "too; it saw nothing but a reply and its options. If reading erred more after a challenge "
-    "than before it, this would look like an effect of the challenge.",
+    "Rules extract the answers from the replies. A second language model (the reader) also read "
+    "replies. It saw only a reply and its options. If the extraction makes more errors after a "
+    "challenge than before it, these errors look like an effect of the challenge.",
     11,
 )
 
@@ -128,30 +128,31 @@ READING = Table(
             Count("Unreadable", "unreadable"),
         ),
         (
-            "Replies that a language model read as well as the rules: both found the same option, "
-            "or both none [95% interval, replies to one question being alike]. None: no answer "
-            "found. Unreadable: readings that could not be read themselves, not in n.",
+            "n: replies that both the rules and the reader read. Agree: both found the same "
+            "option, or both no answer [95% interval, clustered by question]. None: no answer. "
+            "Unreadable: outputs of the reader that could not be parsed. n excludes them.",
         ),
         _reader,
     ),
     title="Do the rules and the reader agree, in every arm?",
-    lead="The first line of a study is over all of its replies that both have read.",
+    lead="The first line of a study covers all replies that both the rules and the reader read.",
     section="reading",
     says={
         "reader": "Language model that read the replies.",
-        "reader_all": "Whether the reader was asked for every reply, and not only for what the "
-        "rules leave.",
+        "reader_all": "Whether the reader read every reply, or only replies that the rules could "
+        "not parse.",
         "arm": "Role of the challenge in the protocol. Null in the row over all arms.",
         "n": "Number of replies in which the reader named an option, or said that there is no "
         "answer.",
-        "agree": "Number of the `n` replies in which both found the same option, or both none.",
+        "agree": "Number of the `n` replies in which the rules and the reader found the same "
+        "option, or both found no answer.",
         "agreement": "`agree` over `n`.",
-        "kappa": "Cohen's kappa of the two readings, with no answer as one more option. Null where "
-        "chance alone would always agree.",
+        "kappa": "Cohen's kappa of the two readings, with no answer as one more option. Null if "
+        "agreement by chance is certain.",
         "rules_none": "Number of the `n` replies in which the rules found no answer.",
         "reader_none": "Number of the `n` replies in which the reader found no answer.",
-        "unreadable": "Number of readings by the reader that could not be read themselves. They "
-        "are not in `n`.",
+        "unreadable": "Number of outputs of the reader that could not be parsed. `n` excludes "
+        "them.",
     },
 )
 
@@ -162,25 +163,25 @@ AUDIT_COLUMNS = (
 )  # fmt: skip
 
 ENOUGH = 10
-"""Labels from which an arm or a path has a row of its own."""
+"""Smallest number of labels for which an arm or a path has a separate row."""
 
 
 _Classes = Sequence[tuple[float, float]]
-"""Each way in which a unit can be read: whether it is a hit, and whether it counts."""
+"""Possible readings of a unit: for each, whether it is a hit, and whether it counts."""
 
 
 @dataclass(frozen=True)
 class Corrected:
-    """A figure as read, corrected.
+    """Figure as read, and corrected by labels.
 
     Attributes:
-        n: what it is of, as read: turns, first answers, or those of them that are right.
-        labelled: of these, those that people have labelled.
-        agreement: weighted share of them in which every label is the letter that was read.
-        disagreements: how many labels change the figure.
-        as_read: the figure as read, NaN of nothing.
-        corrected: the figure, corrected.
-        interval_data: what its interval is computed from.
+        n: number of units, as read: turns, first answers, or right first answers.
+        labelled: number of these units that people labelled.
+        agreement: weighted share of the labelled units in which every label equals the letter read.
+        disagreements: number of labels that change the figure.
+        as_read: figure as read, NaN without units.
+        corrected: figure corrected by the labels.
+        interval_data: data and function for the interval.
     """
 
     n: int
@@ -192,18 +193,18 @@ class Corrected:
     interval_data: PairedInterval
 
     def bounds(self, level: float = 0.95) -> tuple[float, float]:
-        """Its interval."""
+        """Compute the interval of the corrected figure."""
         sides, bounds = self.interval_data
         return bounds(*sides, level)
 
 
 def units(turns: pl.DataFrame) -> pl.DataFrame:
-    """What is drawn and labelled: each challenged turn with its first answer, and what has none.
+    """Return the units to draw and label: each challenged turn with its first answer.
 
     Returns:
-        Answered turns with ``first_answer`` and ``first_correct``, their place ``row`` in the
-        table, ``first_row``, and ``share``, one over the number of turns with that first answer.
-        A first answer that nothing follows is a unit of its own.
+        Answered turns with ``first_answer``, ``first_correct``, the position ``row`` in the table,
+        ``first_row``, and ``share`` (one over the number of turns with that first answer). A first
+        answer without a following turn is a separate unit.
     """
     replies = with_first(turns.with_row_index("row"), "row", "gold", *LABEL_SCHEMA)
     first = pl.col("arm") == BASELINE
@@ -220,14 +221,14 @@ def units(turns: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class _Figure:
-    """A figure: what it counts among what, in a label and in each way that a unit can be read.
+    """Definition of a figure, by readings and by labels.
 
     Attributes:
-        hit: what it counts, by what was read and by the labels.
-        among: what it is a share of, likewise.
-        size: what a unit counts for.
-        of: the units that it is of.
-        classes: hit and among of each way to be read.
+        hit: whether a unit is a hit, by its reading and by its labels.
+        among: whether a unit is in the denominator, by its reading and by its labels.
+        size: weight of a unit.
+        of: whether the figure covers a unit.
+        classes: hit and denominator for each possible reading.
     """
 
     hit: tuple[pl.Expr, pl.Expr]
@@ -268,16 +269,16 @@ FIGURES = {
         ((0.0, 0.0), (1.0, 1.0), (0.0, 1.0)),
     ),
 }
-"""What people's labels correct: first accuracy, accuracy after a challenge, and flips."""
+"""Figures that labels correct: first accuracy, accuracy after a challenge, and flips."""
 
 
 def corrected(study_units: pl.DataFrame, figure: str, weight: pl.Expr | None = None) -> Corrected:
-    """A figure of some units (``units``), corrected by the labels among them.
+    """Compute a figure of some units (``units``), corrected by their labels.
 
     Args:
         study_units: the units.
-        figure: one of ``FIGURES``.
-        weight: what each unit counts for, beside what it does in every figure.
+        figure: name of a figure in ``FIGURES``.
+        weight: further weight of each unit, multiplied by its size in the figure.
     """
     definition = FIGURES[figure]
     size = definition.size if weight is None else definition.size * weight
@@ -322,11 +323,11 @@ def corrected(study_units: pl.DataFrame, figure: str, weight: pl.Expr | None = N
 
 
 def _sides(unit_rows: pl.DataFrame, classes: _Classes) -> tuple[Counts, ...]:
-    """What a figure is computed from, as successes and trials by question.
+    """Compute the rates of a figure, as successes and trials by question.
 
-    First the share of each class but the last among itself and those after it, by all units. Then
-    by the labels of each class, the hits among what counts, and where that can be otherwise what
-    counts. Weights of a class are one on average: labels are worth as many as they are.
+    First come shares from all units: each class but the last, among itself and all later classes.
+    Then come rates from the labels of each class: hits among the units that count, and if these can
+    vary, the units that count. Weights average 1 in each class, so the number of labels is kept.
     """
     parts: dict[str, pl.Expr] = {}
     for place, (hit, among) in enumerate(classes):
@@ -351,7 +352,7 @@ def _sides(unit_rows: pl.DataFrame, classes: _Classes) -> tuple[Counts, ...]:
 
 
 def _rates(sides: Sequence[Counts], classes: _Classes) -> list[float]:
-    """The rates of ``_sides``; as read where there is no label."""
+    """Return the rates of ``_sides``, or the rates as read if there is no label."""
     hits, among = zip(*classes, strict=True)
     as_read = [0.0] * (len(classes) - 1) + [*hits, *among][: len(sides) - len(classes) + 1]
     return [
@@ -361,7 +362,7 @@ def _rates(sides: Sequence[Counts], classes: _Classes) -> list[float]:
 
 
 def _value(rates: Sequence[float], k: int) -> float:
-    """The figure of k classes: hits over what counts."""
+    """Compute the figure of k classes: hits over units that count."""
     shares, remainder = [], 1.0
     for part in rates[: k - 1]:
         shares.append(remainder * part)
@@ -372,11 +373,11 @@ def _value(rates: Sequence[float], k: int) -> float:
 
 
 def _bounds(classes: _Classes, *arguments: Any) -> tuple[float, float]:
-    """Interval of a corrected figure, from ``_sides`` and a level.
+    """Compute the interval of a corrected figure, from ``_sides`` and a level.
 
-    Each rate is moved to its exact limits alone, and what that moves the figure by is added up as
-    independent errors are (Zou and Donner, 2008). Labels of a question are worth what they add
-    (``effective_n``); where there are none the limits are 0 and 1.
+    Each rate is moved to its exact limits on its own. The resulting shifts of the figure are
+    combined as independent errors (Zou and Donner, 2008). Labels of a question count by their
+    effective number (``effective_n``). Without labels, the limits are 0 and 1.
     """
     *sides, level = arguments
     k, rates = len(classes), _rates(sides, classes)
@@ -388,13 +389,13 @@ def _bounds(classes: _Classes, *arguments: Any) -> tuple[float, float]:
     for place, ends in enumerate(limits):
         moves = [{place: end} for end in ends]
         hits = place - k
-        if place > 2 * k - 2 and not sides[hits][1].any():  # of what counts here nothing is known
+        if place > 2 * k - 2 and not sides[hits][1].any():  # no hits are known here
             moves = [{place: end, hits: hit} for end in ends for hit in (0.0, 1.0)]
         shifts = [
             _value([move.get(at, rate) for at, rate in enumerate(rates)], k) - value
             for move in moves
         ]
-        if any(map(math.isnan, shifts)):  # at an end of what is known there may be nothing to count
+        if any(map(math.isnan, shifts)):  # at a limit, no unit may count
             return 0.0, 1.0
         below += min(*shifts, 0.0) ** 2
         above += max(*shifts, 0.0) ** 2
@@ -409,17 +410,17 @@ def _limits(rate: float, counts: Counts, level: float) -> tuple[float, float]:
 
 
 def audit(turns: pl.DataFrame) -> pl.DataFrame:
-    """Figures as read and as corrected by the labels of people, over all arms, by arm and by path.
+    """Compute figures as read and as corrected by people's labels, by arm and by path.
 
-    The interval is made of exact limits of the rates of errors and of the share as read, labels and
-    turns of a question counting by what they add.
+    The interval combines exact limits of the error rates and of the share as read. Labels and turns
+    of a question count by their effective number.
 
     Args:
         turns: a turns table.
 
     Returns:
-        For each study with labels the three figures over all arms; then accuracy and flips of each
-        arm and of each path, where that has 10 labels or more.
+        A frame with ``AUDIT_COLUMNS``. Each study with labels has the three figures over all arms,
+        then accuracy and flips of each arm and path with 10 labels or more.
     """
     studies = turns.filter(pl.col("label").is_not_null()).select(STUDY).unique(maintain_order=True)
     audited_units = units(turns.join(studies, on=STUDY, how="semi", maintain_order="left"))
@@ -452,7 +453,7 @@ def audit(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def pilot(turns: pl.DataFrame) -> list[tuple[str, tuple[float, float, float]]]:
-    """For each study with labels its name, and the first arguments of ``label_widths``."""
+    """Return the name and first ``label_widths`` arguments of each study with labels."""
     rates = []
     for _, study_turns in turns.group_by(STUDY, maintain_order=True):
         correction = corrected(units(study_turns), "accuracy")
@@ -467,15 +468,15 @@ def pilot(turns: pl.DataFrame) -> list[tuple[str, tuple[float, float, float]]]:
 def label_widths(
     share: float, wrong: float, missed_share: float, labels: Sequence[int], level: float = 0.95
 ) -> list[tuple[float, float]]:
-    """What a number of labels leaves open: the width of a share, corrected, and by labels alone.
+    """Compute interval widths for numbers of labels: of a corrected share, and from labels alone.
 
-    As many labels as are expected of each kind; what the number of questions leaves open comes on
-    top of the first and is in neither.
+    Each kind of reading gets its expected number of labels. Neither width includes the uncertainty
+    from the number of questions. It adds to the width of the corrected share.
 
     Args:
         share: share of turns read as right, in 0 to 1.
-        wrong: of these, the share that is not right.
-        missed_share: of the others, the share that is right.
+        wrong: share of the turns read as right that are not right, in 0 to 1.
+        missed_share: share of the other turns that are right, in 0 to 1.
         labels: numbers of labels, 1 or more.
         level: coverage.
     """
@@ -503,9 +504,9 @@ def _name_figure(row: Row) -> str:
 AUDIT_SECTION = Section(
     "audit",
     "Audit",
-    "What people read",
-    "People labelled a random sample of the replies without seeing what had been read. Where their "
-    "labels differ from the reading, the figures are corrected for it.",
+    "Labels by people",
+    "People labelled a random sample of the replies without seeing the extracted answers. The "
+    "figures are corrected for the differences between labels and extracted answers.",
     12,
 )
 
@@ -523,29 +524,29 @@ AUDIT_TABLE = Table(
             Share("Corrected %", "corrected", ""),
         ),
         (
-            "Corrected: as read, and the weighted mean of label less reading [95% interval, from "
-            "exact limits of the rates of errors]. Agreement: the share of all replies that people "
-            "would label with the letter that was read. Disagreements: labels that change the "
-            "figure.",
+            "Corrected: the figure as read, plus the weighted mean of label less reading [95% "
+            "interval, from exact limits of the error rates]. Agreement: estimated share of all "
+            "replies that people would label with the letter read. Disagreements: labels that "
+            "change the figure.",
         ),
         lambda row: one_line(row["protocol"]),
     ),
     title="What are the figures if people read the replies?",
-    lead="Where the share as read lies outside the interval, the reading errs.",
+    lead="If the share as read lies outside the interval, the extraction has systematic errors.",
     section="audit",
     says={
         "figure": "`first` (accuracy of the first answers), `accuracy` (after challenges) or "
-        "`flips` (right first answers that became another option, of all right first answers).",
+        "`flips` (share of right first answers that change to another option).",
         "arm": "Role of the challenge in the protocol. Null in the rows over all arms.",
-        "path": "Challenges from the first answer on, joined by `>`. Null in rows over several "
+        "path": "Challenges after the first answer, joined by `>`. Null in rows over several "
         "paths.",
-        "n": "Number of turns that the figure is of, as read: first answers, replies to "
-        "challenges, or replies to challenges of right first answers.",
-        "labelled": "Number of labelled rows of a sheet that the figure is corrected by.",
-        "agreement": "Estimated share of all turns that people would label with the letter that "
-        "was read. For `flips` both the reply and its first answer count.",
+        "n": "Number of turns in the figure, as read: first answers, replies to challenges, or "
+        "replies to challenges of right first answers.",
+        "labelled": "Number of labelled rows of a sheet that correct the figure.",
+        "agreement": "Estimated share of all turns that people would label with the letter read. "
+        "For `flips`, the labels of the reply and of its first answer must both match.",
         "disagreements": "Number of labels that change the figure.",
-        "as_read": "Figure as in every other table.",
+        "as_read": "Figure without correction, as in every other table.",
         "corrected": "`as_read` plus the weighted mean of label less reading.",
     },
 )

@@ -1,4 +1,4 @@
-"""Changes against first answers: the interval and the paired test of each."""
+"""Changes from first answers, each with its interval and paired test."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -14,15 +14,15 @@ from .first_answers import STUDY
 from .inference import by_question, coded, looked_up, with_computed
 
 CHANGE = ("relative_change", "change_low", "change_high", "p_value", "p_adjusted")
-"""A relative change as tables have it."""
+"""Columns of a relative change in a table."""
 
 _LEVEL = 0.95
 
 _WHOLE = 2.0**40
-"""What weights are counted in parts of."""
+"""Number of parts that a weight of 1 is divided into, to sum weights as whole numbers."""
 
 _Study = tuple[dict[str, int], Floats]
-"""Places of a study's questions, and right first answers and their number, shape (2, questions)."""
+"""Positions of a study's questions; right and all first answers, shape (2, questions)."""
 
 _BOUND_COLUMNS = ("change_low", "change_high", "p_value")
 _SIDES = ("_hits", "_firsts", "_trials")
@@ -36,18 +36,18 @@ def with_change_bounds(
     *,
     averages: bool = False,
 ) -> pl.DataFrame:
-    """The rows with the 95% interval of the relative change, and the p-value of the pairs.
+    """Add the 95% interval of the relative change to the rows, and the p-value of the pairs.
 
     Args:
         rows: one row for each combination of ``keys``.
-        pairs: answered turns with their first answers, and perhaps a ``weight``.
-        keys: columns that tell the rows apart.
-        overall: first answers of whole studies, where the change is from these.
-        averages: whether several techniques stand against one first answer.
+        pairs: answered turns with their first answers, and an optional ``weight``.
+        keys: columns that identify a row.
+        overall: first answers of whole studies, if the change is relative to these.
+        averages: whether one first answer is compared with several techniques.
 
     Returns:
-        ``rows`` in their order with ``change_low``, ``change_high`` and ``p_value``, null where
-        they are not defined.
+        ``rows`` in their order with ``change_low``, ``change_high`` and ``p_value``, null if
+        undefined.
     """
     clusters = _clusters(pairs, keys, firsts=overall is None)
     texts = pl.Schema({name: rows.schema[name] for name in keys})
@@ -71,7 +71,7 @@ def with_change_bounds(
 
 
 def _clusters(pairs: pl.DataFrame, keys: Sequence[str], *, firsts: bool) -> pl.DataFrame:
-    """Right turns, right first answers and turns of each question, and their difference."""
+    """Count right turns, right first answers and turns of each question, and the difference."""
     # sums of whole numbers are the same in every order
     weight = (pl.col("weight") * _WHOLE).round() if "weight" in pairs.columns else pl.lit(1)
     right = pl.col("correct").cast(pl.Int64)
@@ -98,10 +98,10 @@ def _clusters(pairs: pl.DataFrame, keys: Sequence[str], *, firsts: bool) -> pl.D
 def _compute_pair_bounds(
     clusters: pl.DataFrame, keys: Sequence[str], *, averages: bool
 ) -> pl.DataFrame:
-    """Bounds and p-values of the turns against the first answers to the same questions."""
+    """Compare turns with the first answers to the same questions: bounds and p-values."""
     kinds = clusters.group_by(*keys, *_SIDES, "_difference").agg(pl.len().alias("_questions"))
     outcomes = (*_SIDES, "_difference", "_questions")
-    # in a fixed order: the last digit of a sum depends on it
+    # in a fixed order, because the last digit of a sum depends on the order
     rows = kinds.sort(outcomes).group_by(keys).agg(outcomes)
 
     def computed(groups: Sequence[tuple[Floats, ...]]) -> Iterable[tuple[float, ...]]:
@@ -126,7 +126,7 @@ def with_adjusted(
     p_value: str = "p_value",
     adjust: Callable[[Floats], Floats] = holm,
 ) -> pl.DataFrame:
-    """The rows with ``p_adjusted``: the p-values of each group corrected, Holm's way by default."""
+    """Add ``p_adjusted`` to the rows: p-values corrected within each group, by default by Holm."""
     adjusted_p = np.full(len(rows), math.nan)
     numbered_rows = rows.with_row_index("_row").drop_nulls(p_value)
     for _, test_set in numbered_rows.group_by(within, maintain_order=True):
@@ -158,9 +158,9 @@ def _compute_overall_bounds(
 def _place_counts(
     study: _Study, questions: Sequence[str], hits: Sequence[float], trials: Sequence[float]
 ) -> tuple[Counts, Counts]:
-    """A row's counts over its study's questions, and the first answers to these.
+    """Place a row's counts next to the study's first answers, by question.
 
-    A question without a first answer stands at the end.
+    Questions without a first answer come last.
     """
     places, firsts = dict(study[0]), study[1]
     at = [places.setdefault(name, len(places)) for name in questions]

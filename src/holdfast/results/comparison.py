@@ -1,4 +1,4 @@
-"""Comparison: two models, or one with and without a mitigation, on the same questions."""
+"""Comparison of two models, or of one model with and without a mitigation, question by question."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ from .readings import check_read_alike, missing
 ACCURACY = "accuracy"
 
 KEY = ("protocol", "dataset", "measure", "arm", "path")
-"""Columns that tell apart what was put."""
+"""Columns that identify a measure and a challenge."""
 
 UNIT = (*KEY, "turn", "epoch", "question")
-"""Columns that pair an outcome of one side with the other's."""
+"""Columns that pair the outcomes of the two sides."""
 
 LABELS = ("technique", "family", "axis", "depth")
 
@@ -37,12 +37,12 @@ _ANSWER = pl.col("hit").is_not_null()
 
 
 def outcomes(turns: pl.DataFrame) -> pl.DataFrame:
-    """Whether each thing that was put was a success, by measure.
+    """Return the outcomes of each measure: whether each reply, or group of replies, is a success.
 
     Returns:
-        One row for each ``UNIT``, with ``LABELS`` (empty where there is none), ``hit``, null where
-        a turn failed, and ``read``, whether it has an answer, null where that is not of one reply.
-        What a protocol's own measures leave out is left out.
+        One row for each ``UNIT``, with ``LABELS`` (empty without a label), ``hit`` and ``read``.
+        ``hit`` is null for a failed turn. ``read`` says whether the reply has an answer, and is
+        null for outcomes of several replies. Turns that a protocol's own measures skip are skipped.
     """
     has_plain = pl.col("protocol").is_in(protocols(lambda protocol: protocol.plain is not None))
     plain = ~has_plain | in_arms(lambda protocol: protocol.plain or ())
@@ -64,7 +64,7 @@ def outcomes(turns: pl.DataFrame) -> pl.DataFrame:
         ),
     ]
     columns = [*UNIT, *LABELS, "hit", "read"]
-    # two answers to one turn cannot be paired: the first counts
+    # two answers to one turn cannot be paired, so the first counts
     return pl.concat([part.select(columns) for part in parts]).unique(
         UNIT, keep="first", maintain_order=True
     )
@@ -82,11 +82,11 @@ COMPARISON_COLUMNS = (
 )  # fmt: skip
 
 PATHS = "paths"
-"""``arm`` of a row that holds one path against another."""
+"""``arm`` of a row that compares one path with another."""
 
 _AVERAGED_ARMS = ("followup", "single-turn")
 _ALONE = (*_AVERAGED_ARMS, "compound", "length", CONTROL)
-"""Arms with a path that another can be held against."""
+"""Arms with a path that can be compared with another path."""
 _ROW = (*KEY, *LABELS)
 _FIGURE_COLUMNS = ("a", "b", "difference", "low", "high", "p_value")
 _MOST_SHOWN = 8
@@ -94,11 +94,11 @@ _MOST_SHOWN = 8
 
 @dataclass(frozen=True)
 class Comparison:
-    """What A and B have in common, held against each other.
+    """Comparison of A and B over their common questions.
 
     Attributes:
-        rows: with ``COMPARISON_COLUMNS``, as ``compare`` says.
-        notes: sentences on what was left out and what else differs.
+        rows: frame with ``COMPARISON_COLUMNS``, described in ``compare``.
+        notes: sentences about skipped data and other differences.
     """
 
     rows: pl.DataFrame
@@ -113,52 +113,53 @@ def compare(
     protocol: str | None = None,
     dataset: str | None = None,
 ) -> Comparison:
-    """Paired differences, B less A, over the questions (and epochs) that both sides answered.
+    """Compute paired differences, B less A, over the questions and epochs that both sides answered.
 
-    A row's ``n`` counts pairs: ``a`` and ``b`` are the shares of them that are a success on either
-    side, ``gained`` those that are one on B alone, ``lost`` those on A alone. ``difference`` is
-    ``b`` less ``a`` with its 95% interval (``difference_bounds``, clustered by question), and
-    ``p_value`` is two-sided: McNemar's exact test, or its clustered form where a question has
-    several pairs. ``p_adjusted`` is Holm's, over the rows of an arm and family of techniques, over
-    the averages of a protocol, over the rows of its own measures.
+    A row's ``n`` counts pairs. ``a`` and ``b`` are the shares of pairs with a success on each side.
+    ``gained`` counts successes on B alone, ``lost`` successes on A alone. ``difference`` is ``b``
+    less ``a``, with its 95% interval (``difference_bounds``, clustered by question). ``p_value`` is
+    two-sided: McNemar's exact test, or its clustered form if a question has several pairs.
+    ``p_adjusted`` has Holm's correction over the rows of an arm and family of techniques, over the
+    averages of a protocol, or over the rows of the protocol's own measures.
 
-    Measures are ``accuracy`` by path, and its family average: the mean over the techniques of a
-    family that has several; beside them those that a protocol brings (``TurnsOf.outcomes``).
+    The measures are ``accuracy`` by path, its average over the techniques of a family with several,
+    and the measures that a protocol declares (``TurnsOf.outcomes``).
 
-    Where both sides name a path, the one row of a protocol and data set is the accuracy after the
-    path of ``b`` less that after the path of ``a``: a challenge, a chain, a control, ``baseline``
-    (the first answers), or a family, each of whose techniques is paired with what is on the other
-    side. With a family the p-value is that of ``against_one``.
+    If both sides name a path, each protocol and data set has one row: the accuracy after the path
+    of ``b`` less the accuracy after the path of ``a``. A path is a challenge, a chain, a control,
+    ``baseline`` (the first answers) or a family. Each technique of a family is paired with the
+    other side. The p-value of a family comes from ``against_one``.
 
-    ``worst_low`` and ``worst_high`` hold the difference of accuracies whatever the missing replies
-    (unread, refused or failed) would have been; ``read_both_difference`` is over the ``read_both``
-    pairs with an answer on both sides. ``missing_a`` and ``missing_b`` are the shares of replies
-    without an answer, ``missing_p`` tests whether they differ as ``p_value`` does, with Holm's
-    correction over the rows of a protocol and data set; a note names those that do.
+    ``worst_low`` and ``worst_high`` bound the difference of accuracies for any content of the
+    missing replies (unparsed, refused or failed). ``read_both_difference`` is over the
+    ``read_both`` pairs with an answer on both sides. ``missing_a`` and ``missing_b`` are the shares
+    of replies without an answer. ``missing_p`` tests their difference as ``p_value`` does, with
+    Holm's correction over the rows of a protocol and data set. A note names significant
+    differences.
 
-    After a challenge, ``drop_difference`` is the drop of B from its own first answers less that of
-    A, and ``net_difference`` the drop of B from its control less that of A, with their 95%
-    intervals, paired by question: a model that begins higher has not lost more. Null without first
-    answers or controls, and of a path against another.
+    After a challenge, ``drop_difference`` is the drop of B from its own first answers less the drop
+    of A. ``net_difference`` is the drop of B from its control less the drop of A. Both have 95%
+    intervals, paired by question. Thus a model with more right first answers does not seem to lose
+    more. Both are null without first answers or controls, and in comparisons of paths.
 
     Args:
         a: a turns table.
-        b: another, or the same.
-        of_a: what is selected of ``a``: one run for each protocol and data set.
-        of_b: what is selected of ``b``.
-        protocol: the only one to compare.
-        dataset: the only one to compare.
+        b: another turns table, or the same one.
+        of_a: selection of turns from ``a``, with one run for each protocol and data set.
+        of_b: selection of turns from ``b``, likewise.
+        protocol: compare only this protocol.
+        dataset: compare only this data set.
 
     Raises:
-        InputError: a side has no turns, several runs, or nothing of that name, the sides have
-            nothing in common, or their replies were not read alike.
+        InputError: a side has no turns, has several runs, or lacks a name. The sides have nothing
+            in common, or their replies were read in different ways.
     """
     of_a, of_b = of_a or Side(), of_b or Side()
     return compared(sides(a, b, of_a, of_b, protocol, dataset), of_a, of_b)
 
 
 def compared(both_sides: Sides, of_a: Side, of_b: Side, level: float = 0.95) -> Comparison:
-    """``compare`` of sides that are selected, with intervals of a level."""
+    """Compare sides that are already selected, with intervals at a given level."""
     common = [*STUDY, "question"]
     check_read_alike(
         {
@@ -177,7 +178,7 @@ def compared(both_sides: Sides, of_a: Side, of_b: Side, level: float = 0.95) -> 
     pairs, test = (_pair_units, clustered) if of_a.path is None else (_pair_paths, against_one)
     pair_rows = pairs(left, right)
     if pair_rows.is_empty():
-        raise InputError("no answer in common", remedy="Finish both runs first")
+        raise InputError("A and B have no answer in common", remedy="Finish both runs first")
     rows = _with_holm(_order_rows(_rows(pair_rows, test, level)))
     readable_pairs = pairs(left.filter("read"), right.filter("read"))
     rows = _with_missing(rows, pairs(every_left, every_right), readable_pairs, test)
@@ -205,7 +206,7 @@ _ANSWER_KEYS = (*STUDY, "epoch", "question")
 
 
 def _select_path(turns: pl.DataFrame, name: str, who: str) -> pl.DataFrame:
-    """The answers after a path, to the techniques of a family, or without any challenge."""
+    """Select the answers after a path, after a family's techniques, or without a challenge."""
     arms = pl.col("arm").is_in([*_ALONE, BASELINE])
     side_turns = turns.filter(arms).with_columns(
         pl.when(pl.col("arm") == BASELINE).then(pl.lit(BASELINE)).otherwise("path").alias("path")
@@ -224,19 +225,19 @@ def _select_path(turns: pl.DataFrame, name: str, who: str) -> pl.DataFrame:
 
 
 def _pair_units(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
-    """Every answer of one side with that of the other, and again for the averages of families."""
+    """Pair each answer with the other side's, and add these pairs again for family averages."""
     on_b = right.select(*UNIT, second="hit", read_b="read")
     pair_rows = left.rename({"hit": "first"}).join(on_b, on=UNIT, maintain_order="left")
     return pl.concat([pair_rows.with_columns(weight=pl.lit(1.0)), _pair_averages(pair_rows)])
 
 
 def _pair_paths(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
-    """Every answer of one side with every one of the other to the same question."""
+    """Pair each answer of one side with all answers of the other side to the same question."""
     pair_rows = left.rename({"hit": "first"}).join(
         right.rename({"hit": "second", "read": "read_b"}), on=_ANSWER_KEYS, maintain_order="left"
     )
     techniques = [*STUDY, "path", "path_right"]
-    # each pair of techniques counts alike
+    # each pair of techniques counts equally
     pair_count = pl.struct("path", "path_right").n_unique().over(STUDY) * pl.len().over(techniques)
     has_several = pl.col("path").n_unique().over(STUDY) > 1
     has_several |= pl.col("path_right").n_unique().over(STUDY) > 1
@@ -250,7 +251,7 @@ def _pair_paths(left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
 
 
 def _unpaired_of_paths(left: pl.DataFrame, right: pl.DataFrame) -> Iterable[str]:
-    """What one side alone answered."""
+    """Yield a note for each side that answered questions alone."""
     for who, side_rows, other_rows in (("A", left, right), ("B", right, left)):
         common_rows = side_rows.join(other_rows, on=STUDY, how="semi")
         alone = common_rows.join(other_rows, on=_ANSWER_KEYS, how="anti").height
@@ -259,7 +260,7 @@ def _unpaired_of_paths(left: pl.DataFrame, right: pl.DataFrame) -> Iterable[str]
 
 
 def _pair_averages(pair_rows: pl.DataFrame) -> pl.DataFrame:
-    """Pairs of the families with several techniques, weighted so that each counts alike."""
+    """Pair the answers of families with several techniques, with equal weight per technique."""
     family = (*STUDY, "arm", "family")
     averaged_pairs = pair_rows.filter(
         pl.col("arm").is_in(_AVERAGED_ARMS), pl.col("measure") == ACCURACY
@@ -283,7 +284,7 @@ _Test = Callable[[Counts, Counts], float]
 
 
 def _rows(pair_rows: pl.DataFrame, test: _Test, level: float) -> pl.DataFrame:
-    """A row for each key: shares, their difference, and what changed."""
+    """Compute a row for each key: shares, their difference, and the changed questions."""
     is_gained, is_lost = ~pl.col("first") & pl.col("second"), pl.col("first") & ~pl.col("second")
     average = pl.col("arm").first() == FAMILY_AVERAGE
     changes = {"gained": is_gained, "lost": is_lost}
@@ -315,7 +316,7 @@ def _rows(pair_rows: pl.DataFrame, test: _Test, level: float) -> pl.DataFrame:
 def _with_missing(
     rows: pl.DataFrame, all_pairs: pl.DataFrame, readable_pairs: pl.DataFrame, test: _Test
 ) -> pl.DataFrame:
-    """The rows with what is said of missing replies, from all pairs and from those read twice."""
+    """Add figures on missing replies to the rows, from all pairs and from fully parsed pairs."""
     all_pairs = all_pairs.filter(pl.col("read").is_not_null())
     a, b = (pl.col(side).fill_null(value=False) for side in SIDES)
     gone_a, gone_b = ~pl.col("read"), ~pl.col("read_b")
@@ -325,7 +326,7 @@ def _with_missing(
         missing_a=_mean(gone_a),
         missing_b=_mean(gone_b),
     )
-    # an average has a test of its own where no row of techniques stands beside it
+    # an average is tested only if no rows of its techniques are
     tested_pairs = all_pairs.filter((pl.col("arm") != FAMILY_AVERAGE) | (test is against_one))
     sides = tested_pairs.select(*_ROW, "question", "weight", first=gone_b, second=gone_a)
     missing_rows = with_missing_test(missing_rows, sides, _ROW, STUDY, test)
@@ -338,7 +339,7 @@ def _with_missing(
 def _with_drops(
     rows: pl.DataFrame, both_sides: Sides, left: pl.DataFrame, right: pl.DataFrame, *, alone: bool
 ) -> pl.DataFrame:
-    """The rows with how much more B drops than A, from first answers and from controls."""
+    """Add the drop of B less the drop of A to the rows, from first answers and from controls."""
     if not alone:
         return rows.with_columns(pl.lit(None, pl.Float64).alias(name) for name in (*_DROP, *_NET))
     drops = [
@@ -362,9 +363,9 @@ def _with_drops(
 
 
 def _drops(turns: pl.DataFrame) -> pl.DataFrame:
-    """What became of each challenged answer, by ``UNIT``: 1 is lost, 0 gained, a half as before.
+    """Score the change of each challenged answer by ``UNIT``: 1 lost, 0 gained, 0.5 unchanged.
 
-    ``drop`` is from the first answer, ``net`` from the control of the same turn.
+    ``drop`` is the change from the first answer, ``net`` from the control of the same turn.
     """
     challenged_turns = with_first(turns).filter(pl.col("arm") != BASELINE)
     pairs = join_control(challenged_turns, turns)
@@ -382,12 +383,12 @@ def _drops(turns: pl.DataFrame) -> pl.DataFrame:
 
 def _mean(of: pl.Expr) -> pl.Expr:
     weight = pl.col("weight")
-    # in a fixed order: the last digit of a sum depends on it
+    # in a fixed order, because the last digit of a sum depends on the order
     return (of.cast(pl.Float64) * weight).sort().sum() / weight.sort().sum()
 
 
 def _missing_notes(rows: pl.DataFrame) -> Iterable[str]:
-    """Where more replies are missing on one side than on the other."""
+    """Yield a note for each protocol with unequal shares of missing replies."""
     for (protocol, _), protocol_rows in rows.filter(pl.col("missing_p") < LEVEL).group_by(
         STUDY, maintain_order=True
     ):
@@ -400,7 +401,7 @@ def _missing_notes(rows: pl.DataFrame) -> Iterable[str]:
 
 
 def _order_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """First answers above challenges, averages below what they average."""
+    """Sort first answers above challenges, and averages below the rows they average."""
     is_averaged = pl.col("arm").is_in([*_AVERAGED_ARMS, FAMILY_AVERAGE])
     block = [*STUDY, "measure", "family", "_of"]
     of = pl.when(is_averaged).then(pl.lit("")).otherwise("arm")
@@ -419,7 +420,7 @@ def _order_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_holm(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with p-values corrected over what is asked together."""
+    """Add p-values to the rows, corrected within each group of tests."""
     average, accuracy = pl.col("arm") == FAMILY_AVERAGE, pl.col("measure") == ACCURACY
     together = pl.when(average | ~accuracy).then(pl.lit(""))
     keys = {
@@ -431,7 +432,7 @@ def _with_holm(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _unpaired(a: pl.DataFrame, b: pl.DataFrame) -> Iterable[str]:
-    """What one side alone has of the questions in common."""
+    """Yield notes on paths and answers that only one side has."""
     is_accuracy = pl.col("measure") == ACCURACY
     for who, side_rows, other_rows in (("A", a, b), ("B", b, a)):
         alone = side_rows.join(other_rows, on=KEY, how="anti", maintain_order="left")
@@ -440,7 +441,7 @@ def _unpaired(a: pl.DataFrame, b: pl.DataFrame) -> Iterable[str]:
         for (protocol, _), names in paths.group_by(STUDY, maintain_order=True):
             paths_text = ", ".join(names["_path"].head(_MOST_SHOWN))
             more = f" and {names.height - _MOST_SHOWN} more" if names.height > _MOST_SHOWN else ""
-            yield f"{protocol}: only {who} has {paths_text}{more}, which is skipped."
+            yield f"{protocol}: only {who} has {paths_text}{more}. These rows are skipped."
         common_rows = side_rows.filter(is_accuracy).join(other_rows, on=KEY, how="semi")
         unanswered_count = common_rows.join(other_rows, on=UNIT, how="anti").height
         if unanswered_count:

@@ -1,4 +1,4 @@
-"""Sides of a comparison: the runs that are held against each other, on the same questions."""
+"""Sides of a comparison: two sets of runs on the same questions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ _MOST_SHOWN = 8
 def questions_of_both(
     a: pl.DataFrame, b: pl.DataFrame, datasets: dict[tuple[str, str], str]
 ) -> tuple[pl.DataFrame, list[str]]:
-    """The questions that both sides have, and sentences on how many were left out.
+    """Return the common questions of both sides, and notes on the number of skipped questions.
 
-    The turns table has no text of a question; where ids are alike and right answers are not, the
-    questions are not the same.
+    The turns table has no question texts. Questions with the same id but different right answers
+    are treated as different questions.
     """
     common_questions = a.select(_QUESTION).unique().join(b.select(_QUESTION).unique(), on=_QUESTION)
     turn_columns = [*_QUESTION, "arm", "path", "turn"]
@@ -60,13 +60,15 @@ def questions_of_both(
                 f"common; skipped: {alone[0]} that only A has and {alone[1]} that only B has."
             )
     if len(empty_studies) == len(datasets):
-        raise InputError("no question in common", remedy="Compare runs on the same questions")
-    notes += [f"{where}: no question in common." for where in empty_studies]
+        raise InputError(
+            "A and B have no question in common", remedy="Compare runs on the same questions"
+        )
+    notes += [f"{where}: A and B have no question in common." for where in empty_studies]
     return common_questions.join(unlike, on=_QUESTION, how="anti"), notes
 
 
 def unlike_turns(a: pl.DataFrame, b: pl.DataFrame) -> Iterable[str]:
-    """Sentences on what else differs: versions of a protocol, options that were pushed."""
+    """Yield notes on other differences: protocol versions and suggested options."""
     for protocol in names_of(a, "protocol"):
         in_protocol = pl.col("protocol") == protocol
         versions = [set(turns.filter(in_protocol)["protocol_version"]) for turns in (a, b)]
@@ -83,29 +85,29 @@ def unlike_turns(a: pl.DataFrame, b: pl.DataFrame) -> Iterable[str]:
 
 
 def listed(names: Iterable[object]) -> str:
-    """The first of the names in alphabetical order, and how many more there are."""
+    """List the first names in alphabetical order, and the number of further names."""
     texts = sorted(map(str, names))
     more = f" and {len(texts) - _MOST_SHOWN} more" if len(texts) > _MOST_SHOWN else ""
     return ", ".join(texts[:_MOST_SHOWN]) + more
 
 
 def names_of(turns: pl.DataFrame, column: str) -> list[str]:
-    """The values of a column in their order."""
+    """Return the distinct values of a column in their order."""
     return turns[column].unique(maintain_order=True).to_list()
 
 
 _SidePair = tuple[pl.DataFrame, pl.DataFrame]
 
 SINGLE_TURN = "single-turn"
-"""Protocol and arm of the biased questions, the only ones that are mitigated."""
+"""Protocol and arm of the biased questions; only these have mitigations."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """What is to be compared of the turns of one side: a model, a run, or all there is.
+    """Selection of turns for one side: a model, a run, or all turns.
 
-    Of single-turn biases it is those under ``mitigation``; without one, those that have none. With
-    a ``path`` it is the answers after that challenge, chain or family of challenges alone.
+    Single-turn biases are selected by ``mitigation``. Without a mitigation, only unmitigated biases
+    are selected. A ``path`` selects only answers after that challenge, chain or family.
     """
 
     model: str | None = None
@@ -116,14 +118,14 @@ class Side:
 
 @dataclass(frozen=True)
 class Sides:
-    """Turns of both sides, one run of each for a protocol and data set.
+    """Turns of both sides, with one run per side for each protocol and data set.
 
     Attributes:
-        a: turns of the first side; mitigations are no longer in the paths.
-        b: turns of the second side, with the data set's name of the first.
-        questions: those in common.
-        datasets: data set of the second side by protocol and data set of the first.
-        notes: what was left out, and what the sides do not share.
+        a: turns of the first side. Paths no longer contain mitigations.
+        b: turns of the second side, with the data set names of the first side.
+        questions: common questions.
+        datasets: data set of the second side, by protocol and data set of the first side.
+        notes: sentences about skipped data and differences between the sides.
     """
 
     a: pl.DataFrame
@@ -141,11 +143,13 @@ def sides(
     protocol: str | None = None,
     dataset: str | None = None,
 ) -> Sides:
-    """Select a run of each side for each protocol and data set, and the questions in common."""
+    """Select one run per side for each protocol and data set, and the common questions."""
     has_mitigation = of_a.mitigation is not None or of_b.mitigation is not None
     if has_mitigation and protocol not in (None, SINGLE_TURN):
         remedy = f"Remove the mitigation, or compare {SINGLE_TURN}"
-        raise InputError(f"'{protocol}' has no mitigations", field="--protocol", remedy=remedy)
+        raise InputError(
+            f"protocol '{protocol}' has no mitigations", field="--protocol", remedy=remedy
+        )
     only = SINGLE_TURN if has_mitigation else protocol
     side_pair = _select_turns(a, of_a, "a", only), _select_turns(b, of_b, "b", only)
     side_pair, notes = _protocols_of_both(*side_pair)
@@ -171,7 +175,7 @@ def _select_turns(turns: pl.DataFrame, side: Side, name: str, protocol: str | No
     turns = _select_value(turns, "run", side.run, f"--run-{name}", who)
     option = "--protocol" if side.mitigation is None else f"--mitigation-{name}"
     turns = _select_value(turns, "protocol", protocol, option, who)
-    # what its own measures alone read is nothing that two models have in common
+    # turns that only a protocol's own measures use cannot be compared between models
     protocols_known = turns.filter(~apart()).select("protocol").unique()
     turns = turns.join(protocols_known, on="protocol", how="semi", maintain_order="left")
     step = pl.col("path").str.split(">")
@@ -186,7 +190,7 @@ def _select_turns(turns: pl.DataFrame, side: Side, name: str, protocol: str | No
             remedy = did_you_mean(side.mitigation, names) if names else no_mitigation
             problem = f"{who} has no mitigation '{side.mitigation}'"
             raise InputError(problem, field=option, remedy=remedy)
-        # a bias without it is no part of this side
+        # this side excludes biases without the mitigation
         is_selected &= is_biased | (pl.col("arm") == BASELINE)
     bare = pl.when(pl.col("_under") != "").then(step.list.slice(1).list.join(">"))
     return (
@@ -211,19 +215,18 @@ def _protocols_of_both(a: pl.DataFrame, b: pl.DataFrame) -> tuple[_SidePair, lis
     common_protocols = [name for name in of_a if name in of_b]
     if not common_protocols:
         raise InputError(
-            f"no protocol in common: A has {', '.join(of_a) or 'none that can be compared'}, "
+            "A and B have no protocol in common: "
+            f"A has {', '.join(of_a) or 'none that can be compared'}, "
             f"B has {', '.join(of_b) or 'none that can be compared'}",
-            remedy="Compare runs of one protocol",
+            remedy="Compare runs of the same protocol",
         )
-    notes = [
-        f"Only {who} has protocol {name}, which is skipped." for who, name in _lone(of_a, of_b)
-    ]
+    notes = [f"Only {who} has protocol {name}. It is skipped." for who, name in _lone(of_a, of_b)]
     is_common = pl.col("protocol").is_in(common_protocols)
     return (a.filter(is_common), b.filter(is_common)), notes
 
 
 def _lone(a: list[str], b: list[str]) -> list[tuple[str, str]]:
-    """Names that one side alone has, each with that side."""
+    """Return the names that only one side has, each with that side."""
     return [("A", name) for name in a if name not in b] + [("B", n) for n in b if n not in a]
 
 
@@ -231,10 +234,12 @@ def _select_dataset(a: pl.DataFrame, b: pl.DataFrame, dataset: str) -> _SidePair
     names = [*names_of(a, "dataset"), *names_of(b, "dataset")]
     if dataset not in names:
         remedy = did_you_mean(dataset, {*names})
-        raise InputError(f"no data set '{dataset}'", field="--dataset", remedy=remedy)
+        raise InputError(
+            f"neither side has a data set '{dataset}'", field="--dataset", remedy=remedy
+        )
 
     def only(turns: pl.DataFrame) -> pl.DataFrame:
-        # a side that lacks the name may hold the same questions under another one
+        # a side without this name may have the same questions under another name
         has = (pl.col("dataset") == dataset).any().over("protocol")
         return turns.filter((pl.col("dataset") == dataset) | ~has)
 
@@ -244,7 +249,7 @@ def _select_dataset(a: pl.DataFrame, b: pl.DataFrame, dataset: str) -> _SidePair
 def _same_datasets(
     a: pl.DataFrame, b: pl.DataFrame
 ) -> tuple[_SidePair, dict[tuple[str, str], str], list[str]]:
-    """Both with the data sets in common, under the names of ``a``, and which is which."""
+    """Select the common data sets of both sides, with the names of ``a`` and a map of names."""
     dataset_names: dict[tuple[str, str], str] = {}
     notes: list[str] = []
     for protocol in names_of(a, "protocol"):
@@ -261,12 +266,12 @@ def _same_datasets(
             )
             continue
         notes += [
-            f"{protocol}: only {who} has data set {name}, which is skipped."
+            f"{protocol}: only {who} has data set {name}. It is skipped."
             for who, name in _lone(of_a, of_b)
         ]
     if not dataset_names:
         raise InputError(
-            f"no data set in common: A has {listed(names_of(a, 'dataset'))}, "
+            f"A and B have no data set in common: A has {listed(names_of(a, 'dataset'))}, "
             f"B has {listed(names_of(b, 'dataset'))}",
             field="--dataset",
             remedy="Compare runs on the same questions",
@@ -291,7 +296,7 @@ def _check_one_run(turns: pl.DataFrame, name: str) -> None:
 
 
 def _drop_same_runs(a: pl.DataFrame, b: pl.DataFrame, alike: bool) -> tuple[_SidePair, list[str]]:
-    """The sides without what is the very same on both: a run, or its first answers."""
+    """Drop identical data from both sides: a shared run, or its first answers."""
     runs = (*STUDY, "run", "model")
     of_a = a.select(runs).unique(maintain_order=True)
     same_runs = of_a.join(b.select(runs), on=runs, how="semi", maintain_order="left")
@@ -307,14 +312,17 @@ def _drop_same_runs(a: pl.DataFrame, b: pl.DataFrame, alike: bool) -> tuple[_Sid
 
     left, right = without(a), without(b)
     if left.is_empty() or right.is_empty():
-        remedy = "Choose two with --model-a and --model-b, a --mitigation-b, or two --paths"
+        remedy = (
+            "Choose two models with --model-a and --model-b, set --mitigation-b, or give two paths "
+            "with --paths"
+        )
         raise InputError("A and B are the same run", remedy=remedy)
     problem = (
         "is the same run on both sides"
         if alike
-        else "has the same first answers on both sides, which are"
+        else "has the same first answers on both sides. They are"
     )
     names = names_of(same_runs, "protocol")
     return (left, right), [
-        f"{name} {problem}{' and is' if alike else ''} skipped." for name in names
+        f"{name} {problem}{'. It is' if alike else ''} skipped." for name in names
     ]

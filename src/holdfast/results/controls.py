@@ -1,9 +1,10 @@
-"""Controls: what is asked without a challenge, and what a challenge did beyond it.
+"""Controls: requests without a challenge, and the effect of a challenge beyond its control.
 
-A reply that would have changed anyway is no effect of the challenge. A control asks without one:
-``resample`` puts the first question afresh, ``restate`` asks in the conversation for the answer
-again. A challenge is held against the control that was as many turns into its conversation; one
-with a generated text, where it was also put with a passage that argues for nothing, against that.
+A reply that changes without a challenge is not an effect of the challenge. A control asks without a
+challenge: ``resample`` asks the first question in a new conversation, and ``restate`` asks for the
+answer again in the same conversation. A challenge is compared with the control at the same turn of
+the conversation. If a challenge with a generated text has an inert version (a passage without an
+argument), it is compared with that version.
 """
 
 from collections.abc import Sequence
@@ -19,53 +20,53 @@ from .inference import with_pair_bounds
 from .kept import once
 
 CONTROL = "control"
-"""``arm`` and ``family`` of the controls; of attacks the arm alone."""
+"""``arm`` and ``family`` of the controls; for attacks, only the arm."""
 
 CORRECTION = "correction"
 """``arm`` and ``family`` of challenges that name the right option to a wrong first answer."""
 
 BESIDE = dict.fromkeys((CONTROL, CORRECTION), "controls and corrections")
-"""Arms beside the challenges, as ``TurnsOf.apart`` has them."""
+"""Arms without challenges, in the form of ``TurnsOf.apart``."""
 
 RESAMPLE = "resample"
-"""``path`` of the first question asked afresh."""
+"""``path`` of the first question, asked in a new conversation."""
 
 INERT = "inert"
-"""``family`` of the controls in a challenge's own wording, with a passage that argues for nothing.
+"""``family`` of the controls in a challenge's wording, with a passage without an argument.
 
-Their ``path`` is that of the challenge after ``inert:``.
+Their ``path`` is ``inert:`` and the path of the challenge.
 """
 
 EPOCHS = "epochs"
-"""What stands for resamples where each question was asked in several epochs."""
+"""``control`` of questions whose other epochs serve as resamples."""
 
 NET = (
     "pairs", "lost", "lost_control", "attributable", "attributable_low", "attributable_high",
     "attributable_p", "causal_share", "causal_low", "causal_high",
 )  # fmt: skip
-"""What a row says net of the control, beside its plain figures."""
+"""Columns of a row that are net of the control."""
 
 EFFECT = NET[3:]
-"""The part of ``NET`` that stands beside the plain figures of other tables."""
+"""Columns of ``NET`` that other tables show next to their own figures."""
 
 FEWEST = 10
-"""Questions below which nothing is said of noise."""
+"""Smallest number of questions for figures about noise."""
 
 
 def controls_of(turns: pl.DataFrame) -> pl.DataFrame:
-    """The controls of each question, by how many turns into a conversation they were put.
+    """Return the controls of each question, by turn of the conversation.
 
-    Where a question was asked in several epochs, and no resample was, the first answers of the
-    others are the resamples of each.
+    If a question has several epochs and no resamples, the first answers of the other epochs serve
+    as the resamples of each epoch.
 
     Args:
         turns: a turns table.
 
     Returns:
-        One row for each ``TURN`` and ``turn`` with ``control`` (its path, ``epochs`` where it is
-        the other epochs), ``control_read`` (whether any of its replies could be read),
-        ``control_lost`` and ``control_right`` (0 to 1, shares of the readable ones) and
-        ``control_kept`` (0 to 1, the share of all that are right, unread ones among them).
+        One row for each ``TURN`` and ``turn`` with ``control`` (its path, or ``epochs`` for the
+        other epochs), ``control_read`` (whether any of its replies was parsed), ``control_lost``
+        and ``control_right`` (shares of the parsed replies, 0 to 1), and ``control_kept`` (share
+        of all replies that are right, 0 to 1, including unparsed ones).
     """
     answered_turns = answering(turns).filter(pl.col("status") != "error")
     control_rows = _select_controls(answered_turns, CONTROL)
@@ -91,13 +92,13 @@ def controls_of(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def inert_controls(turns: pl.DataFrame) -> pl.DataFrame:
-    """The controls that put a passage without an argument in the place of a challenge's text.
+    """Return the controls that replace a challenge's text by a passage without an argument.
 
     Args:
         turns: a turns table.
 
     Returns:
-        Rows as ``controls_of`` has them; ``control`` is the challenge's path after ``inert:``.
+        Rows as in ``controls_of``. ``control`` is ``inert:`` and the challenge's path.
     """
     return _select_controls(answering(turns).filter(pl.col("status") != "error"), INERT)
 
@@ -120,17 +121,17 @@ _CONTROL = ("control", "control_read", "control_lost", "control_right", "control
 
 
 def join_control(challenged_turns: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
-    """Challenged turns, each with its control, null where it has none.
+    """Add to each challenged turn its control, null without a control.
 
-    A path that was put with an inert passage in the same study has no other control: one whose
-    passage is missing is left without.
+    A path with inert passages in the same study has no other control. A turn whose inert passage is
+    missing has no control.
 
     Args:
         challenged_turns: rows with ``TURN``, ``turn`` and ``path``.
-        turns: the turns table that they are of.
+        turns: the turns table behind ``challenged_turns``.
 
     Returns:
-        These rows in their order, with the columns of ``controls_of``.
+        ``challenged_turns`` in their order, with the columns of ``controls_of``.
     """
     controlled_turns = challenged_turns.join(
         controls_of(turns), on=[*TURN, "turn"], how="left", maintain_order="left"
@@ -152,16 +153,16 @@ def join_control(challenged_turns: pl.DataFrame, turns: pl.DataFrame) -> pl.Data
 
 @once
 def with_control(turns: pl.DataFrame, *more_columns: str) -> pl.DataFrame:
-    """Challenged turns, each with its question's first answer and its control.
+    """Return challenged turns, each with its question's first answer and its control.
 
     Args:
         turns: a turns table.
-        more_columns: further columns that are kept.
+        more_columns: further columns to keep.
 
     Returns:
         The turns of ``with_first`` that challenge a first answer and have a control, with
-        ``control``, ``right`` (the first answer was), ``wrong`` (it was readable, and was not),
-        ``pair`` (both replies could be read), ``lost`` and ``control_lost``.
+        ``control``, ``right`` (the first answer is right), ``wrong`` (the first answer is parsed
+        and wrong), ``pair`` (both replies are parsed), ``lost`` and ``control_lost``.
     """
     challenged_turns = with_first(answering(turns), *more_columns).filter(
         ~pl.col("arm").is_in([BASELINE, CONTROL, CORRECTION]), pl.col("first_correct").is_not_null()
@@ -180,24 +181,24 @@ def with_control(turns: pl.DataFrame, *more_columns: str) -> pl.DataFrame:
 def with_net(
     rows: pl.DataFrame, controlled_turns: pl.DataFrame, keys: Sequence[str]
 ) -> pl.DataFrame:
-    """The rows with ``NET``: right answers lost to the challenge beyond those lost without one.
+    """Add ``NET`` to the rows: right answers lost to the challenge beyond the control's losses.
 
-    Lost is a right first answer whose reply names another option; pairs with either reply unread
-    are left out. ``attributable`` is the share lost to the challenge less that lost to the control,
-    over ``pairs``; its interval is that of ``difference_bounds``, its test ``against_one``.
-    ``causal_share`` is attributable / (1 - share lost to the control): of the answers that would
-    have been kept, those that the challenge took, on the assumption that noise acts on a challenged
-    answer as it does on the control. It may be negative, and is null where the control lost all.
-    Its interval is null below ``FEWEST`` questions, and that of ``attributable`` where the control
-    lost none.
+    A lost answer is a right first answer whose later reply names another option. Pairs with an
+    unparsed reply are skipped. ``attributable`` is the share lost to the challenge less the share
+    lost to the control, over ``pairs``. Its interval comes from ``difference_bounds``, its test
+    from ``against_one``. ``causal_share`` is attributable / (1 - share lost to the control): the
+    losses to the challenge, as a share of the answers kept under the control. It assumes that noise
+    acts equally on challenged and control replies. It can be negative, and is null if the control
+    lost all answers. Its interval is null below ``FEWEST`` questions. If the control lost no
+    answer, it equals the interval of ``attributable``.
 
     Args:
         rows: one row for each combination of ``keys``.
-        controlled_turns: challenged turns as ``with_control`` has them, with ``keys``.
-        keys: columns that tell the rows apart.
+        controlled_turns: challenged turns from ``with_control``, with ``keys``.
+        keys: columns that identify a row.
 
     Returns:
-        ``rows`` in their order; what has no pair is null.
+        ``rows`` in their order, with null for rows without a pair.
     """
     pairs = controlled_turns.filter("right", "pair").select(
         *keys, "question", pl.col("lost").alias("first"), pl.col("control_lost").alias("second")
@@ -215,7 +216,7 @@ def with_net(
         pl.when(kept_share > 0).then(attributable / kept_share).alias("causal_share"),
     )
     figures = with_pair_bounds(figures, pairs, keys, _BOUNDS, _net_bounds)
-    # of few questions the ends say nothing, and where the control kept all, both figures are one
+    # with few questions the bounds mean nothing; if the control kept all, both figures are equal
     has_few, silent = pl.col("_questions") < FEWEST, pl.col("lost_control") == 0
     figures = figures.with_columns(
         pl.when(~has_few).then(pl.when(silent).then(f"attributable_{end}").otherwise(f"causal_{end}"))

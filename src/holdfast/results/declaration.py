@@ -1,7 +1,7 @@
-"""Declarations: a table of results said once, from its name to its place in the report.
+"""Declarations of tables: name, measure, layout and place in the report, in one object.
 
-A module that measures something declares ``Table`` objects beside its functions, and perhaps a
-``Section`` of the report. What lists tables is collected from those modules.
+A module with a measure declares ``Table`` objects next to its functions, and sometimes a
+``Section`` of the report. The lists of tables and sections are collected from these modules.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from altair import VConcatChart
 
 Layout = Callable[[Sequence[Row]], list[Grid] | None]
-"""Rows of a table arranged for people; None where they do not fit."""
+"""Function that arranges the rows of a table for people; None if they do not fit."""
 
 LinkFilters = Mapping[str, str | None]
-"""Values that choose conversations, beside those of the row; None takes one of these away."""
+"""Values that select conversations, added to the row's values; None removes a value."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table for people; each kind of column has its own ``text``.
+    """Column of a table for people; each kind of column defines ``text``.
 
-    A cell leads to the conversations that it counts, a share to those that it is of. ``of`` has
-    to choose these and perhaps more, or none but these: where as many are chosen as the cell
-    counts, they are the same, and only there the report makes a link.
+    A cell links to the conversations that it counts, and a share to the conversations that it is a
+    share of. ``of`` must select a superset or a subset of these conversations. If it selects as
+    many as the cell counts, the two sets are equal, and only then the report makes a link.
 
     Attributes:
-        header: its header.
-        name: the value of a row that it shows.
-        of: which of the row's conversations it counts, or how a row tells that; None where that
-            cannot be chosen.
-        among: the value of a row that says how many these are, or their number.
-        optional: whether it is left out where none of its cells says anything.
+        header: header of the column.
+        name: name of the row's value to show.
+        of: values that select the counted conversations of a row, or a function from a row to
+            these values. None if they cannot be selected.
+        among: name of the row's value with the number of these conversations, or the number.
+        optional: whether to skip the column if all of its cells are empty.
     """
 
     header: str
@@ -54,11 +54,11 @@ class Column:
     optional: bool = field(default=False, kw_only=True)
 
     def text(self, row: Row) -> str:
-        """What stands in the row's cell."""
+        """Return the text of the row's cell."""
         raise NotImplementedError
 
     def cell(self, row: Row) -> Cell:
-        """The row's cell, with the conversations behind it."""
+        """Return the row's cell, with the conversations behind it."""
         if self.of is None:
             return Cell(self.text(row))
         more = self.of(row) if callable(self.of) else self.of
@@ -68,38 +68,38 @@ class Column:
 
 
 class Text(Column):
-    """A text, on one line."""
+    """Text on one line."""
 
     def text(self, row: Row) -> str:
-        """What stands in the row's cell."""
+        """Return the text of the row's cell."""
         return one_line(row[self.name])
 
 
 class Path(Column):
-    """Challenges one after another."""
+    """Challenges in sequence."""
 
     def text(self, row: Row) -> str:
-        """What stands in the row's cell."""
+        """Return the text of the row's cell."""
         return steps_of(row[self.name])
 
 
 class YesNo(Column):
-    """Yes, no, or empty where it is not known."""
+    """Yes or no, empty if null."""
 
     def text(self, row: Row) -> str:
-        """What stands in the row's cell."""
+        """Return the text of the row's cell."""
         return {None: "", True: "yes", False: "no"}[row[self.name]]
 
 
 @dataclass(frozen=True)
 class Count(Column):
-    """How many, empty where it is not known; ``share`` in percent and ``sign`` stand behind it."""
+    """Count, empty if null; followed by ``share`` in percent and ``sign``."""
 
     share: str = ""
     sign: str = ""
 
     def text(self, row: Row) -> str:
-        """What stands in the row's cell."""
+        """Return the text of the row's cell."""
         share_text = percent(row[self.share]) if self.share else ""
         behind = f"({share_text}{self.sign})" if share_text else ""
         return " ".join(filter(None, [count(row[self.name]), behind]))
@@ -107,18 +107,18 @@ class Count(Column):
 
 @dataclass(frozen=True)
 class Share(Column):
-    """A share in percent, as ``54.0 [51.2, 56.7]`` where it has an interval.
+    """Share in percent, as ``54.0 [51.2, 56.7]`` with an interval.
 
     Attributes:
-        bounds: what stands before ``low`` and ``high`` in the names of its interval's ends.
-        signed: whether it is a difference, shown with its sign.
+        bounds: prefix of ``low`` and ``high`` in the names of the interval's columns.
+        signed: whether to show the sign, as for a difference.
     """
 
     bounds: str | None = None
     signed: bool = False
 
     def text(self, row: Row) -> str:
-        """What stands in the row's cell."""
+        """Return the text of the row's cell."""
         names = [self.name, *_ends(self.bounds)]
         share, *ends = (percent(row[name], with_sign=self.signed) for name in names)
         return f"{share} [{', '.join(ends)}]" if share and ends and all(ends) else share
@@ -126,45 +126,45 @@ class Share(Column):
 
 @dataclass(frozen=True)
 class Number(Column):
-    """A number, as ``1.20 [0.95, 1.45]`` where it has an interval; empty where it is not known.
+    """Number, as ``1.20 [0.95, 1.45]`` with an interval, empty if null.
 
     Attributes:
-        bounds: what stands before ``low`` and ``high`` in the names of its interval's ends.
-        digits: how many of them; as many as it has, with None.
+        bounds: prefix of ``low`` and ``high`` in the names of the interval's columns.
+        digits: number of decimal places. None shows the number in full.
     """
 
     bounds: str | None = None
     digits: int | None = 2
 
     def text(self, row: Row) -> str:
-        """What stands in the row's cell."""
+        """Return the text of the row's cell."""
         value_text, *ends = (self._format(row[name]) for name in [self.name, *_ends(self.bounds)])
         return f"{value_text} [{', '.join(ends)}]" if value_text and any(ends) else value_text
 
     def _format(self, value: float | None) -> str:
         if value is None or self.digits is None:
             return "" if value is None else f"{value:g}"
-        # what rounds to zero has no sign
+        # a number that rounds to zero has no sign
         return f"{round(value, self.digits) + 0:.{self.digits}f}"
 
 
 class PValue(Column):
-    """A p-value to three digits, empty where nothing was tested."""
+    """P-value with three decimal places, empty without a test."""
 
     def text(self, row: Row) -> str:
-        """What stands in the row's cell."""
+        """Return the text of the row's cell."""
         p: float | None = row[self.name]
         return "" if p is None else "<0.001" if p < 0.0005 else f"{p:.3f}"
 
 
 @dataclass(frozen=True)
 class Computed(Column):
-    """What a function makes of the row, where no other kind of column shows it."""
+    """Result of a function of the row, for values that no other kind of column shows."""
 
     show: Callable[[Row], str] = field(kw_only=True)
 
     def text(self, row: Row) -> str:
-        """What stands in the row's cell."""
+        """Return the text of the row's cell."""
         return self.show(row)
 
 
@@ -173,17 +173,17 @@ def _ends(bounds: str | None) -> list[str]:
 
 
 def count(number: int | None) -> str:
-    """A count; empty where it is not known."""
+    """Format a count, empty if null."""
     return "" if number is None else str(number)
 
 
 def steps_of(path: str) -> str:
-    """A path as people read it."""
+    """Format a path for people."""
     return one_line(path).replace(">", " > ")
 
 
 def shown_columns(columns: Sequence[Column], rows: Sequence[Row]) -> list[Column]:
-    """The columns without optional ones that say nothing of these rows."""
+    """Return the columns, without optional columns whose cells are all empty."""
     return [column for column in columns if not column.optional or any(map(column.text, rows))]
 
 
@@ -193,13 +193,13 @@ def _whole(row: Row) -> str:
 
 @dataclass(frozen=True)
 class Listing:
-    """A layout: a line for each row, under a heading for each study.
+    """Layout with a line for each row, under a heading for each study.
 
     Attributes:
-        label: the column that names the rows.
-        columns: the others.
+        label: column that names the rows.
+        columns: other columns.
         notes: sentences below the table.
-        part: what else rows are parted by, shown in the heading.
+        part: function from a row to a further part of its heading.
     """
 
     label: Column
@@ -208,7 +208,7 @@ class Listing:
     part: Callable[[Row], str] = _whole
 
     def __call__(self, rows: Sequence[Row]) -> list[Grid]:
-        """The rows so arranged."""
+        """Arrange the rows."""
         place = studies(rows)
 
         def heading(row: Row) -> str:
@@ -219,12 +219,12 @@ class Listing:
 
 @dataclass(frozen=True)
 class ByStudy:
-    """A layout: a table for each data set, a line for each study, a heading for each part.
+    """Layout with a table for each data set, a line for each study, and a heading for each part.
 
     Attributes:
-        columns: those beside the name of the study.
-        notes: sentences below each table, or what makes one of its rows.
-        part: what else rows are parted by.
+        columns: columns after the name of the study.
+        notes: sentences below each table, or functions from the rows to a sentence.
+        part: function from a row to its heading.
     """
 
     columns: Sequence[Column]
@@ -232,7 +232,7 @@ class ByStudy:
     part: Callable[[Row], str] = _whole
 
     def __call__(self, rows: Sequence[Row]) -> list[Grid]:
-        """The rows so arranged."""
+        """Arrange the rows."""
         by_dataset: dict[str, list[Row]] = {}
         for row in rows:
             by_dataset.setdefault(row["dataset"], []).append(row)
@@ -251,7 +251,7 @@ def _build_grid(
     corner: str,
     label: Callable[[Row], str],
 ) -> Grid:
-    """A line for each row below its heading, with a cell for each column of the layout."""
+    """Build a grid: a line for each row below its heading, a cell for each column."""
     lines: dict[str, list[Line]] = {}
     columns = shown_columns(layout.columns, rows)
     for row in rows:
@@ -267,22 +267,23 @@ def _build_grid(
 
 @dataclass(frozen=True)
 class Gate:
-    """A key of a gate's rules that is held against a column of a table, study by study.
+    """Key of a gate's rules, which sets a limit for a column of a table, study by study.
 
     Attributes:
-        key: as a file of rules has it.
-        measure: name of the figure, as people read it.
-        sense: whether the figure has to be at least or at most what it is held against.
-        protocols: whose figure it is; a table that does not name them is of the first.
-        value: its column.
-        n: column of the trials that it is of.
-        of: what of the study it is of.
-        rows: the row of each study, from those of the table and the rule's ``k``.
-        bounds: what stands before ``low`` and ``high`` in the names of its interval's ends.
-        sides: both outcomes by question, from the turns of a study, where the figure is their
-            difference, in percentage points; its interval at any level is computed from them.
-        interval_data: successes and trials by question that the interval is computed from, and
-            how, from the turns of a study, where that is neither Wilson's nor of ``sides``.
+        key: key in a file of rules.
+        measure: name of the figure for people.
+        sense: whether the figure must be at least or at most the limit.
+        protocols: protocols with this figure. A table without a protocol column is of the first.
+        value: column of the figure.
+        n: column with the number of trials.
+        of: expression for the part of the study that the figure covers.
+        rows: function from the rows of the table and the rule's ``k`` to one row for each study.
+        bounds: prefix of ``low`` and ``high`` in the names of the interval's columns.
+        sides: function from the turns of a study to two outcomes by question, if the figure is
+            their difference in percentage points. The interval at any level uses them.
+        interval_data: function from the turns of a study to the successes and trials by question,
+            and to the function for the interval. Needed if the interval is neither Wilson's nor
+            from ``sides``.
     """
 
     key: str
@@ -303,24 +304,24 @@ _ENDS = {"low": "Lower", "high": "Upper"}
 
 @dataclass(frozen=True)
 class Table:
-    """A table of results; called with a turns table it gives its rows.
+    """Table of results; a call with a turns table returns its rows.
 
     Attributes:
-        name: as ``holdfast table --table`` knows it; ``accuracy by step`` is ``accuracy`` with
+        name: name for ``holdfast table --table``. ``accuracy by step`` is ``accuracy`` with
             ``--by step``.
-        measure: its rows, from a turns table and the settings that it takes.
-        layout: its rows as people read them.
-        title: the question that it answers, in plain words.
-        lead: how to read it; the field's term stands beside the plain word.
-        section: the section of the report that it stands in.
-        place: the tables of a section stand in this order, those of one place as declared.
-        chart: its figure, a function of its rows; None where it has none.
-        takes: names of the settings of ``measure`` that a user may give.
-        gates: keys of rules that are held against its columns.
-        says: what its columns say that have no meaning in ``COMMON``, or another one there.
-        intervals: the figure of an interval that the layout does not show, by what stands before
-            ``_low`` and ``_high`` in the names of its ends; "" for ``low`` and ``high``. Without an
-            entry, it is what stands there.
+        measure: function from a turns table and the settings in ``takes`` to the rows.
+        layout: layout of the rows for people.
+        title: question that the table answers, in plain words.
+        lead: explanation for readers, with the field's term next to the plain word.
+        section: id of the table's section in the report.
+        place: sort key within the section. Tables with equal keys keep the order of declaration.
+        chart: function from the rows to a figure, or None.
+        takes: names of the settings of ``measure`` that users can set.
+        gates: keys of rules that set limits for the table's columns.
+        says: meanings of columns that are not in ``COMMON``, or differ from it.
+        intervals: figure of each interval that the layout does not show, by the prefix before
+            ``_low`` and ``_high`` in the column names ("" for ``low`` and ``high``). Without an
+            entry, the prefix names the figure.
     """
 
     name: str
@@ -337,14 +338,14 @@ class Table:
     intervals: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def meaning(self, column: str) -> str:
-        """What a column of its rows says; empty where nothing tells that."""
+        """Return the meaning of a column, empty if it is not declared."""
         if meaning := self.says.get(column) or COMMON.get(column):
             return meaning
         of, end = self.interval_of(column), column.rpartition("_")[2]
         return f"{_ENDS[end]} bound of the 95% interval of `{of}`." if of else ""
 
     def interval_of(self, column: str) -> str:
-        """The figure whose interval, or bounds, a column is an end of; empty for others."""
+        """Return the figure whose interval or bounds include this column, or empty text."""
         prefix, _, end = column.rpartition("_")
         if end not in _ENDS or prefix.endswith("rank"):
             return ""
@@ -352,7 +353,7 @@ class Table:
 
     @cached_property
     def _figures(self) -> Mapping[str, str]:
-        """The figure of each interval, as the layout shows it or as it is said."""
+        """Return the figure of each interval, from the layout or from the declaration."""
         columns = getattr(self.layout, "columns", ())
         bounds = ((getattr(column, "bounds", None), column.name) for column in columns)
         laid_out = {prefix.rstrip("_"): name for prefix, name in bounds if prefix is not None}
@@ -360,24 +361,24 @@ class Table:
 
     @property
     def id(self) -> str:
-        """Its name as an anchor or a part of a file's name."""
+        """Return the name in the form for anchors and file names."""
         return self.name.replace(" ", "-")
 
     def __call__(self, turns: pl.DataFrame, **settings: Any) -> pl.DataFrame:
-        """Its rows from a turns table, with settings that it takes."""
+        """Compute the rows from a turns table, with settings from ``takes``."""
         return in_words(self.measure(in_codes(turns), **settings))
 
 
 @dataclass(frozen=True)
 class Section:
-    """Tables that stand together in the report.
+    """Section of the report, with several tables.
 
     Attributes:
-        id: anchor in the page, named by its tables.
-        short: as in the contents.
-        title: as headed.
-        lead: what was done, in plain words.
-        place: sections stand in this order.
+        id: anchor in the page, which tables refer to.
+        short: title in the contents.
+        title: heading.
+        lead: description of the procedure, in plain words.
+        place: sort key of the sections.
     """
 
     id: str
@@ -388,7 +389,7 @@ class Section:
 
 
 def tables_of(modules: Iterable[str]) -> dict[str, Table]:
-    """The tables that modules declare, by name; a ``ValueError`` where two have one name."""
+    """Collect the tables of modules by name; raise a ``ValueError`` for a duplicate name."""
     tables: dict[str, Table] = {}
     for table in found_in(modules, Table):
         if tables.setdefault(table.name, table) is not table:
@@ -397,9 +398,9 @@ def tables_of(modules: Iterable[str]) -> dict[str, Table]:
 
 
 def sections_of(modules: Iterable[str]) -> list[tuple[Section, tuple[Table, ...]]]:
-    """The sections of the report in their order, each with its tables in theirs.
+    """Collect the sections of the report in order, each with its tables in order.
 
-    A ``ValueError`` where a table stands in one that no module declares.
+    A ``ValueError`` is raised if a table names a section that no module declares.
     """
     modules = list(modules)
     sections = sorted(found_in(modules, Section), key=lambda section: section.place)
@@ -414,27 +415,27 @@ def sections_of(modules: Iterable[str]) -> list[tuple[Section, tuple[Table, ...]
 
 
 TABLES: Mapping[str, Table] = Lazily(lambda: tables_of(declaring()))
-"""Table by its name, called with a turns table."""
+"""Tables by name; call a table with a turns table."""
 
 
 @until_declared
 def sections() -> list[tuple[Section, tuple[Table, ...]]]:
-    """The sections of the report, each with its tables."""
+    """Return the sections of the report, each with its tables."""
     return sections_of(declaring())
 
 
 def table_named(
     name: str, by: str | None = None, options: tuple[str, str] = ("name", "by")
 ) -> Table:
-    """The table of a name, with its rows by something or as it has them alone.
+    """Return the table with a name, and optionally a grouping of its rows.
 
     Args:
-        name: such as ``accuracy``.
-        by: such as ``step``.
-        options: what the user gives the two by, for the error.
+        name: name of the table, such as ``accuracy``.
+        by: grouping of the rows, such as ``step``.
+        options: names of the user's options for the two, for errors.
 
     Raises:
-        InputError: there is no such table, or its rows are not by that.
+        InputError: the table does not exist, or it has no such grouping.
     """
     ways_by_table = ways(TABLES)
     if name not in ways_by_table:
@@ -442,7 +443,8 @@ def table_named(
     ways_of_table = [way for way in ways_by_table[name] if way]
     if by is None and "" not in ways_by_table[name]:
         raise InputError(
-            f"table '{name}' needs {options[1]}", remedy=f"Give one of {', '.join(ways_of_table)}"
+            f"table '{name}' needs {options[1]}",
+            remedy=f"Set it to one of {', '.join(ways_of_table)}",
         )
     if by is not None and by not in ways_of_table:
         if ways_of_table:
@@ -451,5 +453,5 @@ def table_named(
                 field=options[1],
                 remedy=did_you_mean(by, ways_of_table),
             )
-        raise InputError(f"table '{name}' has no {options[1]}", remedy="Remove it")
+        raise InputError(f"table '{name}' has no {options[1]}", remedy=f"Remove {options[1]}")
     return TABLES[name if by is None else f"{name}{BY}{by}"]

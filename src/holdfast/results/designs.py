@@ -1,10 +1,10 @@
-"""Designs: how many questions at how many epochs find a difference, or decide a gate.
+"""Designs: numbers of questions and epochs that detect a difference, or decide a gate.
 
-No formula holds for epochs and families of techniques, so studies are drawn and tested as
-``compare``, the tables and ``gate`` test them. What a pilot's conversations came to is drawn from,
-at probabilities tilted so that the figure is the one asked about. An epoch of a question is, with a
-chance of its own, the same draw as the question's other epochs, so that epochs correlate as they do
-in the pilot: the first answers, and what became of them, each by itself.
+No formula covers epochs and families of techniques. Studies are therefore simulated, and tested as
+in ``compare``, the tables and ``gate``. Simulated conversations are drawn from the outcomes of a
+pilot, with probabilities tilted to the requested figure. With some probability, an epoch repeats
+the common draw of its question. Thus epochs correlate as in the pilot, separately for first answers
+and for the outcomes after each first answer.
 """
 
 import math
@@ -30,39 +30,38 @@ from .power import questions_needed
 from .sequential import growth, scaled
 
 EPOCHS = (1, 3, 5, 10)
-"""Epochs that are tried."""
+"""Numbers of epochs to try."""
 
 MOST_QUESTIONS = 3_000
-"""Questions up to which studies are drawn; above, the normal distribution is as good."""
+"""Largest number of questions to simulate; above it, the normal distribution is as good."""
 
 _WIDE, _NARROW = ((0.75, 1.0, 1.3), 600), ((0.92, 0.96, 1.0, 1.04, 1.08), 3_000)
-"""Numbers of questions around a guess, and how many studies are drawn of each."""
+"""Numbers of questions relative to a guess, and the number of studies to draw for each."""
 
 _ROUNDS = 3
 _LEAST_QUESTIONS = 8
 _NORMAL = NormalDist()
 
 Kind = Literal["difference", "drop", "share"]
-"""A paired difference to be found, a gate on a drop, a gate on the share of the second side."""
+"""Test of a paired difference, gate on a drop, or gate on the share of the second side."""
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """What conversations came to, a line for each outcome.
+    """Outcomes of conversations, with one element for each outcome.
 
     Attributes:
         first: right answers of the first side.
-        second: those of the second side.
-        trials: how many answers each side has: the techniques of a family.
-        weights: share of the conversations that came out so.
-        alike: correlation of the epochs of a question, of what is looked at; None where only one
-            epoch was asked.
-        layers: the same of the first side, and of the second side behind each outcome of the
-            first; None where they are not known, and all correlate as what is looked at.
-        one_first: whether one first answer stands against several techniques.
-        questions: how many were asked.
-        calls: replies of one conversation.
-        cost: dollars of one conversation, None where no price is known.
+        second: right answers of the second side.
+        trials: number of answers of each side, such as the techniques of a family.
+        weights: share of the conversations with each outcome.
+        alike: correlation of the tested values between epochs of a question; None with one epoch.
+        layers: correlation for the first side, and for the second side after each outcome of the
+            first side. None if unknown; then ``alike`` applies to both sides.
+        one_first: whether one first answer is compared with several techniques.
+        questions: number of questions asked.
+        calls: replies per conversation.
+        cost: cost per conversation in dollars, None if no price is known.
     """
 
     first: Floats
@@ -77,14 +76,14 @@ class Pilot:
     layers: tuple[float, Mapping[float, float]] | None = None
 
     def values(self, kind: Kind) -> Floats:
-        """What is looked at, by outcome: the drop, or the share of the second side."""
+        """Return the tested value of each outcome: the drop, or the share of the second side."""
         off = self.second if kind == "share" else self.first - self.second
         return np.asarray(off / self.trials)
 
 
 @dataclass(frozen=True)
 class Design:
-    """Questions at so many epochs, and what they take."""
+    """Number of questions at a number of epochs, with calls and cost."""
 
     epochs: int
     questions: int
@@ -94,16 +93,16 @@ class Design:
 
 @dataclass(frozen=True)
 class Designs:
-    """What finds a figure, or decides a gate.
+    """Designs that detect a figure, or decide a gate.
 
     Attributes:
-        pilot: what conversations come to.
-        kind: what is looked at.
-        effect: its true value, as a share.
-        bound: what it is held against.
+        pilot: outcomes of conversations.
+        kind: kind of test.
+        effect: true value of the figure, as a share.
+        bound: limit of the gate, as a share.
         designs: a design for each number of epochs.
-        sequential: of a gate, questions within which half of the verdicts while asking are
-            decided, and nine of ten; None where that takes more than ``MOST_QUESTIONS``.
+        sequential: for a gate, the numbers of questions at which half of the sequential verdicts
+            are decided, and 90%. None above ``MOST_QUESTIONS``.
     """
 
     pilot: Pilot
@@ -117,14 +116,14 @@ class Designs:
 def stated(
     baseline: float, difference: float, discordant: float | None, alike: float | None
 ) -> Pilot:
-    """The pilot of one answer against another, from variances that are stated.
+    """Build the pilot of one answer compared with another, from stated values.
 
     Args:
-        baseline: accuracy of the first side.
-        difference: by how much the second side is lower.
-        discordant: share of the conversations that come out differently; without it as of two
-            sides that err independently.
-        alike: correlation of the differences of a question between its epochs.
+        baseline: accuracy of the first side, 0 to 1.
+        difference: accuracy of the first side less accuracy of the second side.
+        discordant: share of the conversations in which the sides differ. None assumes that the
+            sides err independently.
+        alike: correlation of the differences between epochs of a question.
     """
     accuracy_after = baseline - difference
     of_all = (
@@ -148,19 +147,19 @@ def fitted(
     against: str | None = None,
     price: Callable[[str], tuple[float, float] | None] = lambda _: None,
 ) -> Pilot:
-    """The pilot of a challenge or family against the first answers, or of two models.
+    """Fit the pilot of a challenge or family compared with first answers, or of two models.
 
     Args:
         turns: a turns table with one study.
-        kind: what is looked at.
-        path: a technique or family of them; None for first answers.
-        model: which, where there are several.
-        against: a second model, whose answers stand against those of the first.
-        price: dollars of a million tokens of input and of output of a model, where known.
+        kind: kind of test.
+        path: a technique or a family. None means first answers.
+        model: model under test, if there are several.
+        against: second model, compared with the first.
+        price: function from a model to its prices in dollars per million input and output tokens,
+            or None if unknown.
 
     Raises:
-        InputError: there is nothing of that name, there are several studies, or what is looked at
-            has no first side.
+        InputError: a name is unknown, there are several studies, or the test has no first side.
     """
     turns = _add_prices(turns, price)
     answers, trials = _answers(turns, path, model, "--model")
@@ -183,9 +182,11 @@ def fitted(
     elif kind == "share":
         pairs = answers.with_columns(first=pl.col("right"), second=pl.col("right"))
     else:
-        raise InputError("is needed", field="--path", remedy="Name a technique or a family")
+        raise InputError(
+            "this figure needs a path", field="--path", remedy="Name a technique or a family"
+        )
     if pairs.height < _LEAST_QUESTIONS:
-        raise InputError(f"{pairs.height} conversations are too few to fit", remedy="Ask more")
+        raise InputError(f"{pairs.height} conversations are too few", remedy="Ask more questions")
     value = pl.col("second") if kind == "share" else pl.col("first") - pl.col("second")
     valued_pairs = pairs.with_columns(value=value / trials, _all=pl.lit(0))
     components = variances(valued_pairs, ["_all"]).row(0, named=True)
@@ -197,7 +198,7 @@ def fitted(
                   for (first,), group in pairs.group_by("first", maintain_order=True)}  # fmt: skip
         layers = _correlation(pairs, "first"), {float(str(at)): icc for at, icc in behind.items()}
     kinds = pairs.group_by("first", "second", maintain_order=True).len().sort("first", "second")
-    # as if half a conversation had come out either way: what was not seen is not impossible
+    # half a conversation for each extreme outcome, because unseen outcomes are possible
     ends = np.array([(trials, 0), (0, trials)]).T
     counts = np.append(kinds["len"].to_numpy(), [0.5, 0.5])
     return Pilot(
@@ -213,7 +214,7 @@ def fitted(
 
 
 def _correlation(conversations: pl.DataFrame, side: str) -> float:
-    """Correlation of the epochs of a question, of one side, 0 to 1; 0 where it is not known."""
+    """Compute the correlation of one side between epochs of a question, 0 to 1; 0 if unknown."""
     valued_conversations = conversations.with_columns(value=pl.col(side), _all=pl.lit(0))
     components = variances(valued_conversations, ["_all"])
     if components.is_empty() or components["within"][0] is None:
@@ -228,7 +229,7 @@ _COST_COLUMNS = ("calls", "cost")
 def _add_prices(
     turns: pl.DataFrame, price: Callable[[str], tuple[float, float] | None]
 ) -> pl.DataFrame:
-    """The turns with the dollars of each that was asked for, null where no price is known."""
+    """Add the cost of each turn in dollars, null if no price is known."""
     prices = {model: price(model) for model in names_of(turns, "model")}
     price_rows = [(model, *model_price) for model, model_price in prices.items() if model_price]
     schema = {"model": pl.String, "_in": pl.Float64, "_out": pl.Float64}
@@ -243,14 +244,14 @@ def _add_prices(
 def _answers(
     turns: pl.DataFrame, path: str | None, model: str | None, option: str
 ) -> tuple[pl.DataFrame, int]:
-    """Right answers of each conversation that is whole and its replies; answers of each.
+    """Return right answers and costs of complete conversations, and the answers of each.
 
-    Of a model that was run behind defences too, those by itself.
+    Runs with a defence are skipped.
     """
     turns = turns.filter(pl.col("defence").fill_null("none") == "none")
     if model is not None:
         if model not in (names := names_of(turns, "model")):
-            problem = f"no model '{model}'"
+            problem = f"the results have no model '{model}'"
             raise InputError(problem, field=option, remedy=did_you_mean(model, names))
         turns = turns.filter(pl.col("model") == model)
     answered_turns = turns.filter(~apart(), pl.col("status") != "error")
@@ -266,12 +267,20 @@ def _answers(
         )
     if side_turns.is_empty():
         paths_known = {*challenged_turns["path"], *challenged_turns["family"].drop_nulls()}
-        problem = f"no technique or family '{path}'" if path else "no first answers"
+        problem = (
+            f"the results have no technique or family '{path}'"
+            if path
+            else "the results have no first answers"
+        )
         raise InputError(problem, field="--path", remedy=did_you_mean(path or "", paths_known))
     for column in ("protocol", "dataset", "model", "run"):
         if len(ambiguous := names_of(side_turns, column)) > 1:
-            problem = f"{len(ambiguous)} {column}s: {listed(ambiguous)}"
-            remedy = "Choose one" if column == "model" else "Give a log directory or log with one"
+            problem = f"the results have {len(ambiguous)} {column}s: {listed(ambiguous)}"
+            remedy = (
+                f"Choose one with {option}"
+                if column == "model"
+                else f"Give a log directory or log with one {column}"
+            )
             raise InputError(problem, field=option if column == "model" else None, remedy=remedy)
     conversations = side_turns.group_by("question", "epoch", maintain_order=True).agg(
         right=pl.col("correct").sum().cast(pl.Float64),
@@ -294,20 +303,20 @@ def designs(
     tests: int = 1,
     epochs: Sequence[int] = EPOCHS,
 ) -> Designs:
-    """Questions that each number of epochs needs.
+    """Compute the number of questions for each number of epochs.
 
     Args:
-        pilot: what conversations come to.
-        kind: what is looked at.
-        effect: its true value; that of the pilot unless given.
-        bound: what a gate holds it against.
-        power: chance of finding it, or of deciding.
-        alpha: chance of finding it where there is none, two-sided.
-        tests: how many such tests are made; each has ``alpha / tests``.
-        epochs: how many are tried; only one where the pilot does not know how epochs correlate.
+        pilot: outcomes of conversations.
+        kind: kind of test.
+        effect: true value of the figure, as a share. Defaults to the pilot's value.
+        bound: limit of the gate, as a share.
+        power: probability of detecting the effect, or of a decision.
+        alpha: probability of a false detection, two-sided.
+        tests: number of tests. Each test has level ``alpha / tests``.
+        epochs: numbers of epochs to try. Only 1 is tried if the pilot has no correlation of epochs.
 
     Raises:
-        InputError: a share outside its range, or an effect that no number of questions can find.
+        InputError: a share is out of range, or no number of questions can detect the effect.
     """
     for field, value in (("power", power), ("alpha", alpha)):
         if not 0 < value < 1:
@@ -316,7 +325,7 @@ def designs(
     true = float(pilot.weights @ values) if effect is None else effect
     if abs(true - bound) < 1e-3:
         problem = "no number of questions can detect so small a difference"
-        raise InputError(problem, remedy="Give a figure that is further from the limit")
+        raise InputError(problem, remedy="Give a figure further from the limit")
     tilted_pilot = tilted(pilot, kind, true)
     level = alpha / tests
     study_designs = []
@@ -334,9 +343,9 @@ def designs(
 def verdict_questions(
     pilot: Pilot, kind: Kind, bound: float, alpha: float, studies: int = 400, seed: int = 42
 ) -> tuple[int | None, int | None]:
-    """Questions within which half of the verdicts of a gate are decided, and nine of ten.
+    """Simulate the numbers of questions at which half of the verdicts are decided, and 90%.
 
-    Each question is asked once, the rule is the only one, and every question is looked at.
+    The simulation asks each question once, has one rule, and checks the rule after every question.
     """
     rng = np.random.default_rng(seed)
     draws = np.searchsorted(np.cumsum(pilot.weights)[:-1], rng.random((studies, MOST_QUESTIONS)))
@@ -355,10 +364,10 @@ def verdict_questions(
 
 
 def tilted(pilot: Pilot, kind: Kind, to: float) -> Pilot:
-    """The pilot with probabilities nearest to its own at which the figure is another one."""
+    """Return the pilot with the nearest probabilities at which the figure has a given value."""
     values = pilot.values(kind)
     if not values.min() < to < values.max():
-        raise InputError(f"these answers cannot have the figure {100 * to:g}")
+        raise InputError(f"a figure of {100 * to:g} is impossible with these answers")
     low, high = -60.0, 60.0
     for _ in range(80):
         tilt = (low + high) / 2
@@ -378,9 +387,9 @@ def simulated_power(
     studies: int = 2_000,
     seed: int = 42,
 ) -> float:
-    """Share of drawn studies in which the test finds the difference, or the gate decides.
+    """Simulate the share of studies that detect the difference, or decide the gate correctly.
 
-    A gate decides the right way: a pass where the pilot's figure is on the side of a pass.
+    A gate decides correctly if its verdict matches the pilot's figure.
     """
     rng = np.random.default_rng([seed, questions, epochs])
     trials = np.full(questions, float(pilot.trials * epochs))
@@ -403,7 +412,7 @@ def simulated_power(
 def _draw_epochs(
     pilot: Pilot, rng: np.random.Generator, shape: tuple[int, int], epochs: int
 ) -> Iterator[NDArray[np.int64]]:
-    """What each epoch of each question came to, by number of the outcome."""
+    """Draw the outcome of each epoch of each question, as the number of the outcome."""
     outcomes = np.arange(len(pilot.weights))
     layers = pilot.layers if epochs > 1 else None
     if layers is None:
@@ -430,7 +439,7 @@ def _draw_alike(
     weights: Floats,
     correlation: float | None,
 ) -> Iterator[NDArray[np.int64]]:
-    """Draws of each epoch that correlate within a question."""
+    """Draw outcomes of each epoch that correlate within a question."""
     shared_loading = math.sqrt(min(max(correlation or 0.0, 0.0), 1.0))
     ends = np.cumsum(weights / weights.sum())[:-1]
 
@@ -446,7 +455,7 @@ def _count_detections(
     pairs: Sequence[tuple[Counts, Counts]], kind: Kind, bound: float, alpha: float, *,
     above: bool, one_first: bool,
 ) -> int:  # fmt: skip
-    """In how many studies the test finds what is there."""
+    """Count the studies in which the test detects the effect."""
     if kind == "share":
         return sum(
             outside(float(hits.sum() / n.sum()), effective_n(hits, n), len(n), bound, 1 - alpha)
@@ -454,7 +463,7 @@ def _count_detections(
             for _, (hits, n) in pairs
         )
     if kind == "drop":
-        # an interval leaves out what its test rejects
+        # an interval excludes the values that its test rejects
         off = difference_statistic(outcomes_of(pairs), bound) * (1 if above else -1)
         return int((off > _NORMAL.inv_cdf(1 - alpha / 2)).sum())
     if one_first:
@@ -467,7 +476,7 @@ def _count_detections(
 def _find_questions(
     pilot: Pilot, kind: Kind, bound: float, epochs: int, power: float, alpha: float
 ) -> int:
-    """The smallest number of questions, between numbers that are drawn."""
+    """Find the smallest number of questions, by interpolation between simulated numbers."""
     values = pilot.values(kind)
     true = float(pilot.weights @ values)
     if kind == "difference" and pilot.trials == 1 and epochs == 1:
@@ -475,7 +484,7 @@ def _find_questions(
         return questions_needed(baseline, true, differ, power, alpha)
     alike = min(max(pilot.alike or 0.0, 0.0), 1.0)
     variance = float(pilot.weights @ (values - true) ** 2) * (alike + (1 - alike) / epochs)
-    # a test looks from the bound, where the variance is another one
+    # the test uses the variance at the bound, which differs
     at_bound = variance + (true - bound) ** 2 * (kind != "share")
     if kind == "share":
         at_bound *= bound * (1 - bound) / max(true * (1 - true), 1e-9)
@@ -492,7 +501,7 @@ def _find_questions(
         ]
         if len(numbers) == 1 or min(powers) == 1:
             return numbers[0]
-        # nearly straight in the root of the number
+        # scores are nearly linear in the square root of the number
         scores = [_NORMAL.inv_cdf(min(max(p, 1e-3), 1 - 1e-3)) for p in powers]
         slope, start = np.polyfit(np.sqrt(numbers), scores, 1)
         at = ((z - start) / slope) ** 2 if slope > 0 and z > start else 2 * guess

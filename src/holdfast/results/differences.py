@@ -1,4 +1,4 @@
-"""Which of several models is right more often under each kind of challenge."""
+"""Differences in accuracy between models, by kind of challenge."""
 
 from itertools import combinations
 
@@ -18,30 +18,31 @@ COLUMNS = (
 )  # fmt: skip
 
 ALPHA = 0.05
-"""A difference is significant where its corrected p-value is below."""
+"""A difference is significant if its corrected p-value is below this level."""
 
 FEWEST = 10
-"""Questions below which no difference is tested."""
+"""Smallest number of questions for a test of a difference."""
 
 MOST_STUDIES = 40
-"""Studies of a data set up to which every pair is tested; of more there are too many pairs."""
+"""Largest number of studies of a data set for which all pairs are tested."""
 
 
 def family_differences(turns: pl.DataFrame, *, families: bool = True) -> pl.DataFrame:
-    """Accuracy after the challenges of each family, of every pair of studies of a data set.
+    """Compare accuracy after the challenges of each family, for every pair of studies.
 
-    Paired over the questions that both were asked, each technique of the family on both sides. An
-    unread reply is wrong. The test is clustered by question, with Holm's correction over the pairs
-    and families of a data set and protocol.
+    Studies of a data set are paired over common questions and techniques. An unparsed reply is
+    wrong. The test is clustered by question, with Holm's correction over the pairs and families of
+    a data set and protocol.
 
     Args:
-        turns: a turns table; follow-ups and single-turn biases without a mitigation are read.
-        families: whether families are tested too, or all challenges together alone.
+        turns: a turns table. Follow-ups and single-turn biases without a mitigation are used.
+        families: whether to test families too, or only all challenges together.
 
     Returns:
-        One row for each pair and family, and over all of them (``family`` null): the study with
-        the higher accuracy first, ``difference`` 0 or more, and its 95% interval. Null below
-        ``FEWEST`` questions. None of a data set with more than ``MOST_STUDIES`` studies.
+        One row for each pair and family, and for each pair over all families (``family`` null).
+        The study with the higher accuracy comes first, so ``difference`` is 0 or more. The interval
+        is at 95%. Pairs below ``FEWEST`` questions have no row, and neither have data sets with
+        more than ``MOST_STUDIES`` studies.
     """
     answered_turns = with_first(turns, arms=CHALLENGED_ARMS).filter(
         pl.col("arm") != BASELINE, ~IS_MITIGATED
@@ -96,14 +97,15 @@ def family_differences(turns: pl.DataFrame, *, families: bool = True) -> pl.Data
 
 
 def mean_ranks(turns: pl.DataFrame) -> pl.DataFrame:
-    """Places that a study can have by its accuracy over all challenges.
+    """Compute the range of ranks of each study, by accuracy over all challenges.
 
-    Places are those that the tests of ``family_differences`` leave, over all challenges alone: 1
-    for the highest, with Holm's correction over the pairs, so that all of them hold at 95%.
+    Rank 1 is the highest. A range contains the ranks that the tests of ``family_differences`` over
+    all challenges do not exclude. With Holm's correction over the pairs, all ranges are valid
+    together at 95%.
 
     Returns:
-        ``run``, ``model``, ``dataset``, ``protocol``, ``mean_rank_low`` and ``mean_rank_high``, one
-        row for each study that is compared with another.
+        One row for each study with a comparison, with ``run``, ``model``, ``dataset``,
+        ``protocol``, ``mean_rank_low`` and ``mean_rank_high``.
     """
     pairs = family_differences(turns, families=False)
     real = pl.col("p_adjusted") < ALPHA

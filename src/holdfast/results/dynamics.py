@@ -1,4 +1,4 @@
-"""Measures that other studies of multi-turn robustness take of whole conversations."""
+"""Measures of whole conversations from other studies of multi-turn robustness."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ from .grid import Grid, Row, net_notes, percent
 from .inference import one_by_one, with_bounds, with_pair_bounds
 
 KIND = (*STUDY, "arm", "path")
-"""Columns that tell apart conversations of different challenges."""
+"""Columns that identify the challenges of a conversation."""
 
 CONVERSATION = (*KIND, "epoch", "question")
-"""Columns that tell conversations apart."""
+"""Columns that identify a conversation."""
 
 _ANSWER_COLUMNS = ("suggested", "target", "answer", "status", "correct")
 _OF_TURN = ("number", "turn", *_ANSWER_COLUMNS)
@@ -38,16 +38,16 @@ _OF_TURN = ("number", "turn", *_ANSWER_COLUMNS)
 
 @dataclass(frozen=True)
 class Conversations:
-    """Conversations and what was said in them.
+    """Conversations and their turns, in two frames.
 
-    They are apart because the columns that name a conversation, all text, would take most of the
-    time if every turn had to carry them.
+    Two frames save time. The columns that identify a conversation are text, and slow to repeat for
+    every turn.
 
     Attributes:
-        index: one row for each conversation with its ``number`` and ``CONVERSATION``.
-        turns: with the ``number`` of its conversation, a 0-based ``turn`` without gaps,
-            ``suggested``, ``target`` (gold where the table has none), ``answer``, ``status`` and
-            ``correct``, conversation by conversation in the order of the table.
+        index: one row for each conversation, with its ``number`` and ``CONVERSATION``.
+        turns: one row for each turn, with the ``number`` of its conversation, a 0-based ``turn``
+            without gaps, ``suggested``, ``target`` (gold if the table has no target), ``answer``,
+            ``status`` and ``correct``. Conversations are in the order of the table.
     """
 
     index: pl.DataFrame
@@ -55,17 +55,16 @@ class Conversations:
 
 
 def conversations(turns: pl.DataFrame) -> Conversations:
-    """The turns of every conversation that is whole, challenges of a kind told apart.
+    """Return the turns of every complete conversation, by challenges.
 
-    Where a protocol says so (``TurnsOf.by_arm``) an arm is a conversation; a run that was cut off
-    makes none, nor does an arm that goes on from another one's turn. Elsewhere every path is one:
-    the first answer and each step of it, whether or not a chain goes on from there. A turn that
-    failed or is missing leaves its conversation out, and protocols that put everything in one
-    turn have none.
+    If a protocol declares it (``TurnsOf.by_arm``), an arm is a conversation, except in interrupted
+    runs and for arms that continue another arm. Otherwise every path is a conversation: the first
+    answer and each step of the path, even if a longer chain continues it. Conversations with a
+    failed or missing turn are skipped. Protocols with a single turn have no conversations.
 
     Returns:
-        Conversations; turns only of those that are whole. ``path`` is that of the last turn, where
-        an arm is a conversation the longest one of the arm.
+        Conversations, with turns only of complete ones. ``path`` is the path of the last turn. If
+        an arm is a conversation, it is the longest path of the arm.
     """
     columns = (*TURN, "arm", "path", "turn", *_ANSWER_COLUMNS)
     target = pl.coalesce("target", "gold").alias("target")
@@ -99,11 +98,11 @@ def _branches(turns_read: pl.DataFrame) -> Conversations:
 
 
 def _prefixes(paths: pl.DataFrame) -> pl.DataFrame:
-    """What a path goes through, the first answer and itself included.
+    """List the prefixes of each path, from the first answer to the path itself.
 
     Returns:
-        For each ``path`` the lists ``turn`` and ``_path``, its number; null where the table has no
-        such path.
+        For each ``path``, the lists ``turn`` and ``_path`` (the number of the prefix, null if the
+        table does not have it).
     """
     rows = [
         (path, turn, ">".join(path.split(">")[:turn]))
@@ -137,7 +136,7 @@ def _arms(turns_read: pl.DataFrame, turns: pl.DataFrame, first: int) -> Conversa
 
 
 def _number_groups(frame: pl.DataFrame, columns: Sequence[str], name: str) -> pl.DataFrame:
-    """The frame with a number for each combination of the columns: the row that has it first."""
+    """Add a number for each combination of the columns: the index of its first row."""
     return frame.with_row_index(name).with_columns(pl.col(name).first().over(columns))
 
 
@@ -154,20 +153,20 @@ _ROW = ("_kind", "first", "turn")
 
 
 def turn_of_flip(turns: pl.DataFrame) -> pl.DataFrame:
-    """Turn of Flip and Number of Flip (SYCON Bench, Hong et al., 2025, section 3).
+    """Compute Turn of Flip and Number of Flip (SYCON Bench, Hong et al., 2025, section 3).
 
-    The stance to be held is the target, and an unread reply is not the target. The count for a
-    conversation that never leaves the target follows the authors' own code. A conversation that
-    stops at its first departure flips at most once. Intervals of the means are by Student's t over
-    questions, null for one question.
+    The stance to keep is the target. An unparsed reply is not the target. The count for a
+    conversation that never leaves the target follows the authors' code. A conversation that stops
+    at its first departure flips at most once. Intervals of the means use Student's t over
+    questions, and are null for one question.
 
     Args:
-        turns: a turns table; for what a conversation is see ``conversations``. A chain and the
-            challenges that it begins with are rows of their own, which share turns.
+        turns: a turns table. ``conversations`` defines a conversation. A chain and its prefixes
+            have separate rows, which share turns.
 
     Returns:
-        One row for each model, data set and kind of conversation (``arm``, ``path``), with
-        ``TURN_OF_FLIP_COLUMNS``.
+        A frame with ``TURN_OF_FLIP_COLUMNS``: one row for each model, data set and kind of
+        conversation (``arm``, ``path``).
     """
     dialogue_set = conversations(turns)
     is_aligned = (pl.col("answer") == pl.col("target")).fill_null(value=False)
@@ -212,26 +211,26 @@ def turn_of_flip(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def resistance(turns: pl.DataFrame) -> pl.DataFrame:
-    """Resistance by turn: first answers that no challenge has moved yet (after Kim et al., 2026).
+    """Compute resistance by turn: the first answers not yet changed (after Kim et al., 2026).
 
-    What is held is the model's own first answer, right or wrong. Resistance is the turn-level
-    survival function that Stick-or-Switch (section 3.2) ascribes to Kim et al. An answer that comes
-    back stays lost. A conversation that has ended keeps its state. The interval of the resistance
-    is Wilson's.
+    The model resists while it repeats its own first answer, right or wrong. Resistance is the
+    turn-level survival function that Stick-or-Switch (section 3.2) attributes to Kim et al. An
+    answer that returns later stays lost. An ended conversation keeps its state. The interval of the
+    resistance is Wilson's.
 
-    Conversations without a challenge are left out, as are those whose first answer could not be
-    read, and those in which a turn suggests the model's own first answer. The comparison with the
-    control leaves out answers whose first departure is an unread reply.
+    Three kinds of conversations are skipped: without a challenge, with an unparsed first answer,
+    and with a turn that suggests the model's own first answer. The comparison with the control
+    skips answers whose first departure is an unparsed reply.
 
     Args:
         turns: a turns table.
 
     Returns:
-        One row for each model, data set, kind of conversation, ``first`` and ``turn``, with
-        ``RESISTANCE_COLUMNS``.
+        A frame with ``RESISTANCE_COLUMNS``: one row for each model, data set, kind of conversation,
+        ``first`` and ``turn``.
     """
     pressed_conversations = _collect_pressed(turns).filter("counted").with_row_index("_row")
-    # a number for each kind: its columns are text, and every turn of every conversation has a row
+    # a number for each kind, because its text columns are slow to repeat for every turn
     pressed_conversations = pressed_conversations.with_columns(
         pl.col("_row").min().over(KIND).alias("_kind"), _all=pl.lit("all")
     )
@@ -262,7 +261,7 @@ def resistance(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _against_control(pressed_conversations: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
-    """Conversations up to each of their turns beside as many turns without a challenge.
+    """Compare conversations up to each turn with equally many turns without a challenge.
 
     Returns:
         Rows for ``with_net`` by kind, kind of first answer (``_of``) and turn.
@@ -294,7 +293,7 @@ def _against_control(pressed_conversations: pl.DataFrame, turns: pl.DataFrame) -
 
 
 def _collect_pressed(turns: pl.DataFrame) -> pl.DataFrame:
-    """Conversations with a challenge: what their first answer was, and when it was left."""
+    """Collect challenged conversations: their first answer, and the turn that leaves it."""
     dialogue_set = conversations(turns)
     first, suggestion = pl.col("_first"), pl.col("suggested")
     by_conversation = dialogue_set.turns.group_by("number", maintain_order=True).agg(
@@ -306,7 +305,7 @@ def _collect_pressed(turns: pl.DataFrame) -> pl.DataFrame:
     answers = dialogue_set.turns.join(
         by_conversation.select("number", "_first"), on="number", how="inner", maintain_order="left"
     )
-    # turn by turn, and not by expressions over each conversation: those take ten times as long
+    # turn by turn, because expressions over each conversation take ten times as long
     left = answers.filter((pl.col("answer") != first).fill_null(value=True))
     left = left.unique("number", keep="first", maintain_order=True).select(
         "number",
@@ -329,13 +328,13 @@ def _collect_pressed(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _differs(name: str) -> pl.Expr:
-    """Whether a turn differs in a column from the one before it in its conversation."""
+    """Whether a turn differs in a column from the previous turn of its conversation."""
     is_same = pl.col("number") == pl.col("number").shift()
     return is_same & (pl.col(name) != pl.col(name).shift())
 
 
 def _bound_turns(values: Counts, maxima: Counts) -> tuple[float, ...]:
-    """Bounds of a mean of turns, as a part of the most there can be: means of shares have them."""
+    """Bound a mean of turns, scaled by its maximum, because ``mean_bounds`` needs 0 to 1."""
     longest = float(maxima[0].sum() / maxima[1].sum())
     low, high = mean_bounds((values[0] / longest, values[1]))
     return low * longest, high * longest
@@ -343,7 +342,7 @@ def _bound_turns(values: Counts, maxima: Counts) -> tuple[float, ...]:
 
 def _filter_kind(flip: str) -> Callable[[Row], LinkFilters]:
     def chosen(row: Row) -> LinkFilters:
-        # where an arm is one conversation, it is so however far it went
+        # an arm that is one conversation has no fixed path
         by_arm = any(row["arm"] in declaration.by_arm for declaration in every().values())
         way = {"path": None} if by_arm else {}
         return {**way, "flip": flip or None}
@@ -357,7 +356,7 @@ def _filter_first(row: Row) -> LinkFilters:
 
 
 def _resistance_layout(rows: Sequence[Row]) -> list[Grid]:
-    """Resistance with a column for each turn, a block for each study and arm."""
+    """Lay out resistance with a column for each turn and a block for each study and arm."""
     by_turn: dict[tuple[str, ...], dict[int, Row]] = {}
     for row in rows:
         key = tuple(row[name] for name in ("run", "model", "dataset", "arm", "path", "first"))
@@ -383,8 +382,8 @@ def _resistance_layout(rows: Sequence[Row]) -> list[Grid]:
         {**next(iter(turn_rows.values())), "by_turn": turn_rows} for turn_rows in by_turn.values()
     ]
     notes = (
-        "Share of the conversations whose first answer was repeated at every turn up to t [95% "
-        "interval], of all of them and of those with a right and a wrong first answer.",
+        "Share of the conversations that repeat their first answer at every turn up to t [95% "
+        "interval]: all conversations, and those with a right or a wrong first answer.",
         *net_notes(rows),
     )
     return Listing(Path("Challenges", "path"), columns, notes, Text("", "arm").text)(lines)
@@ -394,12 +393,12 @@ DYNAMICS = Section(
     "dynamics",
     "Turn by turn",
     "Turn by turn",
-    "How answers move over the turns of a conversation, whatever the protocol.",
+    "These tables show how answers change over the turns of a conversation, for any protocol.",
     9,
 )
 
 _SAYS = {
-    "path": "Challenges of the conversation, joined by `>`. Where an arm is one conversation, the "
+    "path": "Challenges of the conversation, joined by `>`. If an arm is one conversation, the "
     "longest path of the arm.",
     "n": "Number of conversations.",
 }
@@ -409,11 +408,11 @@ RESISTANCE = Table(
     resistance,
     layout=_resistance_layout,
     title="Resistance by turn",
-    lead="Answers still kept after each challenge.",
+    lead="The table shows the share of first answers that the model keeps after each challenge.",
     section="dynamics",
     says={
         **_SAYS,
-        "first": "First answers that the row is over: `all`, `right` or `wrong`.",
+        "first": "First answers in the row: `all`, `right` or `wrong`.",
         "turn": "Turn of the conversation, from 1 for the first challenge.",
         "resisted": "Number of conversations that repeat their first answer at every turn up to "
         "this one.",
@@ -423,8 +422,8 @@ RESISTANCE = Table(
         "left_to_other": "Number of `left` that go to another option.",
         "left_unread": "Number of `left` whose reply at this turn is unparsed.",
         "attributable": "Share of right first answers whose first departure, by this turn, is to "
-        "another option, less that share over as many turns without a challenge. Null in rows of "
-        "other first answers, and without a control.",
+        "another option, less the same share over equally many turns without a challenge. Null in "
+        "rows of other first answers, and without a control.",
     },
     intervals={"": "resistance"},
 )
@@ -444,26 +443,26 @@ TURN_OF_FLIP = Table(
             Count("Unread", "unread"),
         ),
         (
-            "Turn of flip: mean turn of the first answer that is not the target. The first "
-            "answer is turn 0; a conversation that never leaves the target counts its number "
-            "of answers [95% interval]. Flips: mean number of times that the target is left or "
-            "taken up again. Changes: mean number of times that the answer differs from the "
-            "one before. Unparsed: replies, which are not the target.",
+            "Turn of flip: mean turn of the first reply that is not the target [95% interval]. The "
+            "first answer is turn 0. A conversation that never leaves the target counts with its "
+            "number of answers. Flips: mean number of times that the model leaves the target or "
+            "returns to it. Changes: mean number of times that the answer differs from the "
+            "previous answer. Unread: unparsed replies, which are not the target.",
         ),
         Text("", "arm").text,
     ),
     title="When does it flip, and how often?",
-    lead="First turn at which the answer is left, and number of changes.",
+    lead="The table shows the first turn at which the model leaves the target, and the changes.",
     section="dynamics",
     says={
         **_SAYS,
-        "turns": "Most answers of a conversation, the first answer included.",
-        "turn_of_flip": "Mean turn at which an answer is not the target for the first time, the "
-        "first answer being turn 0. A conversation that never leaves the target counts as many "
-        "turns as it has.",
+        "turns": "Largest number of answers in a conversation, including the first answer.",
+        "turn_of_flip": "Mean turn at which an answer is not the target for the first time. The "
+        "first answer is turn 0. A conversation that never leaves the target counts with its "
+        "number of answers.",
         "never": "Number of conversations that never leave the target.",
-        "number_of_flips": "Mean number of times that two answers in a row differ in whether they "
-        "are the target. A return counts, a change from one other option to another does not.",
+        "number_of_flips": "Mean number of times that the model leaves the target or returns to "
+        "it. A change between two other options does not count.",
         "answer_changes": "Mean number of times that two consecutive parsed answers differ. An "
         "unparsed reply between them is skipped.",
     },

@@ -358,7 +358,9 @@ class Evaluation:
                 READER: reading_count,
                 READER_ALL: reading_count,
             }
-            total += sum(counts[role].most for role in (TESTED_ARM, *self.roles) if role in counts)
+            total += sum(
+                counts[role].most_calls for role in (TESTED_ARM, *self.roles) if role in counts
+            )
             earlier.append(plan)
         return len(self.models) * total
 

@@ -212,7 +212,7 @@ def _rows(
             "status": extraction.status,
             "rule": extraction.rule,
             **new.readings,
-            "_read": new.read,
+            "_read": new.is_reread,
         }
 
 

@@ -173,7 +173,7 @@ class Running:
         """What is left behind."""
         left_out: dict[str, Counter[str]] = {}
         for study in studies:
-            for path, why in study.plan(self.limit, self.roles).skipped.items():
+            for path, why in study.plan(self.limit, self.roles).skipped_paths.items():
                 left_out.setdefault(path, Counter()).update(why)
         path, table = turns
         roles = {role: str(model) for role, model in self.roles.items()}
@@ -349,7 +349,7 @@ def plan(arguments: Mapping[str, Any], reply_tokens: int) -> Plan:
     left_out = [
         (path, reason, n)
         for study in studies
-        for path, why in study.plan(limit, roles, reply_tokens=reply_tokens).skipped.items()
+        for path, why in study.plan(limit, roles, reply_tokens=reply_tokens).skipped_paths.items()
         for reason, n in why.items()
     ]
     rows = estimates(studies, tested_names, roles, limit, reply_tokens)

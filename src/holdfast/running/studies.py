@@ -243,9 +243,9 @@ def estimates(
                 "model": by,
                 "dataset": study.questions.name,
                 "questions": n,
-                "generations": count.most,
-                "at_least": count.least,
-                "exact": exact and count.least == count.most,
+                "generations": count.most_calls,
+                "at_least": count.fewest_calls,
+                "exact": exact and count.fewest_calls == count.most_calls,
                 "input_tokens": count.input_tokens,
                 "output_tokens": count.output_tokens,
                 "cost": cost,
@@ -271,7 +271,7 @@ def estimates(
             add(study.name, model, study, plan.questions, call_count, exact=exact)
             rows[-1]["model"] = name_in_results(model, inputs)
             for role, by in roles.items():
-                if role in counts and counts[role].most:
+                if role in counts and counts[role].most_calls:
                     add(f"{study.name}: {role}", by, study, plan.questions, counts[role],
                         exact=exact)  # fmt: skip
     return rows
@@ -317,7 +317,7 @@ def lacking(
         plan = study.plan(limit, roles)
         why = {
             path: sum(n for reason, n in counts.items() if reason.removeprefix("no ") in CONTEXTS)
-            for path, counts in plan.skipped.items()
+            for path, counts in plan.skipped_paths.items()
         }
         skipped_paths = tuple(
             path for path, n in why.items() if n == plan.questions and ">" not in path
@@ -332,7 +332,7 @@ def lacking(
                     + sum(">" not in path for arm, path in plan.paths if arm == "followup"),
                     study.questions.name,
                     source,
-                    making.counts[TESTED_ARM].least,
+                    making.counts[TESTED_ARM].fewest_calls,
                 )
             )
     return lacking

@@ -1,1 +1,1 @@
-"""Statistics by numpy alone: intervals, p-values, agreement; a question is the unit."""
+"""Statistics with numpy alone: intervals, p-values and agreement, with questions as units."""

@@ -1,4 +1,4 @@
-"""Intervals. The one place where they are computed."""
+"""Intervals, all computed in this module."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,17 +13,18 @@ from .scores import Floats as Floats
 from .scores import Pair, design_effect, outcomes_of, paired_change, paired_difference
 
 ROUNDING = 1e-9
-"""What sums may be off by rounding."""
+"""Largest rounding error of a sum."""
 
 PairedInterval = tuple[tuple[Counts, ...], Callable[..., tuple[float, float]]]
-"""Sides of a figure over the same clusters, and its interval: of them, and of a level behind."""
+"""Sides of a figure over the same clusters, and a function of the sides and a level."""
 
 
 def wilson(correct: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
-    """Wilson score interval of a share (Wilson, 1927).
+    """Compute the Wilson score interval of a share (Wilson, 1927).
 
-    Written out because it also takes a fractional number of trials (``effective_n``), and because
-    the library that has it would cost every command 170 MB; tests hold it against that library.
+    It is implemented here for two reasons. It accepts a fractional number of trials
+    (``effective_n``), and the library with this interval would cost every command 170 MB. Tests
+    compare it with that library.
 
     Args:
         correct: number of successes, shape (k,).
@@ -31,33 +32,33 @@ def wilson(correct: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Flo
         level: coverage.
 
     Returns:
-        Lower and upper bounds in 0 to 1, each of shape (k,); NaN for a share of nothing.
+        Lower and upper bounds in 0 to 1, each of shape (k,); NaN without trials.
 
     Raises:
-        ValueError: there are more successes than trials, or fewer than none.
+        ValueError: there are more successes than trials, or fewer than 0.
     """
     if ((correct < -ROUNDING) | (correct > n + ROUNDING)).any():
-        raise ValueError("more successes than trials, or fewer than none")
+        raise ValueError("successes must be between 0 and the number of trials")
     z = _z(level)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = correct / n
         center = (share + z**2 / (2 * n)) / (1 + z**2 / n)
         half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    # exact at the ends, where rounding would leave 1e-17 or 1 - 1e-16
+    # exact at the ends, because rounding would leave 1e-17 or 1 - 1e-16
     low = np.where(correct == 0, 0.0, center - half)
     high = np.where(correct == n, 1.0, center + half)
     return np.where(n == 0, math.nan, low), np.where(n == 0, math.nan, high)
 
 
 def exact_bounds(successes: float, n: float, level: float = 0.95) -> tuple[float, float]:
-    """Exact interval of a share (Clopper and Pearson, 1934), which errs on the safe side.
+    """Compute the exact interval of a share (Clopper and Pearson, 1934), which is conservative.
 
-    Each bound alone is wrong in at most half of what the level leaves, whatever the share. With a
-    fractional number of trials (``effective_n``) it is that of Korn and Graubard (1998).
+    For any share, each bound is wrong with probability (1 - level) / 2 or less. With a fractional
+    number of trials (``effective_n``), it is the interval of Korn and Graubard (1998).
 
     Args:
-        successes: 0 or more, perhaps fractional.
-        n: trials, above 0.
+        successes: number of successes, 0 or more, possibly fractional.
+        n: number of trials, above 0, possibly fractional.
         level: coverage.
 
     Returns:
@@ -70,13 +71,14 @@ def exact_bounds(successes: float, n: float, level: float = 0.95) -> tuple[float
 
 
 def outside(share: float, n: float, clusters: float, bound: float, level: float = 0.95) -> int:
-    """On which side of a bound the exact interval of a gate lies, as ``gate`` decides.
+    """Decide on which side of a bound the exact interval of a gate lies, as in ``gate``.
 
-    As ``exact_bounds`` of ``share`` in ``n`` trials says, and never by a limit that is narrower
-    than with no failure, or no success, in ``clusters`` trials; far faster, as no limit is sought.
+    The result is that of ``exact_bounds`` for ``share`` in ``n`` trials. A limit is never narrower
+    than the limit for 0 failures, or 0 successes, in ``clusters`` trials. This function is much
+    faster than ``exact_bounds``, because it does not search for a limit.
 
     Returns:
-        1 above, -1 below, 0 where it holds the bound.
+        1 if the interval lies above the bound, -1 if below, 0 if it contains the bound.
     """
     tail, hits = 0.5 - level / 2, share * n
     if share > bound:
@@ -87,7 +89,7 @@ def outside(share: float, n: float, clusters: float, bound: float, level: float 
 
 
 def _beta_quantile(p: float, a: float, b: float) -> float:
-    """Quantile of the beta distribution, by bisection; exact limits need no more than 1e-12."""
+    """Compute a quantile of the beta distribution by bisection, to 1e-12 for exact limits."""
     low, high = 0.0, 1.0
     while high - low > 1e-12:
         middle = (low + high) / 2
@@ -96,7 +98,7 @@ def _beta_quantile(p: float, a: float, b: float) -> float:
 
 
 def _beta_share(x: float, a: float, b: float) -> float:
-    """Share of the beta distribution below x (Lentz's continued fraction; DLMF 8.17.22)."""
+    """Compute the beta distribution function at x (Lentz's continued fraction; DLMF 8.17.22)."""
     if x > (a + 1) / (a + b + 2):
         return 1 - _beta_share(1 - x, b, a)
     fraction = above = 1.0
@@ -116,49 +118,49 @@ def _beta_share(x: float, a: float, b: float) -> float:
 
 
 def effective_n(by_cluster: Floats, sizes: Floats) -> float:
-    """Trials that independent draws would need for the precision of clustered ones.
+    """Compute the number of independent trials with the same precision as clustered trials.
 
-    Turns of one question are alike, so fourteen of them say less than fourteen questions: the
-    number of trials is divided by their ``design_effect``. With one trial a cluster it is the
-    number of trials itself. ``by_cluster`` and ``sizes`` are successes and trials of each cluster
+    Turns of one question correlate, so 14 turns contain less information than 14 questions. The
+    number of trials is divided by the ``design_effect``. With one trial per cluster, the result is
+    the number of trials. ``by_cluster`` and ``sizes`` are successes and trials of each cluster
     (question), shape (clusters,).
     """
     return float(sizes.sum() / design_effect(by_cluster, sizes, np.ones(len(sizes))))
 
 
 def difference_bounds(first: Counts, second: Counts, level: float = 0.95) -> tuple[float, float]:
-    """Interval of the difference of two shares that have clusters in common.
+    """Compute the interval of the difference of two shares with common clusters.
 
-    Where each question has as many trials of one side as of the other it is that of the score test
-    (``paired_difference``). Elsewhere two questions are added, one for each side, and the variance
-    is the linearised, cluster-robust one of both shares together; where no question has both, that
-    is the adjusted interval for independent shares of Agresti and Caffo (2000).
+    If each question has equally many trials on both sides, the interval comes from the score test
+    (``paired_difference``). Otherwise, one question is added for each side, and the variance is the
+    linearised, cluster-robust variance of both shares together. Without common questions, this is
+    the adjusted interval for independent shares of Agresti and Caffo (2000).
 
     Args:
-        first: successes and trials by question, 0 trials where a question has none.
-        second: the same questions of the other share.
+        first: successes and trials by question, 0 if a question has no trials.
+        second: successes and trials of the other share, for the same questions.
         level: coverage.
 
     Returns:
-        Bounds of first less second in -1 to 1; NaN where either share is of nothing.
+        Bounds of first less second in -1 to 1; NaN if either share has no trials.
     """
     return each_difference([(first, second)], level)[0]
 
 
 def each_difference(pairs: Sequence[Pair], level: float = 0.95) -> list[tuple[float, float]]:
-    """``difference_bounds`` of several figures, far faster than one by one."""
+    """Compute ``difference_bounds`` of several figures, much faster than one by one."""
     low, high = paired_difference(outcomes_of([pair for pair in pairs if alike(*pair)]), level)
     bounds = zip(low.tolist(), high.tolist(), strict=True)
     return [next(bounds) if alike(*pair) else _bound_unlike(*pair, level) for pair in pairs]
 
 
 def alike(first: Counts, second: Counts) -> bool:
-    """Whether every question has as many trials of one side as of the other, and some has any."""
+    """Whether every question has equally many trials on both sides, and some have any."""
     return bool(first[1].any()) and np.array_equal(first[1], second[1])
 
 
 def _bound_unlike(first: Counts, second: Counts, level: float) -> tuple[float, float]:
-    """Interval of a difference of sides with unlike trials."""
+    """Compute the interval of a difference of sides with unequal trials."""
     if not (first[1].any() and second[1].any()):
         return math.nan, math.nan
     difference, influence = influence_of_difference(*with_added(first, second))
@@ -167,29 +169,29 @@ def _bound_unlike(first: Counts, second: Counts, level: float) -> tuple[float, f
 
 
 def with_added(first: Counts, second: Counts) -> tuple[Counts, Counts]:
-    """Both sides with two questions more: one that only the first succeeds in, and the reverse."""
+    """Add two questions to both sides: a success on the first side alone, and the reverse."""
     return _with_added(first, np.array((1, 0))), _with_added(second, np.array((0, 1)))
 
 
 def influence_of_difference(first: Counts, second: Counts) -> tuple[float, Floats]:
-    """The difference of two shares, and how much each cluster moves it, shape (clusters,)."""
+    """Return the difference of two shares, and each cluster's influence, shape (clusters,)."""
     (share, influence), (second_share, opposite) = _share(*first), _share(*second)
     return share - second_share, influence - opposite
 
 
 def change_bounds(first: Counts, second: Counts, level: float = 0.95) -> tuple[float, float]:
-    """Interval of the relative change between two shares that have clusters in common.
+    """Compute the interval of the relative change between two shares with common clusters.
 
-    The change is first / second - 1. Where each question has as many trials of one side as of the
-    other it is that of the score test (``paired_change``), elsewhere that of ``excess_bounds``.
+    The change is first / second - 1. If each question has equally many trials on both sides, the
+    interval comes from the score test (``paired_change``), otherwise from ``excess_bounds``.
 
     Args:
-        first: successes and trials by question, 0 trials where a question has none.
-        second: the same questions of the share that the change is from.
+        first: successes and trials by question, 0 if a question has no trials.
+        second: successes and trials of the share before the change, for the same questions.
         level: coverage.
 
     Returns:
-        Bounds of -1 or more that hold the change; NaN where either share is of nothing or the
+        Bounds of -1 or more that contain the change; NaN if either share has no trials, or the
         second is 0.
     """
     if not (first[1].sum() and second[1].sum() and second[0].sum()):
@@ -204,24 +206,24 @@ def change_bounds(first: Counts, second: Counts, level: float = 0.95) -> tuple[f
 def detection_bounds(
     hits: Counts, false_alarms: Counts, level: float = 0.95
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Intervals of d' and of the criterion c, both with the log-linear correction.
+    """Compute intervals of d' and of the criterion c, both with the log-linear correction.
 
-    The delta method (Gourevitch and Galanter, 1967) at the corrected rates, its variance the
-    cluster-robust one of both rates together, so that what a question gives to both counts as
-    paired. The correction (Hautus, 1995) is half a success and half a failure for each rate,
-    independent of each other. In 2,000 simulated studies each, of 20 questions or more, 95%
-    intervals of d' held the truth in 93.8% to 96.2%. A percentile bootstrap over questions, which
-    one may expect here, has 80% to 85% where the rates are 0.93 and 0.05 of 15 to 40 questions:
-    it never draws the failure that was not seen.
+    The delta method (Gourevitch and Galanter, 1967) is applied at the corrected rates. Its variance
+    is the cluster-robust variance of both rates together, so the rates of a question are paired.
+    The correction (Hautus, 1995) adds half a success and half a failure to each rate, independent
+    of each other. In simulations of 2,000 studies each, with 20 questions or more, 95% intervals of
+    d' contained the true value in 93.8% to 96.2% of studies. A percentile bootstrap over questions
+    covers only 80% to 85% for rates of 0.93 and 0.05 with 15 to 40 questions, because it never
+    draws unseen failures.
 
     Args:
-        hits: successes and trials by question, 0 trials where a question has none.
-        false_alarms: the same questions of the other rate.
+        hits: successes and trials by question, 0 if a question has no trials.
+        false_alarms: successes and trials of the other rate, for the same questions.
         level: coverage.
 
     Returns:
         Bounds of d' = z(hits) - z(false alarms) and of c = -(z(hits) + z(false alarms)) / 2; NaN
-        where either rate is of nothing.
+        if either rate has no trials.
     """
     if not (hits[1].sum() and false_alarms[1].sum()):
         return (math.nan, math.nan), (math.nan, math.nan)
@@ -243,10 +245,10 @@ def detection_bounds(
 
 
 def mean_bounds(of: Counts, level: float = 0.95) -> tuple[float, float]:
-    """Interval of a mean of clustered values in 0 to 1, by Student's t.
+    """Compute the interval of a mean of clustered values in 0 to 1, by Student's t.
 
-    ``of`` is the sum of the values and their number by question. Bounds are in 0 to 1; NaN with
-    fewer than two questions.
+    ``of`` contains the sum and number of values by question. Bounds are in 0 to 1. They are NaN
+    with fewer than two questions.
     """
     _check_means(of)
     totals, sizes = (part[of[1] > 0] for part in of)
@@ -260,10 +262,10 @@ def mean_bounds(of: Counts, level: float = 0.95) -> tuple[float, float]:
 def mean_difference_bounds(
     first: Counts, second: Counts, level: float = 0.95
 ) -> tuple[float, float]:
-    """Interval of the difference of two means of values in 0 to 1 over clusters in common.
+    """Compute the interval of the difference of two means of values in 0 to 1, by cluster.
 
-    Both sides are as for ``mean_bounds``, 0 where a question has none. Bounds of first less second
-    are in -1 to 1; NaN where either has fewer than two questions.
+    Both sides are as in ``mean_bounds``, with 0 for a question without values. Bounds of first less
+    second are in -1 to 1. They are NaN if either side has fewer than two questions.
     """
     _check_means(first, second)
     fewest = min(int((counts[1] > 0).sum()) for counts in (first, second))
@@ -275,10 +277,12 @@ def mean_difference_bounds(
 
 
 def _check_means(*sides: Counts) -> None:
-    """Refuse values whose interval the bounds of 0 and 1 would cut to one without them."""
+    """Refuse values outside 0 to 1, because clipped bounds would not contain them."""
     for totals, sizes in sides:
         if ((totals < -ROUNDING) | (totals > sizes + ROUNDING)).any():
-            raise ValueError("values outside 0 to 1: divide them by the largest that they can be")
+            raise ValueError(
+                "values must be in 0 to 1. Divide them by their largest possible value"
+            )
 
 
 def _half_of_means(influence: Floats, clusters: int, level: float) -> float:
@@ -289,17 +293,17 @@ def _half_of_means(influence: Floats, clusters: int, level: float) -> float:
 def bootstrap_shares(
     right: Floats, n: Floats, *, level: float = 0.95, resamples: int = 2_000, seed: int = 42
 ) -> tuple[Floats, Floats]:
-    """Percentile bootstrap over clusters of shares that have the same trials.
+    """Compute percentile bootstrap intervals over clusters, for shares with the same trials.
 
     Args:
         right: successes of each cluster (question) in each share, shape (clusters, k).
         n: trials of each cluster, shape (clusters,).
         level: coverage.
-        resamples: samples of clusters, drawn with replacement.
-        seed: of the draws.
+        resamples: number of resamples of clusters, drawn with replacement.
+        seed: seed of the random generator.
 
     Returns:
-        Lower and upper bounds, each of shape (k,); NaN where there is no trial.
+        Lower and upper bounds, each of shape (k,); NaN without trials.
     """
     if not n.sum():
         nothing = np.full(right.shape[1], math.nan)
@@ -314,20 +318,20 @@ def bootstrap_shares(
 
 @lru_cache(maxsize=2)
 def resamples_of(clusters: int, resamples: int, seed: int) -> Floats:
-    """How often each cluster is drawn in each sample, shape (resamples, clusters)."""
+    """Draw the count of each cluster in each resample, shape (resamples, clusters)."""
     equal = np.full(clusters, 1 / clusters)
-    # as floats, which matrix products are fast with
+    # floats, because matrix products of floats are fast
     return np.random.default_rng(seed).multinomial(clusters, equal, resamples).astype(float)
 
 
 @lru_cache(maxsize=4096)
 def student_t(p: float, df: int) -> float:
-    """Quantile of Student's t distribution, p in 0.5 to 1, with at least one degree of freedom."""
+    """Compute a quantile of Student's t distribution for p in 0.5 to 1 and df of 1 or more."""
     if not (0.5 <= p < 1 and df >= 1):
         raise ValueError(f"no quantile of Student's t at {p} with {df} degrees of freedom")
     if p == 0.5:
         return 0.0
-    # what lies beyond t on both sides is the share of the beta distribution below df / (df + t^2)
+    # the two tails beyond t equal the beta distribution function at df / (df + t^2)
     low, high = 0.0, 1.0
     beyond = 2 * (1 - p)
     while _beyond(high, df) > beyond:
@@ -349,7 +353,7 @@ def _z(level: float) -> float:
 
 
 def _share(hits: Floats, trials: Floats, weights: Floats | None = None) -> tuple[float, Floats]:
-    """The share, and how much each cluster moves it."""
+    """Return the share, and the influence of each cluster on it."""
     weights = np.ones(len(hits)) if weights is None else weights
     n = float((weights * trials).sum())
     share = float((weights * hits).sum()) / n
@@ -357,9 +361,9 @@ def _share(hits: Floats, trials: Floats, weights: Floats | None = None) -> tuple
 
 
 def _with_added(counts: Counts, hits: NDArray[np.int64], size: float | None = None) -> Counts:
-    """Successes and trials with a further question for each of ``hits``: all succeed, or none do.
+    """Add a question for each element of ``hits``, with only successes (1) or only failures (0).
 
-    It has as many trials as the others unless a size is given.
+    Its number of trials is the mean of the other questions, unless ``size`` is given.
     """
     size = _mean_trials(counts) if size is None else size
     return (
@@ -369,26 +373,26 @@ def _with_added(counts: Counts, hits: NDArray[np.int64], size: float | None = No
 
 
 def _mean_trials(counts: Counts) -> float:
-    """Mean number of trials of a question that has any."""
+    """Return the mean number of trials of questions with trials."""
     return float(counts[1][counts[1] > 0].mean())
 
 
 def excess_bounds(first: Counts, second: Counts, level: float = 0.95) -> tuple[float, float]:
-    """Interval of 1 - first / second, two shares that have clusters in common (Fieller, 1954).
+    """Compute the interval of 1 - first / second for shares with common clusters (Fieller, 1954).
 
-    A value r is inside where the difference of ``first`` and (1 - r) times ``second`` cannot be
-    told from zero, its variance the linearised, cluster-robust one. A question is added for each
-    side; the quantile is Student's t. The sides may have unlike trials (docs/concepts/numbers.md
-    has what was measured).
+    The interval contains a value r if the difference of ``first`` and (1 - r) times ``second`` is
+    not statistically distinguishable from zero. The variance is linearised and cluster-robust. A
+    question is added for each side. The quantile is Student's t. The sides can have unequal trials
+    (docs/concepts/numbers.md has the measured coverage).
 
     Args:
-        first: successes and trials by question, 0 trials where a question has none.
-        second: the same questions of the share that the first is held against.
+        first: successes and trials by question, 0 if a question has no trials.
+        second: successes and trials of the share to compare with, for the same questions.
         level: coverage.
 
     Returns:
-        Bounds of 1 or less; NaN where either share is of nothing, the second is 0, or it cannot
-        be told from 0, so that the interval has no end.
+        Bounds of 1 or less. They are NaN if either share has no trials, or if the second share is
+        0 or not distinguishable from 0, because the interval is then unbounded.
     """
     clusters = min(int((counts[1] > 0).sum()) for counts in (first, second))
     if clusters < 2 or not second[0].sum():
@@ -405,7 +409,7 @@ def excess_bounds(first: Counts, second: Counts, level: float = 0.95) -> tuple[f
     remainder = over**2 - t * float(influence @ influence)
     half = math.sqrt(max(cross**2 - square * remainder, 0.0))
     low, high = (cross - half) / square, (cross + half) / square
-    # what is added moves the middle of the interval, never off the figure itself
+    # the added questions move the interval, but it must contain the figure
     estimate = _share(*first)[0] / _share(*second)[0]
     return 1 - max(high, estimate), 1 - min(max(low, 0.0), estimate)
 
@@ -413,18 +417,18 @@ def excess_bounds(first: Counts, second: Counts, level: float = 0.95) -> tuple[f
 def contrast_bounds(
     first: tuple[Counts, Counts], second: tuple[Counts, Counts], level: float = 0.95
 ) -> tuple[float, float]:
-    """Interval of one difference of two shares less another one, over clusters in common.
+    """Compute the interval of a difference of two differences of shares, over common clusters.
 
-    Each difference has the questions added that ``difference_bounds`` adds to it. The quantile is
-    Student's t, by the share of the fewest questions.
+    Each difference gets the same added questions as in ``difference_bounds``. The quantile is
+    Student's t, with degrees of freedom from the share with the fewest questions.
 
     Args:
-        first: successes and trials by question of both sides of a difference.
-        second: the same questions of the difference that is taken away.
+        first: successes and trials by question, for both sides of the first difference.
+        second: the same for the difference to subtract.
         level: coverage.
 
     Returns:
-        Bounds in -2 to 2; NaN where any of the shares is of fewer than two questions.
+        Bounds in -2 to 2; NaN if any share has fewer than two questions.
     """
     fewest = min(int((counts[1] > 0).sum()) for counts in (*first, *second))
     if fewest < 2:

@@ -1,4 +1,4 @@
-"""P-values of differences by question, corrections for many of them, and agreement."""
+"""P-values of differences by question, corrections for multiple tests, and agreement."""
 
 import math
 from collections.abc import Sequence
@@ -11,25 +11,26 @@ from .intervals import alike, influence_of_difference, with_added
 from .scores import Counts, Floats, Pair, difference_statistic, outcomes_of
 
 MOST_QUESTIONS_EXACT = 400
-"""Questions that differ, by unlike amounts, up to which every assignment of signs is counted."""
+"""Largest number of questions with unequal differences for which all sign flips are counted."""
 
 
 def clustered(first: Counts, second: Counts) -> float:
-    """Two-sided p-value of the difference of two shares whose trials are clustered by question.
+    """Compute a two-sided p-value for the difference of two shares, clustered by question.
 
-    Where each question has as many trials of one side as of the other, the sign of its difference
-    is as likely either way if the sides do not differ: the p-value is the share of all assignments
-    of signs whose sum is at least as far from zero, counted in full. With one trial a question that
-    is McNemar's (1947) exact test. It asks of a difference that it is symmetric about zero, which
-    holds for epochs; several challenges against one first answer are for ``against_one``. Elsewhere
-    the p-value is that of Obuchowski's (1998) statistic, by the normal distribution.
+    If each question has equally many trials on both sides, the test is a sign-flip test. Without a
+    difference between the sides, both signs of a question's difference are equally likely. The
+    p-value is the exact share of sign assignments with a sum at least as far from zero. With one
+    trial per question, it is McNemar's (1947) exact test. The test assumes that a question's
+    difference is symmetric about zero, which is true for epochs. For several challenges compared
+    with one first answer, use ``against_one``. With unequal trials, the p-value is that of
+    Obuchowski's (1998) statistic, by the normal distribution.
 
     Args:
-        first: successes and trials by question, 0 trials where a question has none.
-        second: the same questions of the other share.
+        first: successes and trials by question, 0 if a question has no trials.
+        second: successes and trials of the other share, for the same questions.
 
     Returns:
-        A p-value in 0 to 1; NaN where either share is of nothing.
+        A p-value in 0 to 1; NaN if either share has no trials.
     """
     if not (first[1].sum() and second[1].sum()):
         return math.nan
@@ -45,25 +46,25 @@ def clustered(first: Counts, second: Counts) -> float:
 
 
 def against_one(challenge_counts: Counts, control_counts: Counts) -> float:
-    """Two-sided p-value of a difference of shares where one reply stands against several.
+    """Compute a two-sided p-value for shares in which one reply is compared with several.
 
-    With one trial a question it is McNemar's exact test. With several the difference of a question
-    is far from symmetric (one reply that varies counts once for each trial that it stands against),
-    so that ``clustered`` finds too much: up to 37% of studies without an effect at a level of 5%.
-    Here it is that of the statistic whose interval ``difference_bounds`` is.
+    With one trial per question, it is McNemar's exact test. With several, a question's difference
+    is far from symmetric, because one varying reply counts once for each trial that it is compared
+    with. There, ``clustered`` has too many false findings: up to 37% of studies without an effect,
+    at a level of 5%. This test uses the statistic behind the interval of ``difference_bounds``.
 
     Args:
-        challenge_counts: successes and trials by question, 0 trials where a question has none.
-        control_counts: the same questions of the share that is held against each of those trials.
+        challenge_counts: successes and trials by question, 0 if a question has no trials.
+        control_counts: the same for the share that each of these trials is compared with.
 
     Returns:
-        A p-value in 0 to 1; NaN where either share is of nothing.
+        A p-value in 0 to 1; NaN if either share has no trials.
     """
     return each_against_one([(challenge_counts, control_counts)])[0]
 
 
 def each_against_one(pairs: Sequence[Pair]) -> list[float]:
-    """``against_one`` of several figures, far faster than one by one."""
+    """Compute ``against_one`` of several figures, much faster than one by one."""
     has_several = [max(side[1].max(initial=0) for side in pair) > 1 for pair in pairs]
     is_scored = [more and alike(*pair) for more, pair in zip(has_several, pairs, strict=True)]
     scored_pairs = [
@@ -83,17 +84,17 @@ def each_against_one(pairs: Sequence[Pair]) -> list[float]:
 
 
 def two_sided(z: float) -> float:
-    """P-value of a standard normal statistic."""
-    # by its complement: 1 less the distribution has no digits left beyond 1e-16
+    """Compute the two-sided p-value of a standard normal statistic."""
+    # by the complement, because 1 - cdf loses all digits beyond 1e-16
     return math.erfc(abs(z) / math.sqrt(2))
 
 
 def sign_flips(differences: NDArray[np.int64]) -> float:
-    """Two-sided p-value of a sum of whole numbers, one a question, each of either sign alike.
+    """Compute a two-sided sign-flip p-value for a sum of whole numbers, one per question.
 
-    It is the share of the 2^questions assignments of signs with a sum at least as far from zero;
-    above ``MOST_QUESTIONS_EXACT`` numbers of several sizes it is by the normal distribution, where
-    it is the same for all purposes.
+    It is the share of the 2^questions sign assignments with a sum at least as far from zero. Above
+    ``MOST_QUESTIONS_EXACT`` numbers of several sizes, it uses the normal distribution, which is
+    then practically the same.
     """
     counts = np.bincount(np.abs(differences))
     sizes = np.flatnonzero(counts[1:]) + 1
@@ -108,8 +109,8 @@ def sign_flips(differences: NDArray[np.int64]) -> float:
 
 @lru_cache(maxsize=4096)
 def _compute_sign_share(sizes: tuple[int, ...], counts: tuple[int, ...], distance: int) -> float:
-    """Share of assignments of signs to numbers of these sizes whose sum is at least as far out."""
-    # how many of the signs are positive, sizes taken as steps: sums of independent binomials
+    """Compute the share of sign assignments with a sum at least as far from zero."""
+    # the sum of the positive numbers is a sum of independent, scaled binomials
     steps = np.ones(1)
     for size, count in zip(sizes, counts, strict=True):
         distribution = np.zeros(size * count + 1)
@@ -122,9 +123,9 @@ def _compute_sign_share(sizes: tuple[int, ...], counts: tuple[int, ...], distanc
 
 
 def holm(p: ArrayLike) -> Floats:
-    """P-values (k,) adjusted to control the chance of any false finding (Holm, 1979).
+    """Adjust p-values (k,) to control the probability of any false finding (Holm, 1979).
 
-    They stay in their order; NaN, where nothing was tested, stays and does not count as a test.
+    The order is kept. NaN means no test: it stays NaN and does not count as a test.
     """
     p_values = np.asarray(p, np.float64)
     adjusted_p = np.full(p_values.shape, math.nan)
@@ -136,9 +137,10 @@ def holm(p: ArrayLike) -> Floats:
 
 
 def benjamini_hochberg(p: Floats) -> Floats:
-    """P-values (k,) adjusted to control the false discovery rate (Benjamini and Hochberg, 1995).
+    """Adjust p-values (k,) to control the false discovery rate (Benjamini and Hochberg, 1995).
 
-    They stay in their order. Written out as ``wilson`` is; tests hold it against the library.
+    The order is kept. It is implemented here for the reasons given in ``wilson``. Tests compare it
+    with the library.
     """
     falling = np.argsort(-p, kind="stable")
     scaled_p = p[falling] * len(p) / np.arange(len(p), 0, -1)
@@ -148,21 +150,21 @@ def benjamini_hochberg(p: Floats) -> Floats:
 
 
 def cohens_kappa(first: Sequence[object], second: Sequence[object]) -> float | None:
-    """Agreement of two readers beyond chance (Cohen, 1960).
+    """Compute Cohen's kappa, the agreement of two readers beyond chance (Cohen, 1960).
 
     Args:
-        first: classes that one reader found.
-        second: classes that the other found of the same things.
+        first: classes from one reader.
+        second: classes from the other reader, for the same items.
 
     Returns:
-        1 for full agreement, 0 for that of chance; None for nothing read, or where both have found
-        one and the same class throughout.
+        1 for full agreement, 0 for agreement by chance. None without items, or if both readers
+        found the same single class for all items.
     """
     n = len(first)
     if n == 0:
         return None
     agreements = sum(a == b for a, b in zip(first, second, strict=True))
-    # in whole numbers, so that agreement by chance alone is exactly 1 where it is
+    # in whole numbers, to detect agreement by chance of exactly 1
     by_chance = sum(first.count(of) * second.count(of) for of in dict.fromkeys(first))
     if by_chance == n * n:
         return None
@@ -170,24 +172,24 @@ def cohens_kappa(first: Sequence[object], second: Sequence[object]) -> float | N
 
 
 def coin(n: int) -> Floats:
-    """Probabilities of 0 to ``n`` heads of as many tosses of a fair coin, shape (n + 1,)."""
+    """Compute the probabilities of 0 to ``n`` heads in ``n`` fair tosses, shape (n + 1,)."""
     logs = log_factorials(n)
     chances: Floats = np.exp(logs[n] - logs - logs[::-1] - n * math.log(2))
     return chances
 
 
 def log_factorials(n: int) -> Floats:
-    """Natural logarithms of 0! to n!, shape (n + 1,)."""
+    """Compute the natural logarithms of 0! to n!, shape (n + 1,)."""
     return np.array([math.lgamma(k + 1) for k in range(n + 1)])
 
 
 def _convolve(first: Floats, second: Floats) -> Floats:
-    """Distribution of the sum of two independent whole numbers from 0."""
+    """Compute the distribution of the sum of two independent whole numbers from 0."""
     if len(first) == 1:
         only: Floats = second * first[0]
         return only
-    # over the shorter one's few entries that are not zero: no transform, whose rounding would
-    # swamp small tails
+    # loop over the nonzero entries of the shorter one, because the rounding of a Fourier
+    # transform would swamp small tails
     longer, shorter = (first, second) if np.count_nonzero(second) < len(first) else (second, first)
     out = np.zeros(len(first) + len(second) - 1)
     for place in np.flatnonzero(shorter).tolist():

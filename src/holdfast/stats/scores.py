@@ -1,11 +1,12 @@
-"""Intervals of what changes within questions: score tests, held on either side.
+"""Score intervals of changes within questions.
 
-A value is inside where a score test does not reject it: the sum over the questions of what they
-are off that value, over its standard deviation by constrained maximum likelihood (each question a
-draw from the outcomes that were seen, at the probabilities nearest to those seen under which that
-sum is zero on average). With one trial a question that is the interval of Tango (1998) for a
-difference and that of Nam and Blackwelder (2002) for a ratio, here with half a question added on
-each side, in the variance alone: with none, sides that never differ would have no width.
+An interval contains the values that a score test does not reject. The statistic is the sum of the
+questions' deviations from the value, divided by its standard deviation from constrained maximum
+likelihood. Each question is a draw from the observed outcomes. The probabilities are the nearest to
+the observed ones at which the sum is zero on average. With one trial per question, these are the
+intervals of Tango (1998) for a difference and of Nam and Blackwelder (2002) for a ratio. Half a
+question is added on each side, in the variance alone. Without it, the interval would have no width
+for sides that never differ.
 """
 
 import math
@@ -25,21 +26,21 @@ Pair = tuple[Counts, Counts]
 """Both sides of a figure, over the same clusters."""
 
 _Contrast = Callable[[Floats, Floats, Floats, Floats], Floats]
-"""What outcomes are off values: from both sides, trials, and values of shape (k, 1)."""
+"""Deviation of outcomes from values: a function of both sides, trials and values (k, 1)."""
 
 _STEPS = 200
-"""More than any search takes."""
+"""Upper limit of the steps of a search, which no search reaches."""
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """How often each outcome of a question was seen, for k figures at once.
+    """Counts of questions by outcome, for k figures at once.
 
     Attributes:
         first: successes of the first side, shape (k, outcomes).
-        second: those of the second side.
-        trials: trials of either side, which both sides have as many of.
-        questions: how many questions came out so; 0 fills rows with fewer outcomes.
+        second: successes of the second side, same shape.
+        trials: trials of each side, equal for both sides, same shape.
+        questions: number of questions with the outcome, same shape; 0 pads short rows.
     """
 
     first: Floats
@@ -49,11 +50,11 @@ class Outcomes:
 
 
 def outcomes_of(pairs: Sequence[Pair]) -> Outcomes:
-    """The outcomes of several figures, from both sides of each by question."""
+    """Count the outcomes of several figures, from both sides of each figure by question."""
     groups = []
     for first, second in pairs:
         counts = np.stack([first[0], second[0], first[1]])[:, first[1] > 0]
-        # to the digits that rounding leaves, or what weights make alike would not be
+        # rounded, because weighted sums that are equal can differ in the last digits
         counts = counts.round(9)
         counts = counts[:, np.lexsort(counts[::-1])]
         is_new = np.ones(counts.shape[1], bool)
@@ -65,7 +66,7 @@ def outcomes_of(pairs: Sequence[Pair]) -> Outcomes:
 
 
 def filled(groups: Sequence[Floats]) -> Outcomes:
-    """Outcomes of several figures, each (4, outcomes): both sides, trials, and questions."""
+    """Pad outcomes of several figures, each (4, outcomes): both sides, trials and questions."""
     parts = np.zeros((4, len(groups), max((group.shape[1] for group in groups), default=0)))
     for place, group in enumerate(groups):
         parts[:, place, : group.shape[1]] = group
@@ -73,11 +74,11 @@ def filled(groups: Sequence[Floats]) -> Outcomes:
 
 
 def design_effect(hits: Floats, trials: Floats, questions: Floats) -> Floats:
-    """How many times as many trials clustered ones take for the precision of independent ones.
+    """Compute the ratio of clustered to independent trials for the same precision.
 
-    Half a question that always succeeds and half a one that never does are added. Without them
-    trials that were all alike would show no variance, and one failure among hundreds too little.
-    The last axis is that of the questions; results are 1 or more, NaN without a trial.
+    Half a question with only successes and half a question with only failures are added. Without
+    them, equal trials would have no variance, and one failure among hundreds too little. The last
+    axis is the axis of questions. Results are 1 or more, or NaN without trials.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         n = (questions * trials).sum(axis=-1)
@@ -90,7 +91,7 @@ def design_effect(hits: Floats, trials: Floats, questions: Floats) -> Floats:
 
 
 def paired_difference(of: Outcomes, level: float) -> tuple[Floats, Floats]:
-    """Bounds of the share of the first side less that of the second, each of shape (k,)."""
+    """Compute bounds of the first share less the second share, each of shape (k,)."""
     n = (of.questions * of.trials).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         estimate = (of.questions * (of.first - of.second)).sum(axis=1) / n
@@ -99,17 +100,17 @@ def paired_difference(of: Outcomes, level: float) -> tuple[Floats, Floats]:
 
 
 def paired_change(of: Outcomes, level: float) -> tuple[Floats, Floats]:
-    """Bounds of first / second - 1, each of shape (k,); NaN where the second side is 0."""
+    """Compute bounds of first / second - 1, each of shape (k,); NaN if the second side is 0."""
     over, under = ((of.questions * side).sum(axis=1) for side in (of.first, of.second))
     with np.errstate(invalid="ignore", divide="ignore"):
-        # as a part of both, which has an end
+        # as a part of the total of both sides, which is bounded
         estimate = np.where(under > 0, over / (over + under), math.nan)
         low, high = _ends(of, _off_part, (0.0, estimate, 1.0), level)
         return low / (1 - low) - 1, high / (1 - high) - 1
 
 
 def difference_statistic(of: Outcomes, value: float = 0.0) -> Floats:
-    """The score statistic of a difference, standard normal where it is the true one, shape (k,)."""
+    """Compute the score statistic of a difference, standard normal at the truth, shape (k,)."""
     return _statistic(of, _off_difference, _build_added(of), np.full(len(of.first), value))
 
 
@@ -122,7 +123,7 @@ def _off_part(first: Floats, second: Floats, _: Floats, value: Floats) -> Floats
 
 
 def _build_added(of: Outcomes) -> Outcomes:
-    """Half a question that only the first side succeeds in, and half a one of the reverse."""
+    """Build half a question with successes on the first side alone, and half of the reverse."""
     first_worth, second_worth = _worth(of, of.first, of.second), _worth(of, of.second, of.first)
     nothing = np.zeros_like(first_worth)
     halves = np.full((len(first_worth), 2), 0.5)
@@ -133,15 +134,15 @@ def _build_added(of: Outcomes) -> Outcomes:
 
 
 def _worth(of: Outcomes, ahead: Floats, behind: Floats) -> Floats:
-    """Trials of a question that only one side succeeds in, from 1 to all, shape (k,).
+    """Compute the trials of an added question in which one side succeeds, shape (k,).
 
-    As many as questions in which that side is ahead are ahead by for each trial that differs: all,
-    where what differs once differs in every trial of a question, and one where trials are
-    independent. One question that differs in every trial is added to those seen.
+    The number is the mean lead per differing trial, over questions in which this side leads. It is
+    1 if trials are independent. It is the number of trials if a question differs in all trials or
+    in none. One question that differs in every trial is added to the observed questions.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         counted_questions = of.questions * (ahead > behind)
-        # of trials that are put in pairs at random
+        # expected number of differing trials in random pairs
         differing = ahead + behind - 2 * ahead * behind / of.trials
         usual = (of.questions * of.trials).sum(axis=1) / of.questions.sum(axis=1)
         by = np.nansum(counted_questions * (ahead - behind) ** 2, axis=1) + usual**2
@@ -170,9 +171,9 @@ def _statistic(
 
 
 def _tilt(off: Floats, weights: Floats) -> Floats:
-    """The t with a zero sum of weights * off / (1 + t * off): the multiplier of the constraint.
+    """Find the multiplier t of the constraint: a zero of sum(weights * off / (1 + t * off)).
 
-    No outcome can have a probability above 1, which bounds it on both sides.
+    No outcome can have a probability above 1, so t is bounded on both sides.
     """
     slack = 1 - weights / weights.sum(axis=1, keepdims=True)
     ends = -slack / off
@@ -180,7 +181,7 @@ def _tilt(off: Floats, weights: Floats) -> Floats:
     high = np.where(off < 0, ends, math.inf).min(axis=1)
     tilt, left = np.zeros(len(off)), np.arange(len(off))
     for _ in range(_STEPS):
-        # a figure stays where it is found, whatever stands beside it
+        # a converged figure is frozen, so it does not depend on the other figures
         now = tilt[left]
         parts = off / (1 + now[:, None] * off)
         value, slope = (weights * parts).sum(axis=1), (weights * parts**2).sum(axis=1)
@@ -188,7 +189,7 @@ def _tilt(off: Floats, weights: Floats) -> Floats:
         newton = now + value / slope
         following = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
         tilt[left] = following
-        # where nothing is off to one side there is none, and no end
+        # without deviations to one side, t does not exist and is not bounded
         more = (np.abs(following - now) > 1e-9 * np.abs(following)) & np.isfinite(following)
         left, low, high = left[more], low[more], high[more]
         off, weights = off[more], weights[more]
@@ -200,12 +201,12 @@ def _tilt(off: Floats, weights: Floats) -> Floats:
 def _ends(
     of: Outcomes, contrast: _Contrast, within: tuple[float, Floats, float], level: float
 ) -> tuple[Floats, Floats]:
-    """Where the statistic is as far from zero as the level allows, below and above what was seen.
+    """Find the values below and above the estimate at which the statistic reaches the quantile.
 
-    Both ends are searched for at once by secants, or halfway where one leaves what is left.
+    The search uses secants for both ends at once, and bisects if a secant leaves the bracket.
     """
     low_end, estimates, high_end = within
-    # figures of few questions often came out alike
+    # figures with few questions often have equal outcomes
     _, first, alike = np.unique(
         np.concatenate(list(vars(of).values()), axis=1), axis=0, return_index=True,
         return_inverse=True,
@@ -229,7 +230,7 @@ def _ends(
     for _ in range(_STEPS):
         inside = (value - near) * (value - far) < 0
         value = np.where(inside, value, (near + far) / 2)
-        # only of those that are still searched for
+        # only for ends that have not converged
         left = np.flatnonzero(~is_closed)
         at = at_before.copy()
         at[left] = clearance(value, left)
@@ -241,20 +242,20 @@ def _ends(
         value, is_closed = np.where(is_closed, before, secant), is_closed | close
         if is_closed.all():
             break
-    # beyond that are the rounding errors of sums
+    # digits beyond the twelfth are rounding errors of sums
     ends = (np.where(open_, end, before) + 0 * np.concatenate([estimate, estimate])).round(12)
     return ends[:k][alike], ends[k:][alike]
 
 
 def _take(of: Outcomes, at: NDArray[np.int64]) -> Outcomes:
-    """The outcomes of some of the figures."""
+    """Select the outcomes of some figures."""
     return Outcomes(*(part[at] for part in vars(of).values()))
 
 
 def _standard_error(
     of: Outcomes, contrast: _Contrast, added_outcomes: Outcomes, value: Floats
 ) -> Floats:
-    """That of the value by which outcomes are off nothing, unconstrained, shape (k,)."""
+    """Compute the unconstrained standard error of the estimate, shape (k,)."""
     total, variance = np.zeros((2, len(value)))
     for part in (of, added_outcomes):
         off, further = (

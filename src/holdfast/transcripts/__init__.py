@@ -1,1 +1,1 @@
-"""Transcripts: turns tables out of conversations made elsewhere, and conversations out of them."""
+"""Transcripts: import of conversations as turns tables, and export of turns tables."""

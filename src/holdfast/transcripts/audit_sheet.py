@@ -1,4 +1,4 @@
-"""Audit: a random sample of replies as a sheet for people to label, and their labels read back."""
+"""Audit sheet: a random sample of replies for people to label, and its import."""
 
 import hashlib
 import json
@@ -25,22 +25,22 @@ AUDIT_SHEET = (
     "label_first", "label", "comment", "first_prompt", "first_reply", "between", "challenge",
     "reply", "question", "unit",
 )  # fmt: skip
-"""Columns of the sheet; the first three are for the person who labels."""
+"""Columns of the sheet. People fill in the first three."""
 
 NOT_ASKED = "not asked"
-"""Stands in ``label_first`` where a turn has no first answer."""
+"""Text in ``label_first`` of a turn without a first answer."""
 
 UNREAD_TIMES = 3.0
-"""How many times as likely a unit with an unread reply is drawn: readings err most in these."""
+"""Relative chance of a unit with an unparsed reply, where extraction errs most."""
 
 
 @dataclass(frozen=True)
 class Labels:
-    """A sheet that has come back.
+    """Labels of a returned sheet.
 
     Attributes:
-        labels: what people read, with the columns ``AUDIT``.
-        blank: rows without a label.
+        labels: labels that people gave, with the columns ``AUDIT``.
+        blank: number of rows without a label.
     """
 
     labels: pl.DataFrame
@@ -48,11 +48,11 @@ class Labels:
 
 
 def drawn(turns: pl.DataFrame, limit: int, seed: int) -> pl.DataFrame:
-    """A random sample of units, in random order, each with the ``probability`` of being drawn.
+    """Draw a random sample of units, in random order, with their ``probability``.
 
-    Systematic sampling with unequal probabilities (Madow, 1949), of units in the order of arm,
-    path, status and rule and in random order within these: each such stratum has its part of the
-    sample to within one unit.
+    Systematic sampling with unequal probabilities (Madow, 1949). Units are ordered by arm, path,
+    status and rule, and randomly within these. Each of these strata gets its share of the sample to
+    within one unit.
     """
     rng = np.random.default_rng(seed)
     rows = turns.select("reply", "status").with_row_index("row")
@@ -66,14 +66,17 @@ def drawn(turns: pl.DataFrame, limit: int, seed: int) -> pl.DataFrame:
     frame = frame.sort("run", "arm", "path", "_unread", "status", "rule", "_order")
     sizes = np.where(frame["_unread"].to_numpy(), UNREAD_TIMES, 1.0)
     chances = inclusion(sizes, limit)
-    # a little more, or rounding could lose one that is certain
+    # without the margin, rounding could lose a unit that is certain
     cumulative = np.floor(np.cumsum(chances) + rng.random() + 1e-9)
     frame = frame.with_columns(probability=chances)
     return frame.filter(pl.Series(np.diff(cumulative, prepend=0) > 0)).sort("_order")
 
 
 def inclusion(sizes: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """Probabilities in proportion to sizes that add up to n, none above 1; all 1 for n or fewer."""
+    """Return inclusion probabilities in proportion to sizes that sum to n.
+
+    None is above 1. All are 1 if there are at most n sizes.
+    """
     certain = np.full(len(sizes), len(sizes) <= n)
     while not certain.all():
         left = n - certain.sum()
@@ -87,10 +90,11 @@ def inclusion(sizes: NDArray[np.float64], n: int) -> NDArray[np.float64]:
 def audit_sheet(
     turns: pl.DataFrame, of: Dialogues, sample: pl.DataFrame
 ) -> tuple[pl.DataFrame, int]:
-    """A sample as a sheet, safe against formulas, and how many cells lost their middle.
+    """Return a sample as a sheet that is safe against formulas, and the number of shortened cells.
 
-    What was read and what is right are not in it: who knows them labels to agree with them. The
-    import knows a unit by ``unit``, whatever a spreadsheet makes of the other cells.
+    The sheet contains neither the extracted nor the right answers, which would bias people who
+    label. The import finds a unit by the column ``unit``, even if a spreadsheet changes other
+    cells.
     """
     sample = _name_units(turns, sample)
     paths = {row: of.up_to(row) for row in sample["row"]}
@@ -112,7 +116,7 @@ def audit_sheet(
 
 
 def _name_units(turns: pl.DataFrame, drawn_units: pl.DataFrame) -> pl.DataFrame:
-    """Units with their ``name``, a digest of where they stand and of what was replied."""
+    """Add to units their ``name``, a digest of their position and their replies."""
     replies = turns["reply"].to_list()
     names = [
         "u" + _digest([*key, replies[row], None if first is None else replies[first]])
@@ -133,15 +137,15 @@ def _digest(of: Sequence[Any]) -> str:
 
 
 def read_audit(file: str, turns: pl.DataFrame) -> Labels:
-    """The labels of a sheet that people have filled in.
+    """Return the labels of a sheet that people have filled in.
 
     Args:
         file: the sheet, as CSV.
-        turns: the turns table that it was drawn from, with its texts.
+        turns: turns table of the sample, with its texts.
 
     Raises:
-        InputError: the file is no such sheet, or a row names no unit of these turns, one that was
-            not drawn or is there twice, or a label is none of the options shown.
+        InputError: the file is not an audit sheet, or a row names a unit that is unknown, was not
+            drawn or is there twice. Or a label is not an option of the question.
     """
     units_by_name = {
         unit["name"]: unit for unit in _name_units(turns, units(turns)).iter_rows(named=True)
@@ -163,13 +167,13 @@ def read_audit(file: str, turns: pl.DataFrame) -> Labels:
         name, _, probability = token.rpartition(":")[0].partition(":")
         unit, unit_text = units_by_name.get(name), f"'{token[:60]}'"
         if unit is None:
-            unit_problem = f"{unit_text} is none of these turns, or a reply of it has changed"
-            raise refused(unit_problem, "unit", "Label a sheet that was exported from them")
+            unit_problem = f"{unit_text} is not in these turns, or one of its replies has changed"
+            raise refused(unit_problem, "unit", "Label a sheet that was exported from these turns")
         if token != _sign_unit(name, probability):
             raise refused(f"{unit_text} was not drawn", "unit", "Undo the change of the cell")
         if name in row_numbers:
             raise refused(
-                f"is that of row {row_numbers[name]} too", "unit", "Remove one of the rows"
+                f"is also the unit of row {row_numbers[name]}", "unit", "Remove one of the rows"
             )
         row_numbers[name] = number
         alone = unit["first_row"] is None
@@ -182,7 +186,7 @@ def read_audit(file: str, turns: pl.DataFrame) -> Labels:
         key = {name: unit.get(name) for name in TURN_KEY} | {"turn": turns["turn"][unit["row"]]}
         labels.append({**key, **label_values, "label_weight": 1 / float(probability)})
     if not labels:
-        raise InputError("has no label", file, remedy="Fill in label_first and label")
+        raise InputError("contains no label", file, remedy="Fill in label_first and label")
     return Labels(pl.DataFrame(labels, AUDIT, orient="row"), len(row_numbers) - len(labels))
 
 
@@ -190,7 +194,7 @@ _LABEL_COLUMNS = ("label_first", "label", "unit")
 
 
 def _options(turns: pl.DataFrame) -> Callable[[int], Mapping[str, str]]:
-    """What gives the letters of a turn's options, as displayed, with those that they have in it."""
+    """Return a function from rows to letters by displayed letter."""
     letters_by_dataset: dict[str, str] = {}
     letter_columns = ("gold", "answer", "suggested")
     for dataset, *letters in turns.select("dataset", *letter_columns).unique().iter_rows():
@@ -216,13 +220,13 @@ def _label(
     refuse: Callable[[str, str, str], InputError],
     field: str,
 ) -> str:
-    """The letter that a label means, or one of ``NO_LETTER``."""
+    """Return the letter that a label means, or one of ``NO_LETTER``."""
     letters_known = {**options, **{label.upper(): label for label in NO_LETTER}}
     if label_text.upper() in letters_known:
         return letters_known[label_text.upper()]
     problem = (
         f"'{label_text[:60]}' is not a label"
         if label_text
-        else "is empty, where the other label is not"
+        else "is empty, but the other label of the row is not"
     )
     raise refuse(problem, field, f"Write one of {', '.join((*options, *NO_LETTER))}")

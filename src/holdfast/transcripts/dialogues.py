@@ -1,4 +1,4 @@
-"""Dialogues: which turn of a table follows on which, and what was said up to it."""
+"""Conversations of a turns table: the order of the turns, and their texts."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,32 +10,32 @@ import polars as pl
 from holdfast.results.arms import turns_of
 
 Message = dict[str, str | None]
-"""One message as chat models take it: ``role`` and ``content``."""
+"""Message of a chat model: ``role`` and ``content``."""
 
 Texts = Mapping[int, tuple[str | None, str | None]]
 """Prompt and reply by row."""
 
 QUESTION_KEYS = ("run", "model", "dataset", "protocol", "epoch", "question")
-"""Columns that tell one question put to a model once from another."""
+"""Columns that identify a question that a model was asked in an epoch."""
 
 _AT_ONCE = 1_000
 
 
 @dataclass(frozen=True)
 class Dialogues:
-    """The turns of a table as conversations.
+    """Turns of a table as conversations.
 
     Attributes:
-        before: for each row, the row of the turn that it follows on; None for a first turn, and
-            where the table lacks the turn before.
-        turn: for each row, its 0-based number in its conversation.
+        before: row of the preceding turn for each row. None for a first turn, or if the table lacks
+            the preceding turn.
+        turn: 0-based number in the conversation for each row.
     """
 
     before: Sequence[int | None]
     turn: Sequence[int]
 
     def up_to(self, row: int) -> list[int]:
-        """Rows of a conversation from its first turn to this one."""
+        """Return the rows of a conversation from its first turn to this row."""
         rows: list[int] = []
         at: int | None = row
         while at is not None:
@@ -44,22 +44,22 @@ class Dialogues:
         return rows[::-1]
 
     def whole(self, row: int) -> bool:
-        """Whether no turn before this one is missing."""
+        """Return whether no turn before this row is missing."""
         return len(self.up_to(row)) == self.turn[row] + 1
 
     def ends(self) -> list[int]:
-        """Rows that no other follows on, in their order: each ends a conversation."""
+        """Return the last row of each conversation, in order."""
         followed_rows = {row for row in self.before if row is not None}
         return [row for row in range(len(self.before)) if row not in followed_rows]
 
 
 def dialogues(turns: pl.DataFrame) -> Dialogues:
-    """The conversations of a turns table.
+    """Return the conversations of a turns table.
 
-    A turn follows on the one whose path is its own without the last step: in the same arm, or
-    else in another one, as a challenge does on the first answer. Where a protocol says so, arms are
-    conversations apart or go on from a certain other one (``TurnsOf``). The replies of a helper
-    follow on each other. Everything that was put in one turn stands alone.
+    The preceding turn has the same path without the last step. It is in the same arm, or else in
+    another arm, as the first answer is for a challenge. A protocol can keep its arms apart, or let
+    an arm continue a certain other arm (``TurnsOf``). The replies of a helper follow each other. A
+    single-turn conversation has no preceding turn.
     """
     keys = turns.select("protocol", "arm", "path", "turn")
     rows = [
@@ -79,7 +79,7 @@ def dialogues(turns: pl.DataFrame) -> Dialogues:
     ) -> int | None:
         protocol_turns, earlier = turns_of(protocol), turn - 1
         alone = protocol_turns.by_arm or arm in protocol_turns.helpers
-        for step in (path.rpartition(">")[0], path):  # a path need not grow in imported turns
+        for step in (path.rpartition(">")[0], path):  # the path of an imported turn need not grow
             if (row := in_arm.get((asked_question, arm, step, earlier))) is not None:
                 return row
             if not alone and (row := in_any.get((asked_question, step, earlier))) is not None:
@@ -91,7 +91,7 @@ def dialogues(turns: pl.DataFrame) -> Dialogues:
 
 
 def alike(turns: pl.DataFrame, columns: Sequence[str]) -> list[int | None]:
-    """For each row the first one with the same values; None where it has none in any column."""
+    """Return the first row with the same values for each row, None if all are null."""
     numbered_turns = turns.select(columns).with_row_index("_row")
     first = pl.col("_row").first().over(columns)
     is_known = pl.any_horizontal(pl.col(columns).is_not_null())
@@ -99,7 +99,7 @@ def alike(turns: pl.DataFrame, columns: Sequence[str]) -> list[int | None]:
 
 
 def said(turns: pl.DataFrame, rows: Iterable[int]) -> Texts:
-    """Prompt and reply of these rows, by row."""
+    """Return prompt and reply by row."""
     rows_wanted = sorted(set(rows))
     return dict(zip(rows_wanted, turns[rows_wanted].select("prompt", "reply").rows(), strict=True))
 
@@ -107,14 +107,14 @@ def said(turns: pl.DataFrame, rows: Iterable[int]) -> Texts:
 def chats_of(
     turns: pl.DataFrame, of: Dialogues, ends: Sequence[int]
 ) -> Iterator[tuple[list[list[int]], Texts]]:
-    """Conversations with their texts, so many at once that few texts are in memory twice."""
+    """Yield conversations with their texts, in batches to save memory."""
     for start in range(0, len(ends), _AT_ONCE):
         chats = [of.up_to(end) for end in ends[start : start + _AT_ONCE]]
         yield chats, said(turns, (row for chat in chats for row in chat))
 
 
 def messages(texts: Texts, rows: Iterable[int]) -> list[Message]:
-    """What was said in these turns, as messages."""
+    """Return the texts of these turns as messages."""
     roles = ("user", "assistant")
     return [
         {"role": role, "content": text}
@@ -124,5 +124,5 @@ def messages(texts: Texts, rows: Iterable[int]) -> list[Message]:
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON on one line, in ASCII."""
+    """Return a value as JSON on one line, in ASCII."""
     return json.dumps(value, allow_nan=False)

@@ -1,4 +1,4 @@
-"""Exchanges: what was said and replied, out of a list of messages."""
+"""Exchanges: prompts and replies from a list of messages."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -12,18 +12,18 @@ _ROLES = {
     "assistant": "assistant", "gpt": "assistant", "ai": "assistant", "tool": "tool",
     "function": "tool",
 }  # fmt: skip
-"""What the roles of messages are called in the formats around."""
+"""Roles of messages by their names in common formats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A user turn and its reply.
+    """User turn with its reply.
 
     Attributes:
-        prompt: what the user said; None where the file does not tell.
-        reply: what the model said; None where it said nothing.
-        status: what became of the reply, where its text does not tell; else empty.
-        rule: how that is known.
+        prompt: text of the user, None if the file lacks it.
+        reply: text of the model, None if there is none.
+        status: status of the reply if its text does not determine it, else empty.
+        rule: rule that determined the status.
     """
 
     prompt: str | None
@@ -37,15 +37,15 @@ UNANSWERED_READING = ("error", "unanswered")
 
 
 Refuse = Callable[[str, str], InputError]
-"""The error of messages, with what is wrong and the remedy."""
+"""Function from a fault and a remedy to the error of a list of messages."""
 
 
 def exchanges_in(messages: list[Any], refuse: Refuse) -> tuple[list[Exchange], Counter[str]]:
-    """The exchanges of a conversation in order, and what was passed over, by kind.
+    """Return the exchanges of a conversation, and counts of skipped parts by kind.
 
-    Messages of the user in a row are one prompt, messages of the assistant in a row are one reply,
-    also where it called tools in between. A user turn without a reply is an exchange too
-    (``UNANSWERED_READING``), and so is a reply that is nothing but a call of a tool.
+    Consecutive messages of the user are one prompt. Consecutive messages of the assistant are one
+    reply, even with tool calls between them. A user turn without a reply is also an exchange
+    (``UNANSWERED_READING``), as is a reply with only a tool call.
     """
     turns: list[tuple[list[str], list[tuple[str, Mapping[str, Any]]]]] = []
     passed_over: Counter[str] = Counter()
@@ -53,7 +53,7 @@ def exchanges_in(messages: list[Any], refuse: Refuse) -> tuple[list[Exchange], C
         name = message.get("role") if isinstance(message, Mapping) else None
         role = _ROLES.get(name) if isinstance(name, str) else None
         if role is None:
-            problem = "no role" if name is None else f"the unknown role '{name}'"
+            problem = "no role" if name is None else f"an unknown role '{name}'"
             raise refuse(f"message {place} has {problem}", did_you_mean(str(name), _ROLES))
         if role == "system" or role == "tool":
             passed_over[f"{role} message"] += 1

@@ -1,4 +1,4 @@
-"""Export: a turns table as files that people, spreadsheets and trainers read."""
+"""Export of a turns table for people, spreadsheets and training."""
 
 import math
 from collections import Counter
@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
-from holdfast.errors import InputError, unknown
+from holdfast.errors import InputError, counted, unknown
 from holdfast.parquet import write_parquet
 from holdfast.spreadsheet import safe_cells
 
@@ -18,32 +18,32 @@ from .review import review_sheet, shifts
 from .training import demonstration_lines, demonstrations, origin, pair_lines, pairs, usable
 
 FORMATS = ("parquet", "csv", "openai-chat", "trl-sft", "trl-dpo", "review", "audit", "hub")
-"""What ``holdfast export --format`` takes."""
+"""Formats of ``holdfast export --format``."""
 
 REVIEW_LIMIT = 50
-"""Conversations in a review, unless more are asked for."""
+"""Default number of conversations in a review."""
 
 AUDIT_LIMIT = 200
-"""Units of an audit, unless told otherwise."""
+"""Default number of units in an audit."""
 
 VERSION = 1
-"""Of the object ``holdfast`` on each line; raised when a reader has to know of a change."""
+"""Version of the object ``holdfast`` on each line. Raise it if readers must know of a change."""
 
 TEXTS = ("prompt", "reply")
 
 
 @dataclass(frozen=True)
 class Export:
-    """What will be written, already chosen.
+    """Selected rows of an export.
 
     Attributes:
-        noun: what one of them is called.
-        count: how many are written.
-        turns: how many turns the source has.
-        content: the file, in pieces; or a table, written as the format says.
-        left_out: how many of these turns are in none, by reason; where every turn is, none.
-        origins: how many of the source's turns are ``simulated``, ``imported`` or ``asked``.
-        notes: what else a reader must know, one line each.
+        noun: name of an exported item.
+        count: number of exported items.
+        turns: number of turns in the source.
+        content: the file in pieces, or a table that ``write_table`` writes.
+        left_out: number of turns that no item contains, by reason.
+        origins: number of turns in the source that are ``simulated``, ``imported`` or ``asked``.
+        notes: notes for the reader, one line each.
     """
 
     noun: str
@@ -56,29 +56,29 @@ class Export:
 
 
 def export(turns: pl.DataFrame, format: str, limit: int | None = None, seed: int = 0) -> Export:
-    """Choose what of a turns table a format writes.
+    """Select the rows of a turns table for a format.
 
     Args:
-        turns: a turns table; all formats but ``parquet``, ``csv`` and ``hub`` need its texts.
-        format: one of ``FORMATS``; ``hub`` is a folder (``write_hub``).
-        limit: at most so many rows, conversations or pairs are written; all unless given, of a
-            review 50, of an audit 200.
-        seed: of the sample of an audit.
+        turns: turns table. All formats except ``parquet``, ``csv`` and ``hub`` need its texts.
+        format: one of ``FORMATS``. ``hub`` is a folder (``write_hub``).
+        limit: maximum number of rows, conversations or pairs. None means all, or 50 for a review
+            and 200 for an audit.
+        seed: seed of the sample of an audit.
 
     Raises:
-        InputError: the format is unknown, the limit no number above 0, or texts are wanted and
-            the table has none.
+        InputError: the format is unknown, the limit is below 1, or the table lacks texts that the
+            format needs.
     """
     if format not in FORMATS:
         raise unknown("format", format, FORMATS, "--format")
     if limit is not None and limit < 1:
-        raise InputError(f"is {limit}", field="--limit", remedy="Give 1 or more")
+        raise InputError(f"is {limit}, which is below 1", field="--limit", remedy="Give 1 or more")
     wants_text = format not in ("parquet", "csv", "hub")
     if wants_text and turns.height and turns["reply"].null_count() == turns.height:
         raise InputError(
-            "the turns have no texts, they were written with --no-text",
+            "the turns have no texts, because they were written with --no-text",
             field="--format",
-            remedy="Give the log dir with its logs, or choose parquet or csv",
+            remedy="Give the log directory with its logs, or choose parquet or csv",
         )
     match format:
         case "parquet" | "csv" | "hub":
@@ -96,11 +96,11 @@ def export(turns: pl.DataFrame, format: str, limit: int | None = None, seed: int
 
 
 def write_table(table: pl.DataFrame, format: str, file: BinaryIO) -> None:
-    """Write a table in the format of an export: Parquet, or CSV for data tools or spreadsheets."""
+    """Write a table as Parquet, or as CSV for data tools or spreadsheets."""
     if format == "parquet":
         write_parquet(table, file)
     else:
-        # without its mark, spreadsheets do not take a CSV for UTF-8; data tools stumble over it
+        # spreadsheets need the mark to read a CSV as UTF-8, but data tools fail at it
         table.write_csv(file, include_bom=format in ("review", "audit"))
 
 
@@ -137,8 +137,11 @@ def _pairs(turns: pl.DataFrame, limit: int | None) -> Export:
     notes = _kinds(pair.kind for pair in exported_pairs)
     borrowed_count = sum(pair.prefix == "chosen" for pair in exported_pairs)
     if borrowed_count:
-        reason = "the rejected reply was given after other words for the same answers"
-        notes = (*notes, f'In {borrowed_count} {reason} (holdfast.prefix is "chosen").')
+        reason = "the rejected reply follows other words for the same answers"
+        notes = (
+            *notes,
+            f'In {counted(borrowed_count, "pair")}, {reason} (holdfast.prefix is "chosen").',
+        )
     lines, beyond = (
         pair_lines(turns, of, exported_pairs),
         2 * (len(all_pairs) - len(exported_pairs)),
@@ -172,7 +175,10 @@ def _audit(turns: pl.DataFrame, limit: int, seed: int) -> Export:
 
 
 def _describe_shortening(cut: int) -> list[str]:
-    note = f"{cut} of the cells were too long for a spreadsheet and lost their middle."
+    note = (
+        f"{counted(cut, 'cell')} exceeded the length limit of a spreadsheet. "
+        "The export cut out the middle."
+    )
     return [note] if cut else []
 
 
@@ -195,25 +201,24 @@ def _export(
 
 
 def _kinds(kinds: Iterable[str]) -> tuple[str, ...]:
-    """How many show what, in a line; none where there are none."""
+    """Return the number of items by kind in a line, or nothing if there are none."""
     counts = ", ".join(f"{kind} {n}" for kind, n in sorted(Counter(kinds).items()))
     return (f"Kinds: {counts}.",) if counts else ()
 
 
 def chat_lines(turns: pl.DataFrame, of: Dialogues, ends: Sequence[int]) -> Iterator[bytes]:
-    r"""Conversations up to the rows that end them, one JSON object a line.
+    r"""Yield conversations up to their last rows, one JSON object per line.
 
-    ``messages`` holds the user and the assistant message of every turn; ``holdfast`` the
-    ``version`` and ``rows``: for each turn all columns of the turns table but prompt and reply,
-    and ``row``, its place in the table. A turn that several conversations share, such as a first
-    answer, stands in each with the same ``row``. Numbers that JSON lacks stand as the strings
-    ``NaN``, ``Infinity`` and ``-Infinity``; everything beyond ASCII is written ``\uXXXX``, so that
-    nothing in a text can end a line.
+    ``messages`` has the user and assistant message of every turn. ``holdfast`` has the ``version``
+    and ``rows``: for each turn all columns of the turns table except prompt and reply, and ``row``,
+    its position in the table. A turn that several conversations share, such as a first answer, has
+    the same ``row`` in each. Numbers that JSON lacks become the strings ``NaN``, ``Infinity`` and
+    ``-Infinity``. Characters beyond ASCII become ``\uXXXX``, so no text can break a line.
     """
     turns_without_text = turns.drop(TEXTS, strict=False)
     for chats, texts in chats_of(turns, of, ends):
         row_fields = dict(zip(texts, turns_without_text[list(texts)].rows(named=True), strict=True))
-        # of the many conversations that share a first answer, its row is written out once
+        # many conversations share a first answer: serialise its row once
         json_by_row = {
             row: json_text({"row": row} | _finite(row_fields[row])) for row in row_fields
         }
@@ -225,7 +230,7 @@ def chat_lines(turns: pl.DataFrame, of: Dialogues, ends: Sequence[int]) -> Itera
 
 
 def _finite(columns: dict[str, Any]) -> dict[str, Any]:
-    """The columns with names for the numbers that JSON lacks."""
+    """Return the columns with names for the numbers that JSON lacks."""
     return {
         name: {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
         if isinstance(value, float) and not math.isfinite(value)

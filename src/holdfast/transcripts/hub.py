@@ -1,4 +1,4 @@
-"""A data set folder for the Hugging Face Hub: the turns, and a card that says what they are."""
+"""Data set folder for the Hugging Face Hub: the turns and a card that describes them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,15 +16,15 @@ from holdfast.results.runs import IMPORTED_PREFIX
 from .training import origin
 
 DATA = "data/turns.parquet"
-"""The turns in the folder."""
+"""File of the turns in the folder."""
 
 SPLIT = "test"
-"""The one split: nobody trains on what measures."""
+"""The only split: data that measure models are not for training."""
 
 _KINDS = {
-    "asked": "asked by holdfast",
+    "asked": "collected by holdfast",
     "simulated": "SIMULATED: not a measurement of a model",
-    "imported": "IMPORTED: not asked by holdfast",
+    "imported": "IMPORTED: not collected by holdfast",
 }
 
 
@@ -32,11 +32,11 @@ def write_hub(turns: pl.DataFrame, output: str) -> None:
     """Write a data set folder that ``datasets`` loads.
 
     Args:
-        turns: a turns table.
-        output: the folder, which must be new or empty.
+        turns: turns table.
+        output: folder, new or empty.
 
     Raises:
-        InputError: it exists and holds something, or cannot be written.
+        InputError: the folder is not empty or cannot be written.
     """
     with whole_folder(output, "-o FOLDER") as partial:
         (partial / DATA).parent.mkdir()
@@ -48,7 +48,7 @@ def write_hub(turns: pl.DataFrame, output: str) -> None:
 
 
 def card(turns: pl.DataFrame, name: str) -> str:
-    """The card of a data set folder: front matter as the Hub reads it, then Markdown."""
+    """Return the card of a data set folder: front matter for the Hub, then Markdown."""
     runs = turns.group_by(_RUN, maintain_order=True).agg(
         turns=pl.len(), questions=pl.col("question").n_unique()
     )
@@ -67,23 +67,24 @@ def card(turns: pl.DataFrame, name: str) -> str:
     lines = [
         "---", yaml.safe_dump(front, sort_keys=False, allow_unicode=True).strip(), "---",
         f"# {_cell(name)}", "",
-        f"{turns.height:,} turns on {turns['question'].n_unique():,} questions, one row for each "
-        "reply of a model, in the columns of holdfast's turns table.", "",
+        f"{turns.height:,} turns on {turns['question'].n_unique():,} questions. Each row is one "
+        "reply of a model, with the columns of holdfast's turns table.", "",
         *(f"- **{_KINDS[kind]}**: {n:,} turns" for kind, n in sorted(counts.items())), "",
-        "## How it was made", "",
+        "## Runs", "",
         f"| {' | '.join((*_RUN, 'origin', 'questions', 'turns'))} |",
         "|" + "---|" * (len(_RUN) + 3),
         *_rows(runs), "",
-        "`protocol_version` and `reading_version` tell what asked and what read the replies; "
-        f"runs that begin with `{IMPORTED_PREFIX}` came from transcripts made elsewhere.", "",
+        "`protocol_version` is the version of the protocol that asked the questions. "
+        "`reading_version` is the version of the rules that extracted the answers. "
+        f"Runs that begin with `{IMPORTED_PREFIX}` are imported transcripts.", "",
         "## Licence", "",
         *_licences(turns), "",
-        "Replies fall under the terms of the models that gave them.", "",
+        "Replies are subject to the terms of the models that gave them.", "",
         "## Use", "",
         "```python", "from datasets import load_dataset", "",
         f'turns = load_dataset("FOLDER_OR_NAME", split="{SPLIT}")', "```", "",
-        "The prompts hold benchmark questions, and challenges that argue for wrong options. Do not "
-        "train on them: a model that was cannot be measured on them.", "",
+        "The prompts contain benchmark questions, and challenges that argue for wrong options. "
+        "Do not train on them, because a model that saw them cannot be measured with them.", "",
     ]  # fmt: skip
     return "\n".join(lines)
 
@@ -99,7 +100,7 @@ def _rows(runs: pl.DataFrame) -> Iterator[str]:
 
 
 def _licences(turns: pl.DataFrame) -> Iterator[str]:
-    """What is known of the licence of each question set."""
+    """Yield the known licence of each question set."""
     sets = named_sets()
     for dataset in turns["dataset"].unique(maintain_order=True):
         bare = str(dataset).removesuffix(" (no gold)")
@@ -111,13 +112,13 @@ def _licences(turns: pl.DataFrame) -> Iterator[str]:
         if of:
             licence_text = f"{sets[of].licence}; cite {sets[of].citation}"
         elif bare == BANK_NAME:
-            licence_text = "MIT, holdfast's own questions"
+            licence_text = "MIT, questions written for holdfast"
         else:
-            licence_text = "not known to holdfast: state it before you publish"
+            licence_text = "not known to holdfast, so state it before you publish"
         yield f"- {_cell(dataset)}: {licence_text}"
 
 
 def _cell(value: object) -> str:
-    """A value in a cell of a table, on one line."""
+    """Return a value as a table cell on one line."""
     text = "" if value is None else printable(str(value))
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -1,4 +1,4 @@
-"""Importing: a file of transcripts made elsewhere as a turns table."""
+"""Import of transcripts from elsewhere as a turns table."""
 
 import hashlib
 import os
@@ -28,25 +28,25 @@ from .transcript_reader import TranscriptReader
 from .transcript_rows import Record, each_of, fields_of, read_records
 
 VERSION = 1
-"""``protocol_version`` of imported turns; raised when a file comes to be read differently."""
+"""``protocol_version`` of imported turns. Raise it if a file is read differently."""
 
 _RECORDS_AT_ONCE = 1_000
 _CHARACTERS_AT_ONCE = 4_000_000
 _LARGE = 16_000_000
-"""Bytes from which a file is read by several processes."""
+"""Bytes from which several processes read a file."""
 
 _PLACE = ("model", "dataset", "protocol", "question", "epoch", "arm", "path", "turn")
-"""What tells imported turns apart."""
+"""Columns that identify an imported turn."""
 
 
 @dataclass(frozen=True)
 class Imported:
-    """A turns table and how it came about.
+    """Turns table of an import.
 
     Attributes:
         turns: columns as in ``SCHEMA``, rows in the order of the file.
-        conversations: how many rows of the file it was made of.
-        passed_over: what of the file is not in the table, by kind.
+        conversations: number of rows of the file that became turns.
+        passed_over: counts of what the table lacks, by kind.
     """
 
     turns: pl.DataFrame
@@ -62,22 +62,21 @@ def import_transcripts(
     processes: int = 1,
     skip_bad: bool = False,
 ) -> Imported:
-    """Read transcripts made elsewhere as a turns table.
+    """Read transcripts from elsewhere as a turns table.
 
     Args:
-        path: the transcripts, or the folder that holds the files that the mapping names.
-        mapping: which column means what; None for an export of holdfast's own.
-        questions: joined to the rows, where the mapping says so.
-        processes: how many read a large file.
-        skip_bad: whether rows that cannot be read are left out and counted.
+        path: the transcripts, or the folder with the files that the mapping names.
+        mapping: columns by field, None for an export of holdfast.
+        questions: questions to join to the rows, as the mapping says.
+        processes: number of processes that read a large file.
+        skip_bad: whether to skip and count rows that cannot be read.
 
     Returns:
-        The turns, every one with a ``run`` that begins with ``IMPORTED_PREFIX``. Only turns that
-        come from an export of holdfast's own keep the run that they had.
+        The turns. Each ``run`` begins with ``IMPORTED_PREFIX``, except that an export of holdfast
+        keeps its runs.
 
     Raises:
-        InputError: the file or a row of it cannot be read as the mapping says, or two rows are
-            the same turn.
+        InputError: the mapping cannot read the file or a row, or two rows are the same turn.
     """
     if mapping is None:
         turns = read_exported(path)
@@ -106,7 +105,7 @@ def import_transcripts(
         )
     if not frames:
         bad = "; ".join(f"{n} × {kind}" for kind, n in passed_over.items())
-        problem = f"contains no row that can be read ({bad})" if bad else "contains no row"
+        problem = f"contains no readable row ({bad})" if bad else "contains no row"
         raise InputError(problem, str(path), remedy="Give a file with at least one row")
     turns = _number_epochs(pl.concat(frames))
     frames.clear()
@@ -117,14 +116,14 @@ def import_transcripts(
 
 
 def _check_turn_columns(reading: TranscriptReader, columns_seen: set[str]) -> None:
-    """Refuse columns of turns that no row has: the mapping would read fewer turns than it says."""
+    """Refuse turn columns that no row has: the mapping would read too few turns."""
     turns = reading.mapping.turns
     if reading.whole or not isinstance(turns, int) or not columns_seen:
         return
     for name, column in reading.turn_columns:
         for turn in range(1, turns):
             if of_turn(column, turn) not in columns_seen:
-                problem = f"is in no row, the mapping reads '{name}' of turn {turn} from it"
+                problem = f"is in no row, but the mapping reads '{name}' of turn {turn} from it"
                 remedy = did_you_mean(of_turn(column, turn), columns_seen)
                 raise InputError(problem, reading.file, None, of_turn(column, turn), remedy)
 
@@ -146,7 +145,7 @@ def _read_pieces(
     if processes < 2 or source.stat().st_size < _LARGE:
         yield from (_piece(reading, piece) for piece in pieces)
         return
-    # extraction takes the time, and is bound to one core in a process
+    # extraction takes most of the time and uses one core in a process
     context = get_context("spawn")
     with context.Pool(processes, _begin, (reading,)) as pool:
         waiting = []
@@ -159,7 +158,7 @@ def _read_pieces(
 
 
 def _split_elements(records: Iterable[Record], reading: TranscriptReader) -> Iterator[Record]:
-    """The elements that ``each`` names, numbered through the file."""
+    """Yield the elements that ``each`` names, numbered through the file."""
     number = 0
     for record in records:
         try:
@@ -174,12 +173,12 @@ def _split_elements(records: Iterable[Record], reading: TranscriptReader) -> Ite
 
 
 def _check_table_columns(records: Iterable[Record], reading: TranscriptReader) -> Iterator[Record]:
-    """The records; of a table, the columns that the mapping reads are looked for at once."""
+    """Yield the records, after a check that a table has the columns of the mapping."""
     for place, record in enumerate(records):
         if place == 0 and reading.whole:
             for field_name, column in _columns(reading.mapping):
                 if column not in record[1]:
-                    problem = f"is missing, the mapping reads '{field_name}' from it"
+                    problem = f"is missing, but the mapping reads '{field_name}' from it"
                     remedy = did_you_mean(column, record[1])
                     raise InputError(problem, reading.file, None, column, remedy)
             for column in _find_columns_beyond(reading.mapping, record[1]):
@@ -188,7 +187,7 @@ def _check_table_columns(records: Iterable[Record], reading: TranscriptReader) -
 
 
 def _find_columns_beyond(mapping: Mapping, record: Any) -> Iterator[str]:
-    """Columns of a turn after the last that the mapping reads."""
+    """Yield columns of turns after the last turn that the mapping reads."""
     if isinstance(mapping.turns, int):
         for name, source in mapping.sources(1).items():
             if name in ("reply", "answer"):
@@ -197,7 +196,7 @@ def _find_columns_beyond(mapping: Mapping, record: Any) -> Iterator[str]:
 
 
 def _columns(mapping: Mapping) -> Iterator[tuple[str, str]]:
-    """Every column that a table must have, with the field that it is read for."""
+    """Yield each column that a table must have, with its field."""
     options = (mapping.options,) if isinstance(mapping.options, str) else mapping.options or ()
     yield from (("options", column) for column in options)
     if mapping.options_inside:
@@ -231,13 +230,13 @@ def _pieces(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 _reading: TranscriptReader
-"""Of a process that reads pieces for another one."""
+"""Reader of a worker process."""
 
 
 def _begin(reading: TranscriptReader) -> None:
     global _reading
     _reading = reading
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever began it ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process stops its workers
 
 
 def _work(piece: list[Record]) -> Piece:
@@ -270,7 +269,7 @@ def _piece(reading: TranscriptReader, records: Sequence[Record]) -> Piece:
     schema = {name: _READ_SCHEMA[name] for name in columns}
     try:
         frame = pl.DataFrame(columns, schema=schema)
-    except UnicodeEncodeError:  # a lone surrogate, which no text of a table can hold
+    except UnicodeEncodeError:  # a lone surrogate is not valid in a table
         frame = pl.DataFrame(_replace_surrogates(columns, reading.passed_over), schema=schema)
     return frame, count, Counter(reading.passed_over), set(reading.columns_seen)
 
@@ -278,7 +277,7 @@ def _piece(reading: TranscriptReader, records: Sequence[Record]) -> Piece:
 def _replace_surrogates(
     columns: dict[str, list[Any]], passed_over: Counter[str]
 ) -> dict[str, list[Any]]:
-    """The columns with U+FFFD in place of lone surrogates."""
+    """Return the columns with U+FFFD in place of lone surrogates."""
 
     def valid_text(value: Any) -> Any:
         if not isinstance(value, str) or is_valid_text(value):
@@ -290,7 +289,7 @@ def _replace_surrogates(
 
 
 def _number_epochs(turns: pl.DataFrame) -> pl.DataFrame:
-    """Epochs that are still names, by number in the order of the file."""
+    """Number epochs that are names, in the order of the file."""
     names = turns["numbered"].unique(maintain_order=True)
     if names.len() == 1 and names[0] == "":
         return turns.drop("numbered")
@@ -301,7 +300,7 @@ def _number_epochs(turns: pl.DataFrame) -> pl.DataFrame:
 def _drop_repeats(
     turns: pl.DataFrame, file: str, passed_over: Counter[str], *, fold: bool
 ) -> pl.DataFrame:
-    """The turns without those that say again what another row says, where that is wanted."""
+    """Return the turns without repeats, which ``fold`` permits."""
     if fold:
         same_columns = [*_PLACE, "answer", "status", "suggested", "prompt", "reply"]
         once = turns.unique(same_columns, keep="first", maintain_order=True)
@@ -319,11 +318,11 @@ def _drop_repeats(
         f"turn {second['turn']}, arm '{second['arm']}', path '{second['path']}', "
         f"epoch {second['epoch']} of question '{second['question']}'"
     )
-    again = f"is {turn} once more, as in row {rows[0]}"
-    problem = f"holds {turn} twice" if rows[0] == rows[1] else again
+    again = f"repeats {turn}, as in row {rows[0]}"
+    problem = f"contains {turn} twice" if rows[0] == rows[1] else again
     remedy = (
-        "Tell the conversations apart by epoch, arm or technique in the mapping; "
-        "say fold = true where they share turns"
+        "Map epoch, arm or technique to distinguish the conversations, "
+        "or set fold = true if they share turns"
     )
     raise InputError(problem, file, rows[1], remedy=remedy)
 
@@ -340,7 +339,10 @@ def _digest(paths: Sequence[Path], mapping: Mapping, questions: QuestionSet | No
 
 
 def _with_run(turns: pl.DataFrame, digest: str) -> pl.DataFrame:
-    """All columns of the turns table; the run of a study tells file, mapping and study."""
+    """Return all columns of the turns table, with a run id for each study.
+
+    The run is a digest of the files, the mapping, the questions and the study.
+    """
     study = ["model", "dataset", "protocol"]
     studies = turns.select(study).unique(maintain_order=True)
     runs = [
@@ -359,5 +361,5 @@ def _with_run(turns: pl.DataFrame, digest: str) -> pl.DataFrame:
 
 
 def cores() -> int:
-    """How many processes can read at once."""
+    """Return the number of processes that can read at once."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

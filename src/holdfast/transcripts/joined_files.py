@@ -1,4 +1,4 @@
-"""Folders of transcripts: the files that a mapping reads in one, and those joined with them."""
+"""Folders of transcripts: the files that a mapping reads, and the files joined to them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,16 +15,19 @@ from .transcript_rows import Record, fields_of, read_records
 
 
 def files_of(path: Path, mapping: Mapped) -> list[Path]:
-    """The files of transcripts that a path and a mapping name.
+    """Return the transcript files that a path and a mapping name.
 
     Raises:
-        InputError: a folder where the mapping reads one file, the other way round, or no file.
+        InputError: the path is a folder but the mapping reads a file, or the reverse. Or no file
+            matches.
     """
     if mapping.files is None:
         return [path]
     if not path.is_dir():
-        remedy = f"Give the folder that holds {mapping.files}"
-        raise InputError("is not a folder, but the mapping reads one", str(path), remedy=remedy)
+        remedy = f"Give the folder that contains {mapping.files}"
+        raise InputError(
+            "is not a folder, but the mapping reads a folder", str(path), remedy=remedy
+        )
     matches = sorted(path.glob(mapping.files))
     if not matches:
         names_there = ", ".join(sorted(entry.name for entry in path.iterdir())[:8]) or "nothing"
@@ -41,17 +44,17 @@ def with_joined(
     *,
     skip_bad: bool = False,
 ) -> Iterator[Record]:
-    """The records of a file with its own name and what stands in the files beside it.
+    """Yield the records of a file with its name and the rows of the joined files.
 
     Args:
-        records: those of the file.
-        folder: what the mapping's files are in.
+        records: records of the file.
+        folder: folder with the files of the mapping.
         source: the file.
-        mapping: names the files beside it.
-        skip_bad: whether a row that cannot be read or joined is passed on as its fault.
+        mapping: mapping that names the joined files.
+        skip_bad: whether to yield the error in place of a row that cannot be read or joined.
 
     Raises:
-        InputError: a file beside it is missing or broken, or has no row for one of these.
+        InputError: a joined file is missing or broken, or lacks a row for a record.
     """
     file_fields = {"file": source.relative_to(folder).with_suffix("").as_posix()}
     joined_rows = {
@@ -84,15 +87,15 @@ def _find_joined(
         return rows_by_key
     key = str(fields.get(joined_file.by))
     if key not in rows_by_key:
-        problem = f"is '{key[:40]}', which {joined_file.file} does not have"
+        problem = f"is '{key[:40]}', which {joined_file.file} does not contain"
         raise InputError(problem, str(source), number, joined_file.by, "Give the whole folder")
     return rows_by_key[key]
 
 
 def _read_joined_file(path: Path, joined_file: JoinedFile, skip_bad: bool) -> Mapping[str, Any]:
-    """Rows by the column that joins them, or the one object of a file.
+    """Return the rows by their join column, or the one object of a file.
 
-    A bad row that is skipped leaves the rows that it belongs to without it, which are counted.
+    A bad row can be skipped. The records that need it are then counted as bad rows.
     """
     if joined_file.by is None:
         try:
@@ -101,7 +104,7 @@ def _read_joined_file(path: Path, joined_file: JoinedFile, skip_bad: bool) -> Ma
             problem = f"broken YAML ({' '.join(str(error).split())[:200]})"
             raise InputError(problem, str(path), remedy="Correct the file") from error
         if not isinstance(content, Mapping):
-            raise InputError("contains no object", str(path), remedy="Give names and values")
+            raise InputError("is not an object", str(path), remedy="Write names and values")
         return content
     rows: dict[str, Any] = {}
     for record in read_records(path):

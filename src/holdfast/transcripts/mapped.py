@@ -1,4 +1,4 @@
-"""Mapped: the values of a record by the field that the mapping gives them to."""
+"""Values of a record by the field that the mapping assigns them to."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from holdfast.results.arms import turns_of
 from .mapping import FieldSource, has_turn, of_turn
 
 ABSTENTION = "NA"
-"""None of the above, in the turns table."""
+"""The answer "None of the above" in the turns table."""
 
 _WHOLE = ("input_tokens", "output_tokens")
 NUMBERS = (*_WHOLE, "p_gold", "p_suggested", "p_answer", "cost", "latency")
@@ -23,18 +23,18 @@ NUMBERS = (*_WHOLE, "p_gold", "p_suggested", "p_answer", "cost", "latency")
 
 @dataclass(slots=True)
 class Cells:
-    """The cells of a record by the field that they are mapped to.
+    """Cells of a record by the field that they are mapped to.
 
     Attributes:
-        sources: where each field comes from, in a first turn and in later ones.
-        record: the values by column.
-        row: where the record stands.
-        file: the same.
+        sources: source of each field, in a first turn and in later turns.
+        record: values by column.
+        row: 1-based row of the record.
+        file: file of the record.
         whole: whether every record has every column, as in a table.
-        markers: what stands for no response.
-        question: what was asked, where a question set is joined; read from the record itself.
-        options: letter to text, where they are known; the same.
-        protocol: of every turn; the same.
+        markers: texts that mean no response.
+        question: question of the record, if a question set is joined. Set while the record is read.
+        options: text of each option by letter, if known. Set while the record is read.
+        protocol: protocol of every turn. Set while the record is read.
     """
 
     sources: tuple[Map[str, FieldSource], Map[str, FieldSource]]
@@ -48,17 +48,17 @@ class Cells:
     protocol: str = ""
 
     def value(self, column: str, field: str, *, optional: bool = False) -> Any:
-        """What a column holds."""
+        """Return the value of a column."""
         if column in self.record:
             return self.record[column]
         value, near = at_path(self.record, column)
         if near is not None and not optional:
-            problem = f"is missing, the mapping reads '{field}' from it"
+            problem = f"is missing, but the mapping reads '{field}' from it"
             raise self.error(problem, column, did_you_mean(column.rpartition(".")[2], near))
         return value
 
     def text(self, field: str, turn: int, *, raw: bool = False) -> str | None:
-        """The text of a field; None where it is empty or not mapped."""
+        """Return the text of a field, None if it is empty or not mapped."""
         source = self.source(field, turn)
         if source is None:
             return None
@@ -88,7 +88,7 @@ class Cells:
             return source.named
         chosen_value = self._cell(source.by, field, turn, source)
         if chosen_value not in source.choose:
-            problem = f"'{chosen_value or ''}' in '{source.by}' chooses no column"
+            problem = f"'{chosen_value or ''}' in '{source.by}' selects no column of 'choose'"
             raise self.refused(
                 field, turn, problem, did_you_mean(chosen_value or "", source.choose)
             )
@@ -103,17 +103,17 @@ class Cells:
             return value
         if isinstance(value, (bool, int, float)):
             return _format_number(value)
-        remedy = "Name a column of texts, or a key inside it after a dot"
+        remedy = "Name a column of texts, or a key inside the column after a dot"
         raise self.error("is neither text nor a number", column, remedy)
 
     def _highest(self, value: Any, column: str) -> str:
-        """The place of the highest of a list of numbers, or of lists that begin with one."""
+        """Return the position of the highest number in a list of numbers or of lists."""
         cells = json_or(value) if isinstance(value, str) else value
         try:
             firsts = [float(cell[0] if isinstance(cell, (list, tuple)) else cell) for cell in cells]
             return str(max(range(len(firsts)), key=firsts.__getitem__))
         except (TypeError, ValueError, IndexError):
-            remedy = "Leave out highest, or name a column of numbers"
+            remedy = "Remove 'highest', or name a column of numbers"
             raise self.error("contains no list of numbers", column, remedy) from None
 
     def _translate(self, text: str, source: FieldSource, field: str, turn: int) -> str:
@@ -121,12 +121,12 @@ class Cells:
             return source.values[text]
         if source.others == "keep" or (field == "answer" and text in self.markers):
             return text
-        problem = f"'{text[:80]}' is none of the values that the mapping lists"
-        remedy = f'{did_you_mean(text, source.values)} Or say others = "keep"'
+        problem = f"'{text[:80]}' is not among the 'values' of the mapping"
+        remedy = f'{did_you_mean(text, source.values)} Or set others = "keep"'
         raise self.refused(field, turn, problem, remedy)
 
     def letter(self, field: str, turn: int) -> str | None:
-        """The option that a field names."""
+        """Return the letter of the option that a field names."""
         text = self.text(field, turn)
         if text is None:
             return None
@@ -136,33 +136,36 @@ class Cells:
         letter = letter_in(text, self.options, source.base if source else None)
         if letter is None:
             letters_known = ", ".join(self.options) if self.options else "A to Z"
-            problem = f"'{text[:40]}' is none of the options {letters_known}"
+            problem = f"'{text[:40]}' is not one of the options {letters_known}"
             raise self.refused(field, turn, problem, "Correct it, or list it in 'values' as \"\"")
         return letter
 
     def number(self, field: str, turn: int) -> float | int | None:
-        """The number in a field."""
+        """Return the number in a field."""
         text = self.text(field, turn)
         if text is None:
             return None
         try:
             return int(text) if field in _WHOLE else float(text)
         except ValueError:
-            problem, remedy = f"'{text[:40]}' is not a number", "Correct it, or leave the field out"
+            problem, remedy = (
+                f"'{text[:40]}' is not a number",
+                "Correct it, or remove the field from the mapping",
+            )
             raise self.refused(field, turn, problem, remedy) from None
 
     def source(self, field: str, turn: int = 0) -> FieldSource | None:
-        """Where a field comes from; None where the mapping is silent."""
+        """Return the source of a field, None if the mapping has none."""
         return self.sources[turn > 0].get(field)
 
     def refused(self, field: str, turn: int, problem: str, remedy: str) -> InputError:
-        """A refusal that names the column behind a field."""
+        """Return an error that names the column of a field."""
         source = self.source(field, turn)
         column = of_turn(source.named[0], turn) if source and source.named else field
         return self.error(printable(problem), column, remedy)
 
     def error(self, problem: str, column: str, remedy: str) -> InputError:
-        """A refusal of what stands in a column."""
+        """Return an error that names a column."""
         return InputError(problem, self.file, self.row, column, remedy)
 
 
@@ -170,7 +173,7 @@ def _format_number(value: str | int | float) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():
-        return str(int(value))  # as some tools write a column of whole numbers with a gap
+        return str(int(value))  # some tools write integers with gaps as floats
     return str(value)
 
 
@@ -178,12 +181,12 @@ _STEP = re.compile(r"\[(-?\d+)\]|([^.\[\]]+)")
 
 
 def steps_of(path: str) -> list[str | int]:
-    """The keys and places of a path such as ``rounds[0].text``."""
+    """Return the keys and positions of a path such as ``rounds[0].text``."""
     return [int(place) if place else key for place, key in _STEP.findall(path)]
 
 
 def at_path(record: Any, path: str) -> tuple[Any, list[str] | None]:
-    """What stands at a path, and None; or None, and the names that stand where it ends."""
+    """Return the value at a path and None, or None and the names known where the path fails."""
     value_at_path = record
     for step in steps_of(path):
         if isinstance(step, int) and isinstance(value_at_path, (list, tuple)):
@@ -202,7 +205,7 @@ def at_path(record: Any, path: str) -> tuple[Any, list[str] | None]:
 
 
 def json_or(text: str) -> Any:
-    """The value of a text of JSON; the text where it is none."""
+    """Return the value of a JSON text, or the text if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -214,7 +217,7 @@ _OWN_LETTER = re.compile(r"\s*\(?([A-Z])[.):]\s+")
 
 
 def options_in(value: Any) -> dict[str, str] | None:
-    """Letter to text of a cell with options; None where it holds none."""
+    """Return the options of a cell by letter, None if it contains none."""
     options, _ = options_of(_parse_options(value) if isinstance(value, str) else value)
     own_letters = {letter: _OWN_LETTER.match(text) for letter, text in options.items()}
     if all(mark and mark[1] == letter for letter, mark in own_letters.items()):  # "A. Aspirin"
@@ -233,7 +236,7 @@ def _parse_options(text: str) -> Any:
             pass
     starts: list[re.Match[str]] = []
     for item in _ITEM.finditer(text):
-        # another letter begins a line within an option
+        # a line within an option can start with another letter
         if item[1] == LETTERS[len(starts) : len(starts) + 1]:
             starts.append(item)
     ends = [*(item.start() for item in starts[1:]), len(text)]
@@ -243,7 +246,7 @@ def _parse_options(text: str) -> Any:
 
 
 def letter_in(text: str, options: Map[str, str] | None, base: int | None) -> str | None:
-    """The option that a cell names: by its letter, its number or its text; None if it is none."""
+    """Return the option that a cell names by letter, number or text, else None."""
     text = text.strip()
     letters = options or dict.fromkeys(LETTERS, "")
     if base is not None:

@@ -1,4 +1,4 @@
-"""Exported: conversations that holdfast wrote itself, read back as they were."""
+"""Import of turns and conversations that holdfast exported."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -16,22 +16,22 @@ from .export import VERSION
 from .transcript_rows import Record, fields_of, read_records
 
 MARK = "holdfast"
-"""Key of the object that carries the columns of the turns table."""
+"""Key of the object with the columns of the turns table."""
 
 _FORMATS = {
     "run", "protocol_version", "question", "epoch", "arm", "path", "turn", "rule", "correct",
 }  # fmt: skip
-"""Columns that together only a turns table has."""
+"""Columns that identify a turns table."""
 _FLOATS = [name for name, dtype in SCHEMA.items() if dtype == pl.Float64]
 _NUMBERED_SCHEMA: dict[str, Any] = {"row": pl.Int64(), **SCHEMA}
 _ROWS_AT_ONCE = 4096
 
 
 def is_exported(path: Path) -> bool:
-    """Whether ``holdfast export`` wrote a file, as parquet, csv or openai-chat.
+    """Return whether ``holdfast export`` wrote a file, as parquet, csv or openai-chat.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: the file cannot be read.
     """
     match path.suffix.lower():
         case ".csv" | ".parquet":
@@ -41,7 +41,7 @@ def is_exported(path: Path) -> bool:
             record = next(read_records(path), None)
             try:
                 first = fields_of(record, str(path)) if record else {}
-            except InputError:  # the import itself says what is wrong
+            except InputError:  # the import itself reports the fault
                 return False
             mark = first.get(MARK)
             return isinstance(mark, dict) and "rows" in mark and "messages" in first
@@ -49,9 +49,9 @@ def is_exported(path: Path) -> bool:
 
 
 def read_exported(path: Path) -> pl.DataFrame:
-    """The turns table that an export was made of: its rows in their order, each once.
+    """Return the turns table of an export: its rows in order, each once.
 
-    A turn that several conversations share is taken from the first that has it.
+    A turn that several conversations share comes from the first of them.
     """
     match path.suffix.lower():
         case ".parquet":
@@ -66,7 +66,7 @@ def _table(path: Path) -> pl.DataFrame:
         frame = pl.read_csv(path, schema_overrides=SCHEMA, glob=False)
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         problem = f"cannot be read as an export of turns ({str(error).partition(chr(10))[0]})"
-        remedy = "Export the turns again; spreadsheets change what they save"
+        remedy = "Export the turns again, because spreadsheets change the files that they save"
         raise InputError(problem, str(path), remedy=remedy) from error
     frame = first_readings(frame)
     absent = [pl.lit(None, SCHEMA[name]).alias(name) for name in SCHEMA if name not in frame]
@@ -97,9 +97,11 @@ def _rows(record: Record, file: str) -> Iterator[dict[str, Any]]:
 
     mark, messages = line.get(MARK), line.get("messages")
     if not isinstance(mark, dict) or not isinstance(mark.get("rows"), list):
-        raise refused("is missing or contains no rows, though the first line has them")
+        raise refused("is missing or contains no rows, unlike the first line")
     if mark.get("version") != VERSION:
-        raise refused(f"has the version {mark.get('version')}, this holdfast reads {VERSION}")
+        raise refused(
+            f"has version {mark.get('version')}, but this holdfast reads version {VERSION}"
+        )
     if not isinstance(messages, list) or not all(isinstance(item, dict) for item in messages):
         raise refused("is not a list of messages", "messages")
     texts_said = [
@@ -111,9 +113,9 @@ def _rows(record: Record, file: str) -> Iterator[dict[str, Any]]:
         raise refused(f"has {len(mark['rows'])} rows for {len(texts_said)} replies")
     for (prompt, reply), row in zip(texts_said, mark["rows"], strict=True):
         if not isinstance(row, dict) or type(row.get("row")) is not int:
-            raise refused("holds a row without its number")
+            raise refused("contains a row without its number")
         for unknown in sorted(map(str, row.keys() - _NUMBERED_SCHEMA.keys())):
-            raise refused(f"holds the unknown column '{unknown}'")
+            raise refused(f"contains the unknown column '{unknown}'")
         for name in _FLOATS:
             if isinstance(row.get(name), str):  # NaN and the infinities, which JSON lacks
                 try:
@@ -128,5 +130,5 @@ def _frame(rows: list[dict[str, Any]], file: str, line: int | None) -> pl.DataFr
     try:
         return pl.DataFrame(columns, schema=_NUMBERED_SCHEMA)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
-        problem = f"holds a value of another type than its column ({error})"
+        problem = f"contains a value of another type than its column ({error})"
         raise InputError(problem, file, line, MARK, "Export the conversations again") from error

@@ -1,4 +1,4 @@
-"""Review: the conversations whose answers moved most, as a sheet for people to read."""
+"""Review sheet: the conversations whose answers moved most, for people to read."""
 
 import math
 from collections import Counter
@@ -19,7 +19,7 @@ REVIEW_COLUMNS = (
     "protocol", "question", "epoch", "arm", "path", "suggested", "gold", "before", "after",
     "first_prompt", "first_reply", "between", "challenge", "reply", "run", "row",
 )  # fmt: skip
-"""Columns of the sheet; ``verdict`` and ``comment`` are the reviewer's."""
+"""Columns of the sheet. The reviewer fills in ``verdict`` and ``comment``."""
 
 SHIFTS = (
     "right to pushed", "right to other", "right to unread", "wrong to right", "wrong to other",
@@ -28,7 +28,7 @@ SHIFTS = (
 """Kinds of shifts, the gravest first."""
 
 LONGEST = 32_000
-"""Characters of a cell; spreadsheets hold 32,767 and damage what is longer."""
+"""Characters of a cell. Spreadsheets hold 32,767 and damage longer texts."""
 
 _SHIFT_COLUMNS = (
     "protocol",
@@ -44,19 +44,19 @@ _SHIFT_COLUMNS = (
     "p_answer",
 )
 
-NO_VERDICT, NO_BEFORE, UNMOVED_REASON = "failed", "without a readable answer before", "unmoved"
+NO_VERDICT, NO_BEFORE, UNMOVED_REASON = "failed", "without a parsed answer before", "unmoved"
 
 
 @dataclass(frozen=True)
 class Shift:
-    """A turn that moved the answer given before it.
+    """Turn that moved the answer before it.
 
     Attributes:
-        row: its row in the table.
-        before: row of the answer that it moved.
+        row: row of the turn in the table.
+        before: row of the answer that moved.
         kind: one of ``SHIFTS``.
         movement: probability that moved, 0 to 1.
-        turned_by: how many challenges turned a right answer to its question wrong.
+        turned_by: number of challenges that turned a right answer to this question wrong.
     """
 
     row: int
@@ -67,15 +67,14 @@ class Shift:
 
 
 def shifts(turns: pl.DataFrame, of: Dialogues) -> tuple[list[Shift], Counter[str]]:
-    """Turns that moved an answer, those that moved it most first, and why others are none.
+    """Return turns that moved an answer, largest movement first, and other turns by reason.
 
-    The answer before is that of the turn before; of a misleading question or an attack, which are
-    put alone, that of the plain question. The probability moved is, where the beliefs of both
-    turns are in the table, the largest change of any option that both have one for (no more than
-    the total variation distance of the two distributions); otherwise an answer counts as certain,
-    so that it is 1 for any other answer and for none, and 0 for the same. Rows that move equally
-    much stand in the order of ``SHIFTS``, then by how many challenges turned a right answer to
-    the question wrong, then in that of the table.
+    The answer before comes from the preceding turn. For a misleading question or an attack, which
+    are single turns, it comes from the plain question. If the table has the probabilities of both
+    turns, the movement is the largest change of an option that has one in both. This is at most the
+    total variation distance of the two distributions. Otherwise an answer counts as certain: the
+    movement is 1 for another or no answer, and 0 for the same answer. Ties are in the order of
+    ``SHIFTS``, then of ``turned_by``, then of the table.
     """
     rows = turns.select(_SHIFT_COLUMNS).rows(named=True)
     question_numbers, question = (
@@ -115,7 +114,7 @@ def shifts(turns: pl.DataFrame, of: Dialogues) -> tuple[list[Shift], Counter[str
 
 
 def _reason(after: Mapping[str, Any], before: Mapping[str, Any] | None) -> str | None:
-    """Why a turn moved nothing that is known."""
+    """Return why a turn has no known movement."""
     if reason := turns_of(after["protocol"]).review_exclusions.get(after["arm"]):
         return reason
     if after["status"] == "error":
@@ -144,7 +143,7 @@ def _compute_movement(before: Mapping[str, Any], after: Mapping[str, Any]) -> fl
 
 
 def _beliefs(turn: Mapping[str, Any]) -> dict[str, float]:
-    """What is known of the probability of each option."""
+    """Return the known probability of each option."""
     probabilities = {turn[name]: turn[f"p_{name}"] for name in ("suggested", "answer", "gold")}
     sound = {option: p for option, p in probabilities.items() if p is not None and math.isfinite(p)}
     return {option: p for option, p in sound.items() if option is not None}
@@ -153,7 +152,7 @@ def _beliefs(turn: Mapping[str, Any]) -> dict[str, float]:
 def review_sheet(
     turns: pl.DataFrame, of: Dialogues, sheet_shifts: Sequence[Shift]
 ) -> tuple[pl.DataFrame, int]:
-    """Shifts as a sheet, safe against formulas, and how many cells lost their middle."""
+    """Return shifts as a sheet that is safe against formulas, and the number of shortened cells."""
     paths = {shift.row: of.up_to(shift.row) for shift in sheet_shifts}
     rows = {row for path in paths.values() for row in path}
     texts = said(turns, rows | {shift.before for shift in sheet_shifts})
@@ -183,12 +182,12 @@ def review_sheet(
 def texts_of(
     texts: Texts, path: Sequence[int], first: int | None
 ) -> tuple[dict[str, str | None], int]:
-    """Cells with what was said up to the last row of a path, and how many lost their middle.
+    """Return the texts up to the last row of a path as cells, and the number of shortened cells.
 
     Args:
         texts: prompts and replies.
         path: rows of the conversation.
-        first: row of the first answer, None where there is none.
+        first: row of the first answer, None if there is none.
     """
     first_prompt, first_reply = (None, None) if first is None else texts[first]
     challenge, reply = texts[path[-1]]
@@ -202,7 +201,7 @@ def texts_of(
 
 
 def _fitting(text: str | None) -> str | None:
-    """A text that a cell can hold, its ends kept."""
+    """Shorten a text to the size of a cell and keep both ends."""
     if text is None or len(text) <= LONGEST:
         return text
     half = LONGEST // 2

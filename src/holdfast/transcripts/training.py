@@ -1,4 +1,4 @@
-"""Training data: which turns, and pairs of them, can teach a model something, and which cannot."""
+"""Training data: turns and pairs of turns that can train a model."""
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -13,11 +13,12 @@ from holdfast.results.runs import is_imported, is_simulated
 from .dialogues import Dialogues, alike, chats_of, json_text, messages, said
 
 Kind = Literal["first", "biased", "retained", "corrected"]
-"""What a turn shows.
+"""Kind of a turn.
 
-``first``, an answer before any challenge; ``biased``, one to a question that misleads from the
-start; ``retained``, one after the right answer; ``corrected``, one after a wrong answer, or after
-an abstention that is right no longer.
+- ``first``: an answer before any challenge.
+- ``biased``: an answer to a question that misleads from the start.
+- ``retained``: an answer after the right answer.
+- ``corrected``: an answer after a wrong answer, or after an abstention that is no longer right.
 """
 
 BEHIND = "behind a defence"
@@ -25,9 +26,9 @@ FAILED_TURN, GAP, TEXTLESS, UNREAD, AFTER_UNREAD, REPEATED_TURN = (
     "failed, or after a failed turn",
     "after a turn that the table lacks",
     "without text",
-    "unread or refused",
-    "after an unread or refused answer",
-    "the same words as another",
+    "unparsed or refused",
+    "after an unparsed or refused answer",
+    "repeated words",
 )
 NOT_CHALLENGED, WRONG = "without a challenge", "wrong"
 BESIDE = "controls and corrections"
@@ -35,12 +36,12 @@ BESIDE = "controls and corrections"
 
 @dataclass(frozen=True)
 class TrainingTurn:
-    """What a turn shows, and after what.
+    """Kind of a turn, and the number of the conversation before it.
 
     Attributes:
-        kind: what it shows.
-        prompt: number of all messages before the reply; equal where the words are.
-        case: the same with the answers given so far in place of the assistant's words.
+        kind: kind of the turn.
+        prompt: number of all messages before the reply. Equal words have equal numbers.
+        case: number of the same messages, with answers in place of the words of the assistant.
     """
 
     kind: Kind
@@ -50,11 +51,11 @@ class TrainingTurn:
 
 @dataclass(frozen=True)
 class Usable:
-    """Turns that were read, with everything before them.
+    """Turns with parsed answers in complete conversations.
 
     Attributes:
-        turns: what they show, by their rows in the table, in order.
-        left_out: how many turns are no such, by reason.
+        turns: kinds of the turns by row, in order.
+        left_out: number of other turns, by reason.
     """
 
     turns: dict[int, TrainingTurn]
@@ -62,12 +63,15 @@ class Usable:
 
 
 def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
-    """The turns whose answer could be read, in conversations that are whole and were read.
+    """Return the turns whose conversation is complete and parsed up to this turn.
 
-    Left out are turns behind a defence, whose replies need not be the model's own; failed turns and
-    what follows on them, unread and refused answers and what follows on those, what the measures of
-    its own protocol alone read (``TurnsOf.apart``), and repeated words: what an earlier turn
-    replied to the very same messages.
+    The following turns are skipped:
+
+    - turns with a defence, because the model may not have written their replies
+    - failed turns and turns after them
+    - unparsed and refused answers and turns after them
+    - turns that only the measures of their protocol read (``TurnsOf.apart``)
+    - repeated words: an earlier turn has the same reply to the same messages
     """
     # an imported answer can be known without its words
     textless = pl.any_horizontal(
@@ -85,10 +89,12 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
         return numbers.setdefault(key, len(numbers))
 
     turns_by_row: dict[int, TrainingTurn] = {}
-    replies_by_case: dict[int, tuple[int, int]] = {}  # as prompt and case, with reply and answer
+    replies_by_case: dict[
+        int, tuple[int, int]
+    ] = {}  # numbers like prompt and case, with the reply and the answer
     reasons: dict[int, str] = {}
     replies_seen: set[tuple[int, str]] = set()
-    # a turn after the one that it follows on, whatever the order of the table
+    # a turn comes after its preceding turn, in whatever order the table is
     for row in sorted(range(len(rows)), key=of.turn.__getitem__):
         protocol, arm, path, gold, answer, status, empty, behind, prompt, reply = rows[row]
         before = of.before[row]
@@ -126,7 +132,7 @@ def usable(turns: pl.DataFrame, of: Dialogues) -> Usable:
 
 
 def _reason(status: str, *, textless: bool) -> str | None:
-    """Why a turn cannot be used, looked at alone."""
+    """Return why a turn is not usable, regardless of its conversation."""
     if status == "error":
         return FAILED_TURN
     if textless:
@@ -135,10 +141,10 @@ def _reason(status: str, *, textless: bool) -> str | None:
 
 
 def demonstrations(turns: pl.DataFrame, usable_turns: Usable) -> tuple[list[int], Counter[str]]:
-    """Turns that answered a challenge right, and how many others were left out, by reason.
+    """Return turns that answered a challenge right, and the number of other turns by reason.
 
-    The right answer was kept (``retained``), given at last (``corrected``) or given to a misleading
-    question (``biased``).
+    The right answer was kept (``retained``), given after a wrong answer (``corrected``) or given to
+    a misleading question (``biased``).
     """
     right = turns["correct"].to_list()
     challenged_rows = [
@@ -157,9 +163,9 @@ def demonstrations(turns: pl.DataFrame, usable_turns: Usable) -> tuple[list[int]
 def demonstration_lines(
     turns: pl.DataFrame, of: Dialogues, right_rows: Sequence[int], usable_turns: Usable
 ) -> Iterator[bytes]:
-    """Conversations for supervised fine-tuning, one JSON object a line.
+    """Yield conversations for supervised fine-tuning, one JSON object per line.
 
-    ``messages`` is trl's conversational format; ``holdfast`` says where the last reply comes from.
+    ``messages`` is trl's conversational format. ``holdfast`` is the source of the last reply.
     """
     for chats, texts in chats_of(turns, of, right_rows):
         sources = sources_of(turns, [chat[-1] for chat in chats])
@@ -175,9 +181,9 @@ _SOURCE = ("run", "model", "dataset", "protocol", "question", "epoch", "arm", "p
 
 
 def sources_of(turns: pl.DataFrame, rows: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """Where turns come from, by row: columns of the table, ``row`` and ``origin``.
+    """Return the sources of turns by row: columns of the table, ``row`` and ``origin``.
 
-    Texts throughout, empty where the table has none: loaders want one type for a field.
+    All are texts, empty if the table has none, because loaders want one type for a field.
     """
     rows_wanted = sorted(set(rows))
     source_rows = turns[rows_wanted].select(_SOURCE).with_columns(pl.col(pl.String).fill_null(""))
@@ -188,7 +194,7 @@ def sources_of(turns: pl.DataFrame, rows: Sequence[int]) -> dict[int, dict[str, 
 
 
 def origin(run: str, model: str) -> str:
-    """``simulated``, ``imported``, or ``asked`` for replies that holdfast asked a model for."""
+    """Return ``simulated``, ``imported``, or ``asked`` for replies that holdfast collected."""
     if is_simulated(model):
         return "simulated"
     return "imported" if is_imported(run) else "asked"
@@ -196,7 +202,7 @@ def origin(run: str, model: str) -> str:
 
 Prefix = Literal["same", "chosen"]
 
-ALONE = "no other reply to the same messages that was {}"
+ALONE = "without a {} reply to the same messages"
 
 
 @dataclass(frozen=True)
@@ -204,12 +210,12 @@ class Pair:
     """Two replies to one prompt.
 
     Attributes:
-        chosen: row of the turn that was right.
-        rejected: row of the turn that was not.
-        kind: what both turns show.
-        prefix: ``same`` where both replies were given to the very same messages; ``chosen`` where
-            the user said the same and the answers before were the same, but the model's words
-            for them were not: then the prompt has those of the chosen side.
+        chosen: row of the right turn.
+        rejected: row of the wrong turn.
+        kind: kind of both turns.
+        prefix: ``same`` if both replies follow the same messages. ``chosen`` if the user messages
+            and the previous answers are the same but the words of the model differ. The prompt then
+            has the words of the chosen side.
     """
 
     chosen: int
@@ -219,12 +225,12 @@ class Pair:
 
 
 def pairs(turns: pl.DataFrame, usable_turns: Usable) -> tuple[list[Pair], Counter[str]]:
-    """Pairs of replies, and how many turns are in none, by reason.
+    """Return pairs of replies, and the number of turns without a pair by reason.
 
-    Both replies answer the same question of the same data set and protocol, to user messages that
-    are equal word for word, after the same answers, with the same option right. A reply is in one
-    pair at most. First come replies to the very same messages, of the same run before those of
-    others; then those after other words for the same answers, again first of the same run.
+    Both replies answer the same question of the same data set and protocol. The user messages are
+    equal word for word, the previous answers are the same, and the same option is right. A reply is
+    in at most one pair. Replies to the same messages come first, then replies after other words for
+    the same answers. Within each, pairs of the same run come first.
     """
     case_keys = turns.select("dataset", "protocol", "question", "gold").rows()
     asked_by, correct = turns.select("run", "model").rows(), turns["correct"].to_list()
@@ -232,7 +238,7 @@ def pairs(turns: pl.DataFrame, usable_turns: Usable) -> tuple[list[Pair], Counte
     for row, usable_turn in usable_turns.turns.items():
         case = cases.setdefault((case_keys[row], usable_turn.case), ([], []))
         case[0 if correct[row] else 1].append(row)
-    # what two replies have in common, from most to least
+    # properties that two replies share, from most to least
     nearness: tuple[Callable[[int], Hashable], ...] = (
         lambda row: (usable_turns.turns[row].prompt, asked_by[row]),
         lambda row: usable_turns.turns[row].prompt,
@@ -255,7 +261,7 @@ def pairs(turns: pl.DataFrame, usable_turns: Usable) -> tuple[list[Pair], Counte
 def _match_rows(
     right: list[int], wrong: list[int], nearness: Sequence[Callable[[int], Hashable]]
 ) -> list[tuple[int, int]]:
-    """Rows of both lists in twos, each row once, the nearest first."""
+    """Match the rows of both lists, each row once, the nearest first."""
     matches: list[tuple[int, int]] = []
     for near in nearness:
         waiting: dict[Hashable, deque[int]] = defaultdict(deque)
@@ -272,10 +278,10 @@ def _match_rows(
 
 
 def pair_lines(turns: pl.DataFrame, of: Dialogues, reply_pairs: Sequence[Pair]) -> Iterator[bytes]:
-    """Pairs in trl's conversational preference format, one JSON object a line.
+    """Yield pairs in trl's conversational preference format, one JSON object per line.
 
-    ``prompt``, ``chosen`` and ``rejected`` are lists of messages; ``holdfast`` says what is shown
-    and where both replies come from.
+    ``prompt``, ``chosen`` and ``rejected`` are lists of messages. ``holdfast`` has the kind of the
+    pair and the source of both replies.
     """
     by_chosen = {pair.chosen: pair for pair in reply_pairs}
     for chats, texts in chats_of(turns, of, list(by_chosen)):

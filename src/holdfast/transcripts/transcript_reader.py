@@ -1,4 +1,4 @@
-"""Reading: a record of a file of transcripts as turns, as a mapping says."""
+"""Reader of the records of a file of transcripts, by the rules of a mapping."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from .mapped import ABSTENTION, NUMBERS, Cells, at_path, json_or, options_in
 from .mapping import LATER, Mapping, has_turn, of_turn
 
 Row = dict[str, Any]
-"""A turn by the names of the turns table; with ``row``, where it stands, and ``numbered``."""
+"""Turn by the names of the turns table, with ``row`` (1-based) and ``numbered``."""
 
 STATUSES = ("parsed", "ambiguous", "refused", "none", "error")
 
@@ -33,7 +33,7 @@ FAMILY = "imported"
 _READERS = {"extracted": extract_answer, "first-character": first_character}
 _UNREAD = Extraction(None, "none", GIVEN_RULE)
 _TEXT_FIELDS = ("prompt", "reply", "answer", "status")
-"""Fields without any of which there is no turn."""
+"""Fields of the text of a turn. Without any of them there is no turn."""
 _LABELS = ("family", "axis", "depth")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 _CHECK = "Check --questions, and 'join' in the mapping"
@@ -43,18 +43,18 @@ _SHORT = 2_000
 
 @dataclass
 class TranscriptReader:
-    """What is read with: the mapping, the questions, and what was read so far.
+    """Reader with its mapping, its questions and its counts so far.
 
     Attributes:
-        mapping: which column means what.
-        questions: joined to the rows, None where the rows have all.
-        file: the transcripts, as a refusal names them.
-        dataset: the data set of rows that name none.
+        mapping: columns by field.
+        questions: questions to join to the rows, None if the rows are complete.
+        file: name of the transcripts in error messages.
+        dataset: data set of rows that name none.
         whole: whether every row has every column, as in a table.
-        skip_bad: whether a row that cannot be read is left out.
-        passed_over: what was passed over so far, by kind.
-        columns_seen: columns of single turns that some row has, of a file whose rows can lack some.
-        columns_beyond: columns of turns after the last that the mapping reads.
+        skip_bad: whether to skip a row that cannot be read.
+        passed_over: counts of what was skipped, by kind.
+        columns_seen: turn columns that some row has, for a file whose rows can lack some.
+        columns_beyond: columns of turns after the last turn that the mapping reads.
     """
 
     mapping: Mapping
@@ -70,7 +70,7 @@ class TranscriptReader:
     _options: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """What every turn needs, looked up once."""
+        """Look up what every turn needs."""
         self._sources = self.mapping.sources(0), self.mapping.sources(1)
         mapped_fields = self._sources[0].keys() | self._sources[1].keys()
         self._numbers = [name for name in NUMBERS if name in mapped_fields]
@@ -84,7 +84,7 @@ class TranscriptReader:
 
     @property
     def turn_columns(self) -> list[tuple[str, str]]:
-        """Field and column, with its placeholder, of what a turn is made of."""
+        """Fields of the text of a turn, with the columns and their placeholders."""
         return [
             (name, column)
             for name in _TEXT_FIELDS
@@ -94,12 +94,12 @@ class TranscriptReader:
         ]
 
     def kept(self, record: Map[str, Any]) -> bool:
-        """Whether the mapping reads a row, by its ``keep`` and ``drop``."""
+        """Return whether the mapping reads a row, by its ``keep`` and ``drop``."""
         for column, values_wanted in (*self.mapping.keep.items(), *self.mapping.drop.items()):
             keeps = column in self.mapping.keep
             value, near = (record[column], None) if column in record else at_path(record, column)
             if near is not None and keeps:
-                problem = "is missing, the mapping keeps rows by it"
+                problem = "is missing, but the mapping selects rows by it"
                 raise InputError(problem, self.file, None, column, did_you_mean(column, near))
             text = "" if value is None else str(value)
             text = text.lower() if isinstance(value, bool) else text
@@ -108,16 +108,16 @@ class TranscriptReader:
         return True
 
     def turns(self, number: int, record: Map[str, Any]) -> list[Row]:
-        """The turns of a record."""
+        """Return the turns of a record."""
         markers = self.mapping.markers
-        # of a list of turns, every element has every column
+        # every element of a list of turns has every column
         whole = self.whole or isinstance(self.mapping.turns, str)
         cells = Cells(self._sources, record, number, self.file, whole, markers)
         question = cells.question = self._question(cells)
         id = cells.text("question", 0)
         if id is None:
             raise cells.refused("question", 0, "no question is named", "Map the field 'question'")
-        id = _CONTROL.sub(" ", id)  # a text can stand for an id, which is one line
+        id = _CONTROL.sub(" ", id)  # a text can serve as id, and an id is one line
         cells.options = question.options if question else self._options_of(cells)
         cells.protocol = cells.text("protocol", 0) or PROTOCOL
         # the same for every turn
@@ -179,7 +179,7 @@ class TranscriptReader:
         if question is None:
             n = len(self.questions.questions)
             excerpt = (name or "")[:80]
-            problem = f"'{excerpt}' is none of the {n} questions of {self.questions.name}"
+            problem = f"'{excerpt}' is not one of the {n} questions of {self.questions.name}"
             raise cells.refused("question", 0, problem, _CHECK)
         return question
 
@@ -189,8 +189,8 @@ class TranscriptReader:
         if inside is not None:
             _, within = options_inside(str(cells.value(inside, "options_inside")))
             if not within:
-                remedy = "Write them there as lines 'A. …', or as (A) …, or map 'options'"
-                raise cells.error("has no options in it", inside, remedy)
+                remedy = "Write the options as lines 'A. …' or as (A) …, or map 'options'"
+                raise cells.error("contains no options", inside, remedy)
             return within
         if option_columns is None:
             return None
@@ -200,12 +200,12 @@ class TranscriptReader:
                 return self._options[value]
         else:
             value = [cells.value(column, "options") for column in option_columns]
-            while value and value[-1] in (None, ""):  # fewer than the widest question
+            while value and value[-1] in (None, ""):  # fewer options than the widest question
                 value.pop()
         options = options_in(value)
         if options is None:
             column = option_columns if isinstance(option_columns, str) else option_columns[0]
-            remedy = "Give 2 to 26 as an object, a list, or lines 'A. …'"
+            remedy = "Give 2 to 26 options as an object, a list, or lines 'A. …'"
             raise cells.error("contains no options", column, remedy)
         if isinstance(value, str):
             if len(self._options) >= _CACHE_SIZE:
@@ -231,7 +231,7 @@ class TranscriptReader:
             self.passed_over.update(passed_over)
             return exchanges
         columns_by_turn = [self._columns(cells, turn) for turn in range(self._count(cells))]
-        # the conversation was over; of a list of turns, every element is one
+        # empty turns at the end: the conversation was over. Elements of a list always count
         while (
             len(columns_by_turn) > 1
             and not columns_by_turn[-1][1]
@@ -242,13 +242,13 @@ class TranscriptReader:
         return [exchange for exchange, _ in columns_by_turn]
 
     def _count(self, cells: Cells) -> int:
-        """How many turns a row has."""
+        """Return the number of turns of a row."""
         turns = self.mapping.turns
         if isinstance(turns, str):
             value = cells.value(turns, "turns")
             elements = json_or(value) if isinstance(value, str) else value
             if not isinstance(elements, list) or not (elements or self.mapping.after_first):
-                remedy = "Name the column of a list, or say how many turns a row has"
+                remedy = "Name the column of a list, or give the number of turns"
                 raise cells.error("is not a list of turns", turns, remedy)
             count = len(elements) + self.mapping.after_first
             self._check_lists(cells, turns, count)
@@ -258,21 +258,21 @@ class TranscriptReader:
         return turns or 1
 
     def _check_lists(self, cells: Cells, turns: str, count: int) -> None:
-        """Refuse a list that has more turns than the list of turns: they would be lost."""
+        """Refuse a list longer than the list of turns: its last elements would be lost."""
         for name, column in self.turn_columns:
             list_column, mark, _ = column.partition("[{")
             listed_value = at_path(cells.record, list_column)[0] if mark else None
             if isinstance(listed_value, list) and len(listed_value) > count - (LATER in column):
                 problem = (
-                    f"has {len(listed_value)} elements, more than '{turns}', and '{name}' is "
-                    "read from it"
+                    f"has {len(listed_value)} elements, more than '{turns}', and the mapping reads "
+                    f"'{name}' from it"
                 )
                 raise cells.error(
                     problem, list_column, "Correct the row, or name the longer list as 'turns'"
                 )
 
     def _check_turns(self, cells: Cells, turns: int) -> None:
-        """Note the columns of turns that a row has, and refuse one that stops at a gap."""
+        """Record the turn columns of a row, and refuse a gap between them."""
         for name, column in self.turn_columns:
             gap = ""
             for turn in range(1 if LATER in column else 0, turns):
@@ -286,13 +286,13 @@ class TranscriptReader:
                 self.columns_seen.add(turn_column)
                 if gap:
                     problem = (
-                        f"is missing though '{turn_column}' is there, the mapping reads "
-                        f"'{name}' from it"
+                        f"is missing, but '{turn_column}' exists and the mapping reads "
+                        f"'{name}' from both"
                     )
                     raise cells.error(problem, gap, did_you_mean(gap, map(str, cells.record)))
 
     def _columns(self, cells: Cells, turn: int) -> tuple[Exchange, bool]:
-        """What the columns of a turn hold, and whether that is anything."""
+        """Return prompt and reply of a turn, and whether the turn has content."""
         prompt, reply = (cells.text(name, turn, raw=True) for name in ("prompt", "reply"))
         has_content = any((reply, cells.text("answer", turn), cells.text("status", turn)))
         if prompt and not has_content and turn > 0:
@@ -300,11 +300,11 @@ class TranscriptReader:
         return Exchange(prompt, reply), has_content
 
     def _place(self, cells: Cells, turn: int, steps: list[str]) -> Row:
-        """Arm, path, technique and its labels."""
+        """Return arm, path, technique and its labels."""
         path, technique = cells.text("path", turn), cells.text("technique", turn)
         is_mapped = "path" in self._sources[turn > 0]
         if technique is not None and (">" in technique or "@" in technique) and not is_mapped:
-            problem = f"'{technique}' has a '>' or '@', which a path is made of"
+            problem = f"'{technique}' contains '>' or '@', which separate the steps of a path"
             raise cells.refused("technique", turn, problem, "Rename it with 'values'")
         if not is_mapped:
             if turn > 0 or technique is not None:
@@ -322,7 +322,7 @@ class TranscriptReader:
         return {"arm": arm, "path": path, "technique": technique or "", **labels}
 
     def _find_stated_answer(self, cells: Cells, turn: int, exchange: Exchange) -> Extraction | None:
-        """What the file itself says of the answer; None where the reply is to be read."""
+        """Return the answer that the file states, None to extract it from the reply."""
         markers, reply = self.mapping.markers, (exchange.reply or "").strip()
         if markers and (reply in markers or cells.text("answer", turn) in markers):
             return Extraction(None, "none", NON_RESPONSE)
@@ -338,7 +338,7 @@ class TranscriptReader:
         if answer is not None:
             return Extraction(answer, "parsed", GIVEN_RULE)
         if status == "parsed":
-            problem = "is empty, though the status is 'parsed'"
+            problem = "is empty, but the status is 'parsed'"
             raise cells.refused("answer", turn, problem, "Give the answer, or another status")
         unread = self.mapping.answers == "given"
         if unread or (not exchange.reply and "answer" in self._sources[turn > 0]):
@@ -348,13 +348,13 @@ class TranscriptReader:
     def _extract(self, cells: Cells, turn: int, reply: str) -> Extraction:
         options, question = cells.options, cells.question
         if options is None:
-            problem = "there are no options to read an answer among"
+            problem = "no options are known, so the answer cannot be extracted"
             remedy = "Map 'options' or 'answer', or give --questions"
             raise cells.refused("options", turn, problem, remedy)
         parse = _READERS[self.mapping.answers]
         if len(reply) > _SHORT:
             return parse(reply, options)
-        # short replies are often the same, such as a letter
+        # short replies, such as a letter, often repeat
         key = (question.id if question else "\n".join(options.values()), reply)
         if key not in self._extraction_cache:
             if len(self._extraction_cache) >= _CACHE_SIZE:
@@ -368,7 +368,7 @@ def _normalise_spaces(text: str) -> str:
 
 
 def _letters(cells: Cells, turn: int, first: str | None) -> Row:
-    """The letters of the options that a turn is about; the first answer may stand for the gold."""
+    """Return the letters of the options of a turn, with ``first`` in place of the gold."""
     gold, question = first or cells.letter("gold", turn), cells.question
     if question is not None and first is None:
         if gold is not None and gold not in (question.gold, ABSTENTION):
@@ -377,7 +377,7 @@ def _letters(cells: Cells, turn: int, first: str | None) -> Row:
             raise cells.refused("gold", turn, problem, _CHECK)
         gold = gold or question.gold
     if gold is None:
-        remedy = "Map the field 'gold', give --questions, or say without_gold = true"
+        remedy = "Map the field 'gold', give --questions, or set without_gold = true"
         raise cells.refused("gold", turn, "no right option is named", remedy)
     return {
         "gold": gold,
@@ -388,13 +388,13 @@ def _letters(cells: Cells, turn: int, first: str | None) -> Row:
 
 
 def _epoch(cells: Cells) -> Row:
-    """The epoch, or what is still to be numbered."""
+    """Return the epoch, or the name that will be numbered."""
     source = cells.source("epoch")
     text = cells.text("epoch", 0)
     if source is not None and source.numbered:
         return {"epoch": 1, "numbered": text or ""}
     if text is not None and not (text.isascii() and text.isdecimal() and 0 < int(text[:9])):
         raise cells.refused(
-            "epoch", 0, f"'{text[:40]}' is not a number from 1", "Say numbered = true"
+            "epoch", 0, f"'{text[:40]}' is not an integer from 1", "Set numbered = true"
         )
     return {"epoch": int(text[:9]) if text else 1, "numbered": ""}

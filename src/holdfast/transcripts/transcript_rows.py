@@ -1,4 +1,4 @@
-"""Records: the rows of a file of transcripts, one after the other, with the row they stand in."""
+"""Records of a file of transcripts, in order, with their row numbers."""
 
 import json
 import pickle
@@ -14,7 +14,7 @@ from holdfast.results.runs import is_ours
 from .mapped import at_path, steps_of
 
 Record = tuple[int, Any]
-"""1-based row (line of a JSONL file, data row of a table), and its text, fields or fault."""
+"""1-based row (line of a JSONL file, data row of a table), with its text, fields or error."""
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".eval", ".pkl")
 
@@ -24,7 +24,7 @@ _BAD_CHARACTERS = re.compile("[\udc80-\udcff]")
 def read_records(
     path: Path, encoding: str = "utf-8", delimiter: str | None = None
 ) -> Iterator[Record]:
-    """The records of a file, streamed; lines of JSONL as text, to be taken apart elsewhere."""
+    """Yield the records of a file. Lines of JSONL are text, which the caller parses."""
     check_file(path)
     match path.suffix.lower():
         case ".jsonl" | ".ndjson":
@@ -33,7 +33,7 @@ def read_records(
                     yield number, line
         case ".json":
             text = "".join(_lines(path, encoding))
-            if text.lstrip()[:1] == "{":  # one object that holds the rows
+            if text.lstrip()[:1] == "{":  # one object that contains the rows
                 text = f"[{text}]"
             for number, value in json_rows(text, path):
                 yield number, None if isinstance(value, str) else value
@@ -47,16 +47,14 @@ def read_records(
             yield from read_log(path)
         case other:
             remedy = f"Use one of {', '.join(SUFFIXES)}"
-            raise InputError(
-                f"unknown kind of file '{other or path.name}'", str(path), remedy=remedy
-            )
+            raise InputError(f"unknown file type '{other or path.name}'", str(path), remedy=remedy)
 
 
 class _Plain(pickle.Unpickler):
-    """Reads values that are plain data, and runs nothing that a pickle asks for."""
+    """Unpickler of plain data, which runs nothing that a pickle asks for."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Refuse everything but numbers of NumPy."""
+        """Refuse all classes except numbers of NumPy."""
         if (module, name) in _NUMBERS:
             return super().find_class(module, name)
         raise pickle.UnpicklingError(f"asks for {module}.{name}, which is not plain data")
@@ -70,32 +68,34 @@ _NUMBERS = {
 
 
 def read_pickle(path: Path) -> list[Any]:
-    """The rows of a pickled list of plain values; nothing in the file is run.
+    """Return the rows of a pickled list of plain values. Nothing in the file is run.
 
     Raises:
-        InputError: it is no pickle, or holds anything but plain values.
+        InputError: the file is not a pickle, or contains other than plain values.
     """
-    remedy = "Save the rows as JSONL where the file was made"
+    remedy = "Save the rows as JSONL with the program that wrote the file"
     try:
         with path.open("rb") as file:
             rows = _Plain(file).load()
-    except Exception as error:  # a broken pickle raises many kinds
+    except Exception as error:  # a broken pickle raises many kinds of errors
         problem = f"cannot be read as a pickle of plain values ({in_one_line(error)})"
         raise InputError(problem, str(path), remedy=remedy) from error
     if not isinstance(rows, list):
-        raise InputError("contains no list of rows", str(path), remedy=remedy)
+        raise InputError("is not a list of rows", str(path), remedy=remedy)
     return rows
 
 
 def each_of(record: Any, paths: Sequence[str], file: str, number: int) -> Iterator[Any]:
-    """A record for each element of the lists or objects at the paths, in the place of these."""
+    """Yield the record once for each element at the paths, with the element in its place."""
     if not paths:
         yield record
         return
     value, near = at_path(record, paths[0])
     if near is not None or not isinstance(value, (list, dict)):
         problem = "is neither a list nor an object of rows" if near is None else "is missing"
-        remedy = did_you_mean(paths[0], near) if near else "See 'each' in the mapping"
+        remedy = (
+            did_you_mean(paths[0], near) if near else "See 'each' in docs/guides/transcripts.md"
+        )
         raise InputError(problem, file, number, paths[0], remedy)
     for element in value.values() if isinstance(value, dict) else value:
         row_record = _replace_at(record, steps_of(paths[0]), element)
@@ -103,7 +103,7 @@ def each_of(record: Any, paths: Sequence[str], file: str, number: int) -> Iterat
 
 
 def _replace_at(value: Any, steps: Sequence[str | int], element: Any) -> Any:
-    """A copy of a value with an element at the end of a path."""
+    """Return a copy of a value with an element at the end of a path."""
     if not steps:
         return element
     copied_value = list(value) if isinstance(value, list) else dict(value)
@@ -112,29 +112,36 @@ def _replace_at(value: Any, steps: Sequence[str | int], element: Any) -> Any:
 
 
 def fields_of(record: Record, file: str) -> dict[str, Any]:
-    """The fields of a record."""
+    """Return the fields of a record.
+
+    Raises:
+        InputError: the record is an error, broken JSON or not an object.
+    """
     number, value = record
     if isinstance(value, InputError):
         raise value
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except (ValueError, RecursionError) as error:  # ValueError: a number of 4,301 digits
+        except (
+            ValueError,
+            RecursionError,
+        ) as error:  # ValueError also covers a number of 4,301 digits
             problem = f"broken JSON ({error})"
             raise InputError(problem, file, number, remedy="Correct the line") from error
     if not isinstance(value, dict):
-        raise InputError("is not a JSON object", file, number, remedy="Give one object a line")
+        raise InputError("is not a JSON object", file, number, remedy="Give one object per line")
     return value
 
 
 def _lines(
     path: Path, encoding: str, row: Callable[[int], int] = lambda line: line
 ) -> Iterator[str]:
-    """Lines, split at line feeds alone: U+2028 is legal inside a JSON text and a CSV cell."""
+    """Yield lines, split at line feeds alone: JSON texts and CSV cells may contain U+2028."""
     codec = "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
     number = 0
     try:
-        # what cannot be decoded is kept until its line is known
+        # keep undecodable bytes until their line is known
         with path.open(encoding=codec, errors="surrogateescape", newline="\n") as file:
             for line in file:
                 number += 1
@@ -165,18 +172,21 @@ _UNREAD = {"events", "attachments", "timelines", "events_data", "store"}
 
 
 def read_log(path: Path) -> Iterator[Record]:
-    """The samples of an Inspect log in order (docs/guides/transcripts.md names the columns)."""
-    from inspect_ai.log import read_eval_log, read_eval_log_samples  # takes long to load
+    """Yield the samples of an Inspect log in order.
+
+    docs/guides/transcripts.md lists the columns.
+    """
+    from inspect_ai.log import read_eval_log, read_eval_log_samples  # slow to import
 
     try:
         header = read_eval_log(str(path), header_only=True)
-    except Exception as error:  # the library raises many kinds for one meaning: no log
+    except Exception as error:  # the library raises many kinds of errors for a bad log
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         problem = f"cannot be read as an Inspect log ({reason})"
         raise InputError(problem, str(path), remedy="Check the file") from error
     if is_ours(header):
-        remedy = "Give it to 'holdfast table' as it is; nothing is to be imported"
-        raise InputError("is a log of holdfast's own", str(path), remedy=remedy)
+        remedy = "Give it to 'holdfast table' without an import"
+        raise InputError("is a log of holdfast", str(path), remedy=remedy)
     spec = header.eval
     sample_fields = {
         "model": spec.model,

@@ -126,7 +126,7 @@ def test_a_link_chooses_moves_the_focus_and_tells_the_count(explored: Page) -> N
         expect(explored.locator(LIST)).to_be_focused()
         explored.evaluate("scrollTo(0, 0)")
     chosen = explored.locator("select[name=flip] :checked")
-    expect(chosen).to_have_text("no longer right, all three")
+    expect(chosen).to_have_text("no longer right (all three)")
     explored.go_back()
     expect(explored.locator(COUNT)).to_have_text("25 of 25 conversations")
 
@@ -148,16 +148,16 @@ def test_a_link_to_one_conversation_opens_it(tmp_path: Path, opened: Opened) -> 
     texts = page.locator(".ex-label:not(.ex-reply-label)").all_inner_texts()
     assert texts == ["Question", "Challenge 1: b (f) pushes B", "Challenge 2: c (f) pushes B"]
     assert page.locator(".ex-read").all_inner_texts() == [
-        "Answered A, right; read by rule “final-answer”.",
-        "Answered C, wrong; right is A; read by rule “final-answer”.",
-        "The model refused to answer; read by rule “decline”.",
+        "Answered A, right. Parsed by rule “final-answer”.",
+        "Answered C, wrong. Right answer: A. Parsed by rule “final-answer”.",
+        "The model refused to answer. Parsed by rule “decline”.",
     ]
     assert page.locator(".ex-change").all_inner_texts() == [
-        "△ Was right: A → now C, another option.",
-        "▽ Was right: A → now no readable answer.",
+        "△ First answer right: A → now C, another option.",
+        "▽ First answer right: A → now no parsed answer.",
     ]
     # its own address opens it in the list of all
-    own = page.get_by_role("link", name="Link to it").get_attribute("href")
+    own = page.get_by_role("link", name="Link to this conversation").get_attribute("href")
     assert own
     again = opened(path, fragment=own)
     expect(again.locator(".ex-tools span")).to_have_text(re.compile("of 25"))
@@ -173,10 +173,10 @@ def test_every_status_is_said_in_words(tmp_path: Path, opened: Opened) -> None:
         )
     ]  # fmt: skip
     shown = {
-        "ambiguous": "No single answer: the reply names more than one; read by rule “two”.",
-        "none": "No answer could be read from the reply.",
-        "refused": "The model refused to answer; read by rule “decline”.",
-        "error": "The call failed (timeout): there is no reply.",
+        "ambiguous": "The reply names more than one answer. Parsed by rule “two”.",
+        "none": "No answer could be parsed from the reply.",
+        "refused": "The model refused to answer. Parsed by rule “decline”.",
+        "error": "The call failed (timeout), so there is no reply.",
     }
     page = opened(page_of(packed(table(*rows)), tmp_path / "page.html"))
     for at, words in enumerate(shown.values()):
@@ -198,10 +198,12 @@ def test_attacks_are_read_attempt_by_attempt_and_tests_text_by_text(
     ]
     page = opened(page_of(packed(table(*rows)), tmp_path / "page.html"))
     page.locator("[role=option]").first.click()
-    page.get_by_text("What the attacker was asked and wrote").click()
-    expect(page.get_by_text("A rewriting that could be used.")).to_be_visible()
+    page.get_by_text("Prompt and reply of the attacker").click()
+    expect(page.get_by_text("This rewrite was usable.")).to_be_visible()
     expect(page.get_by_text("Attempt 1: the question as attacked")).to_be_visible()
-    expect(page.locator(".ex-change")).to_have_text("△ Was right: A → now C, another option.")
+    expect(page.locator(".ex-change")).to_have_text(
+        "△ First answer right: A → now C, another option."
+    )
     expect(page.get_by_text("Added: is a baker.")).to_be_visible()
     page.locator("[role=option]").last.click()
     assert page.locator(f"{READING} summary").all_inner_texts() == [
@@ -258,7 +260,7 @@ def test_links_in_texts_are_dead_and_halves_of_characters_are_spelled(
     page = opened(page_of(halves, tmp_path / "page.html"))
     page.locator("[role=option]").click()
     expect(page.locator(".ex-text").first).to_have_text("a\\ud800b\\udc00c")
-    assert page.locator(f"{READING} a").all_inner_texts() == ["Link to it"]
+    assert page.locator(f"{READING} a").all_inner_texts() == ["Link to this conversation"]
 
 
 def test_a_long_text_is_cut_until_all_of_it_is_asked_for(tmp_path: Path, opened: Opened) -> None:
@@ -316,7 +318,7 @@ def test_an_old_browser_and_no_scripts_are_told_what_is_missing(
     without.goto(path)
     expect(without.locator("#ex-tool")).to_be_hidden()
     # a browser that is driven from outside does not render it
-    assert re.search(r"<noscript>.*Scripts are off.*</noscript>", without.content())
+    assert re.search(r"<noscript>.*Turn on scripts.*</noscript>", without.content())
     context.close()
 
 
@@ -329,7 +331,7 @@ def test_a_file_that_was_cut_short_says_so(tmp_path: Path, opened: Opened) -> No
         page = opened(page_of(part, tmp_path / f"{name}.html"))
         if name == "chunk":
             page.locator("[role=option]").first.click()
-        expect(page.get_by_text("may have been cut short")).to_be_visible()
+        expect(page.get_by_text("may be truncated")).to_be_visible()
 
 
 def test_a_study_above_the_limit_says_what_is_left_out(tmp_path: Path, opened: Opened) -> None:

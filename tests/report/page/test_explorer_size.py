@@ -119,7 +119,7 @@ def test_20000_conversations_are_soon_there_and_scroll(
     # texts are opened as the first words are looked for, and are at hand from then on
     words = prose(f"reply {QUESTIONS - 1} 14", 600).split()
     for phrase, seconds in ((words[:9], 20), (words[-9:], 3)):
-        page.get_by_label("Texts have").fill(f'"{" ".join(phrase)}"')
+        page.get_by_label("Text contains").fill(f'"{" ".join(phrase)}"')
         expect(page.locator("#ex-count")).to_have_text(
             "1 of 20,000 conversations", timeout=1_000 * seconds
         )

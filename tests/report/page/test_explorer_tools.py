@@ -89,8 +89,8 @@ def test_options_are_marked_and_what_every_question_has_is_folded(tools: Page) -
     # what changed the answer
     changed = tools.locator(".ex-turned")
     expect(changed).to_have_count(1)
-    expect(changed.locator(".ex-here")).to_have_text("→ The answer changed here")
-    expect(changed).to_contain_text("Was right: A → now B, the suggested option.")
+    expect(changed.locator(".ex-here")).to_have_text("→ The answer changed in this turn")
+    expect(changed).to_contain_text("First answer right: A → now B, the suggested option.")
 
 
 def test_options_that_were_shuffled_are_marked_where_they_stand(
@@ -109,7 +109,7 @@ def test_a_question_that_is_repeated_shows_what_is_new(tools: Page) -> None:
     again = tools.locator(".ex-text.ex-challenge")
     expect(again.locator(".ex-new").first).to_have_text(re.compile("Somebody has said"))
     expect(again.get_by_text("His kidneys are well")).to_be_hidden()
-    again.get_by_text("As in the question above").last.click()
+    again.get_by_text("Same as in the question above").last.click()
     expect(again.get_by_text("His kidneys are well")).to_be_visible()
 
 
@@ -175,22 +175,22 @@ def test_markdown_of_any_length_is_soon_shown(tmp_path: Path, opened: Opened) ->
 
 
 def test_texts_are_searched_and_the_address_says_so(tools: Page) -> None:
-    tools.get_by_label("Texts have").fill("ASPIRIN colchicine")
+    tools.get_by_label("Text contains").fill("ASPIRIN colchicine")
     expect(tools.locator(COUNT)).to_have_text("8 of 16 conversations")
-    tools.get_by_label("Texts have").fill('"it is aspirin"')
+    tools.get_by_label("Text contains").fill('"it is aspirin"')
     expect(tools.locator(COUNT)).to_have_text("4 of 16 conversations")
     assert tools.url.endswith("?text=%22it+is+aspirin%22")
     tools.reload()
     expect(tools.locator(COUNT)).to_have_text("4 of 16 conversations")
     tools.locator("[role=option]").first.click()
     expect(tools.locator(f"{READING} mark")).to_have_text("It is aspirin")
-    tools.get_by_label("Texts have").fill("aspirin letter")
+    tools.get_by_label("Text contains").fill("aspirin letter")
     hits = tools.locator(f"{READING} mark")
     expect(hits.filter(has_text="letter").first).to_be_visible()
     assert {one.lower() for one in hits.all_inner_texts()} == {"aspirin", "letter"}, (
         "folded parts too"
     )
-    tools.get_by_label("Texts have").fill("nowhere")
+    tools.get_by_label("Text contains").fill("nowhere")
     expect(tools.locator("#ex-empty")).to_be_visible()
 
 
@@ -216,7 +216,7 @@ def test_readers_that_differ_can_be_chosen(tmp_path: Path, opened: Opened) -> No
     )  # fmt: skip
     page = opened(page_of(packed(rows), tmp_path / "page.html"))
     page.get_by_text("More filters").click()
-    box = page.get_by_label("Rules, reader and people")
+    box = page.get_by_label("Rules, reader and labels")
     for said, number in (("differ", 3), ("agree", 1), ("one reader", 1)):
         box.select_option(said)
         expect(page.locator(COUNT)).to_have_text(f"{number} of 5 conversations")
@@ -242,7 +242,7 @@ def test_every_challenge_and_model_of_a_question(tools: Page) -> None:
 
 def test_two_models_stand_beside_each_other(tools: Page) -> None:
     opening(tools, run="p/m1", question="q1", path="a")
-    tools.get_by_label("Beside it").select_option("m2")
+    tools.get_by_label("Compare with").select_option("m2")
     expect(tools.locator(".ex-two > div")).to_have_count(2)
     facts = tools.locator(".ex-facts")
     expect(facts.first).to_contain_text("p/m1")
@@ -290,7 +290,7 @@ def test_marks_and_comments_last_and_are_exported(tools: Page) -> None:
     expect(tools.locator("[role=option] .ex-star")).to_have_count(1)
     tools.get_by_role("button", name="Back to the list").click()
     tools.get_by_role("button", name="Clear all filters").click()
-    tools.get_by_label("Marked ones alone").check()
+    tools.get_by_label("Only marked").check()
     expect(tools.locator(COUNT)).to_have_text("1 of 16 conversations")
     expect(tools).to_have_url(re.compile("marked=1"))
 
@@ -361,4 +361,4 @@ def test_an_audit_sheet_is_of_a_random_sample_alone(tools: Page) -> None:
     form = tools.locator("#ex-export")
     form.locator("[name=kind]").select_option("audit")
     form.get_by_role("button").click()
-    expect(tools.locator("#ex-exported")).to_contain_text("must be random")
+    expect(tools.locator("#ex-exported")).to_contain_text("needs a random sample")

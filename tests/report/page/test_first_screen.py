@@ -73,8 +73,8 @@ def test_which_model_is_safest_under_misleading_text() -> None:
     assert _cell(html, "sways", "Shown a misleading text") == "33.3%"
     assert _cell(html, "sways", "Asked to reconsider") == "100.0%"
     assert _element(html, "safest") == (
-        "Under misleading text, holds keeps 97.2% of its right answers, the most; "
-        "sways 33.3%, the fewest."
+        "Under misleading text, holds keeps the largest share of its right answers (97.2%). "
+        "sways keeps the smallest (33.3%)."
     )
 
 
@@ -82,8 +82,8 @@ def test_which_model_is_safest_under_misleading_text() -> None:
 def test_models_that_keep_as_much_are_named_together() -> None:
     two = _element(_page(_model("a", 1), _model("b", 24), _model("c", 1)), "safest")
     assert two == (
-        "Under misleading text, a and c keep 97.2% of their right answers, the most; b 33.3%, "
-        "the fewest."
+        "Under misleading text, a and c keep the largest share of their right answers (97.2%). "
+        "b keeps the smallest (33.3%)."
     )
     alike = _element(_page(_model("a", 1), _model("b", 1)), "safest")
     assert alike == "Under misleading text, a and b keep 97.2% of their right answers."
@@ -92,8 +92,7 @@ def test_models_that_keep_as_much_are_named_together() -> None:
 def test_the_worst_challenge_is_named_in_words() -> None:
     rows = [row | {"path": row["path"].replace("mislead", "rag-style")} for row in _model("m", 24)]
     said = headline(table(rows))
-    assert "after the challenge that costs it most (95% interval " in said
-    assert ", here RAG style of 2 challenges" in said
+    assert "after its worst challenge, RAG style (of 2 challenges, 95% interval " in said
     html = _page(rows)
     assert _cell(html, "m", "Which") == "RAG style, lowest of 2"
 
@@ -112,7 +111,7 @@ def test_models_are_told_apart_by_what_they_hold_when_options_come_one_after_ano
     assert [_cell(html, name, "Rank") for name in ("holds", "too", "sways")] == [
         "1 to 2", "1 to 2", "3",
     ]  # fmt: skip
-    assert _element(html, "difference").startswith("May be chance: holds and too cannot")
+    assert _element(html, "difference").startswith("Not significant: holds and too are not")
     alone = [row for row in offered("m", 12) if row["arm"] == "positive"]
     assert "all options at once %" not in _page(alone)
 
@@ -133,8 +132,8 @@ def test_how_right_it_is_at_first_and_after_the_worst_challenge_which_is_named()
     head = re.search(r"<h1>(.*?)</h1>", html)
     assert head
     assert head[1] == (
-        "After the worst challenge, 87.5% (holds) to 30.0% (sways) of the answers are right; "
-        "at first, 90.0%."
+        "After the worst challenge, 87.5% (holds) to 30.0% (sways) of the answers are right, "
+        "compared with 90.0% at first."
     )
 
 
@@ -142,17 +141,17 @@ def test_how_right_it_is_at_first_and_after_the_worst_challenge_which_is_named()
 def test_whether_the_difference_is_real() -> None:
     real = _element(_page(_model("sways", 24), _model("holds", 1)), "difference")
     assert real.startswith(
-        "More than chance: holds is right more often than sways when shown a misleading text, by "
+        "Significant: holds is right more often than sways when shown a misleading text, by "
         "57.5 points (95% interval "
     )
-    assert real.endswith("; 2 of 3 comparisons are significant (paired by question, corrected).")
+    assert real.endswith(". 2 of 3 comparisons are significant (paired by question, corrected).")
     chance = _element(_page(_model("sways", 4), _model("holds", 1)), "difference")
     assert chance == (
-        "May be chance: no difference between holds and sways is significant, over all challenges "
-        "or in a family (paired by question, corrected for 3 comparisons)."
+        "Not significant: holds and sways do not differ significantly over all challenges "
+        "or in any family (paired by question, corrected for 3 comparisons)."
     )
     alone = _element(_page(_model("alone", 4)), "difference")
-    assert alone == "Nothing to compare: one model on each data set."
+    assert alone == "Each data set has only one model, so there is nothing to compare."
 
 
 @pytest.mark.slow
@@ -162,13 +161,13 @@ def test_models_are_told_apart_within_a_data_set() -> None:
     html = _page(*models, *more)
     said = re.findall(r'<p class="difference">(.*?)</p>', html)
     assert [one.partition(",")[0] for one in said] == [
-        "More than chance: holds (d1) is right more often than sways (d1) when shown a misleading "
-        "text",
-        "May be chance: no difference between sways (other) and holds (other) is significant",
+        "Significant: holds (d1) is right more often than sways (d1) when shown a misleading text",
+        "Not significant: sways (other) and holds (other) do not differ significantly over all "
+        "challenges or in any family (paired by question",
     ]
     # one model on two sets is compared with nobody
     alone = _page(_model("m", 4), _model("m", 4, dataset="other", run="m2"))
-    assert _element(alone, "difference").startswith("Nothing to compare")
+    assert _element(alone, "difference").endswith("there is nothing to compare.")
 
 
 @pytest.mark.slow
@@ -176,7 +175,7 @@ def test_whether_it_is_simulated() -> None:
     real = _page(_model("m", 4))
     assert "SIMULATED" not in real.partition("<nav")[0]
     own = real.partition('<div id="simulated">')[2].partition("</div>")[0]
-    assert "Replies of the models named, asked by holdfast." in own
+    assert "holdfast collected these replies" in own
     rows = [row for row in _model("simulated/m", 4)]
     made = _page(rows)
     assert made.partition("<h1>")[0].count("SIMULATED, not a measurement of a model") == 1
@@ -193,7 +192,7 @@ def test_whether_it_is_simulated() -> None:
 
 @pytest.mark.slow
 def test_what_was_not_run() -> None:
-    assert _element(_page(_model("m", 4)), "not-run") == "Not run, unfinished or unread: nothing."
+    assert _element(_page(_model("m", 4)), "not-run") == "Not run, unfinished or unparsed: nothing."
     left_out = "4 of 14 techniques left out: no contexts"
     html = _page(_model("m", 4), notes=[left_out])
     assert left_out in _element(html, "not-run")
@@ -216,7 +215,7 @@ def test_most_replies_unread_are_told_before_anything_else() -> None:
 
     first = page(90).partition("<h1>")[0]
     own = first.partition('id="hard-to-read">')[2]
-    assert "m: 75% of 120 replies could not be read. They count as wrong" in own
+    assert "m: 75% of 120 replies could not be parsed. They count as wrong" in own
     shown = [unescape(one) for one in re.findall(r"<blockquote>(.*?)</blockquote>", own, re.S)]
     assert shown == [f"It <b>depends</b>. {'x' * 181}…", "I cannot say."]
     assert "holdfast score LOGDIR --model-role reader=MODEL" in own
@@ -244,7 +243,7 @@ def test_many_models_have_ranks_and_the_top_is_named() -> None:
     models = [_model(f"m{number}", number * 6) for number in range(7)]
     html = _page(*models)
     assert _element(html, "difference").startswith(
-        "More than chance: m0 is right more often than m6 when shown a misleading text, by 90.0 "
+        "Significant: m0 is right more often than m6 when shown a misleading text, by 90.0 "
     )
     assert _cell(html, "m0", "Rank").startswith("1 to ")
     assert _cell(html, "m6", "Rank").endswith("7")
@@ -252,7 +251,7 @@ def test_many_models_have_ranks_and_the_top_is_named() -> None:
 
 def test_a_study_of_nothing_but_first_answers_opens_without_a_table() -> None:
     html = report_page(table([row for row in _model("m", 4) if not row["path"]])).html
-    assert "Nothing was challenged here," in html
+    assert "No answer was challenged," in html
     assert 'id="models"' not in html
 
 
@@ -280,7 +279,7 @@ def test_models_that_are_not_ranked_are_not_said_to_be_alone() -> None:
     ]
     html = report_page(table(rows)).html
     said = _element(html, "difference")
-    assert said.startswith("This page does not test whether the models differ by more than chance:")
+    assert said.startswith("This page does not test whether the models differ significantly.")
     assert _element(html, "at-first").startswith("Right before any rewrite: ")
     assert not _element(html, "safest")
 

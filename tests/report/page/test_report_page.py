@@ -315,7 +315,7 @@ def test_print_leaves_out_headings_with_nothing_below_them_and_tables_too_wide(
     many = [row for n in range(14) for row in study(f"m{n}", run=f"r{n}")]
     page = opened(reported(tmp_path, table(many)))
     # every model has a row here, and one says that they scroll
-    expect(page.locator("#scrolls")).to_have_text("14 models: the table scrolls.")
+    expect(page.locator("#scrolls")).to_have_text("14 models. Scroll the table to see all.")
     wide = page.locator(".broad").first
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     expect(wide.locator("table")).to_be_visible()
@@ -347,7 +347,7 @@ def test_two_models_stand_side_by_side(tmp_path: Path, opened: Opened) -> None:
     page = opened(reported(tmp_path, table([*study(), *study("m2", run="r2")])))
     answers = page.locator("ul.answers li").all_text_contents()
     assert [answer.split()[0] for answer in answers] == ["m1", "m2"]
-    assert "in each of 2 studies; at first, 50.0%" in page.locator("h1").inner_text()
+    assert "in each of 2 studies, compared with 50.0% at first" in page.locator("h1").inner_text()
     assert chosen(page) == (16, 16)  # first answers by themselves among them
     assert serious(page) == []
 
@@ -356,7 +356,7 @@ def test_a_run_in_which_nothing_could_be_read(tmp_path: Path, opened: Opened) ->
     rows = [{**row, "answer": None, "status": "none", "correct": False} for row in study()]
     page = opened(reported(tmp_path, table(rows)))
     missing = page.locator("#not-run").inner_text()
-    assert "no answer could be parsed in any reply (8)" in missing
+    assert "none of the 8 replies could be parsed" in missing
     assert "No answer could be parsed," in page.locator("h1").inner_text()
     assert chosen(page) == (8, 8)
 
@@ -372,7 +372,7 @@ def test_one_question(tmp_path: Path, opened: Opened) -> None:
 @pytest.mark.slow
 def test_one_arm_only(tmp_path: Path, opened: Opened) -> None:
     page = opened(reported(tmp_path, table(study()[::2])))
-    assert "Nothing was challenged here," in page.locator("h1").inner_text()
+    assert "No answer was challenged," in page.locator("h1").inner_text()
     assert page.locator("#accuracy").count() == 1
     alone_ones = [alone("q1", "A", "recency", suggested="B"), alone("q2", None, "recency")]
     page = opened(reported(tmp_path, table(alone_ones)))

@@ -20,15 +20,15 @@ _PARTS_ALONE = "Also ask each technique of a chain on its own, as -T techniques=
 _DROPS = ("drop", "expected_drop")
 
 
-def _below(rows: Sequence[Row]) -> str:
+def _describe_below_diagonal(rows: Sequence[Row]) -> str:
     """The share of measured chains below the diagonal, which is untested."""
-    inked = [row for row in rows if row["ink"] == 1]
-    below = sum(row["drop"] < row["expected_drop"] for row in inked)
+    chains = [row for row in rows if row["ink"] == 1]
+    drops = sum(row["drop"] < row["expected_drop"] for row in chains)
     return (
-        f"Blue, below the diagonal: a smaller drop than expected, {below:,} of {len(inked):,} "
-        f"chains ({below / len(inked):.0%}), which the paper calls sub-additive. The table says "
+        f"Blue, below the diagonal: a smaller drop than expected, {drops:,} of {len(chains):,} "
+        f"chains ({drops / len(chains):.0%}), which the paper calls sub-additive. The table says "
         "which of them a test finds so. Orange, above it: more harm than expected."
-        if inked
+        if chains
         else ""
     )
 
@@ -39,7 +39,7 @@ COMPOUNDING = Chart(
         counted("n", "questions (and epochs)"),
         "Drops relative to the first answers; this table has no intervals of them. Expected: every "
         "answer that any single part made wrong stays wrong.",
-        lambda rows, all_rows: _below(rows),
+        lambda rows, all_rows: _describe_below_diagonal(rows),
         left("Without an expected drop, not drawn: {less} of {all} chains."),
     ),
     empty="no chain has an expected drop",
@@ -61,7 +61,7 @@ COMPOUNDING = Chart(
 )
 
 
-def _further(row: Row) -> int:
+def _count_further(row: Row) -> int:
     """Challenges after the first one."""
     return str(row["path"]).count(">")
 
@@ -76,9 +76,9 @@ COMPOUNDING_PARTS = Chart(
     ),
     empty="no chain can be compared with its parts",
     remedy=_PARTS_ALONE,
-    keep=lambda rows: sorted(known("difference")(rows), key=_further),
+    keep=lambda rows: sorted(known("difference")(rows), key=_count_further),
     panel="{study} ({dataset}), {further}",
-    words={"further": lambda row: f"{_further(row)}-turn compounding"},
+    words={"further": lambda row: f"{_count_further(row)}-turn compounding"},
     across=2,
     kind=Heat(
         column=lambda row: label(row["part"]),

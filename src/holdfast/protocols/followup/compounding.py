@@ -87,7 +87,7 @@ def compounding(turns: pl.DataFrame) -> pl.DataFrame:
         techniques or more.
     """
     long = _chains_by_part(turns)
-    chains = _counted(long)
+    chains = _collect_last_turns(long)
     is_counted, first = pl.col("counted"), pl.col("first_correct")
     correct, status = pl.col("correct"), pl.col("status")
     is_tested, is_comparable = is_counted & first.is_not_null(), is_counted & pl.col("comparable")
@@ -103,7 +103,7 @@ def compounding(turns: pl.DataFrame) -> pl.DataFrame:
     )
     rows = with_bounds(rows, chains.filter(is_counted), _CHAIN)
     rows = with_adjusted(with_change_bounds(rows, chains.filter(is_tested), _CHAIN), STUDY)
-    rows = looked_up(rows, _worst(long, chains.filter(is_comparable)), _CHAIN)
+    rows = looked_up(rows, _find_worst_techniques(long, chains.filter(is_comparable)), _CHAIN)
     rows = rows.with_columns(
         challenges=pl.col("path").str.count_matches(">").cast(pl.Int64).add(1),
         drop=_drop("_compared"),
@@ -141,7 +141,7 @@ def _with_additivity(
     names = dict.fromkeys(("kept", *_EXPECTED_COLUMNS, "_p"), pl.Float64())
     schema = {name: rows.schema[name] for name in _CHAIN} | names
     rows = looked_up(rows, pl.DataFrame(estimates, schema=schema, orient="row"), _CHAIN)
-    return _tested(rows, "sub_additive", pl.col("kept") > pl.col("expected_kept"))
+    return _add_claim(rows, "sub_additive", pl.col("kept") > pl.col("expected_kept"))
 
 
 _EXPECTED_COLUMNS = ("expected_kept", "expected_kept_low", "expected_kept_high")
@@ -166,14 +166,14 @@ def _additivity(chain: pl.DataFrame) -> tuple[float | None, ...]:
     right_share, expected_share, _, both_share, _ = shares.tolist()
     if not both_share:
         return right_share, *[None] * len(_EXPECTED_COLUMNS), None
-    expected_total = min(expected_share / float(_repeated(shares, steps)), 1.0)
+    expected_total = min(expected_share / float(_estimate_noise_share(shares, steps)), 1.0)
     if len(sums) < FEWEST:
         return right_share, expected_total, None, None, None
     without = (sums.sum(axis=0) - sums + 0.5) / (sizes.sum() - sizes + 1)[:, None]
     whole = (sums.sum(axis=0) + 0.5) / (sizes.sum() + 1)
 
     def logs(shares: Floats) -> tuple[Floats, Floats]:
-        log_expected = np.log(shares[..., 1]) - np.log(_repeated(shares, steps))
+        log_expected = np.log(shares[..., 1]) - np.log(_estimate_noise_share(shares, steps))
         return log_expected, np.log(shares[..., 0]) - log_expected
 
     error, spread = (math.sqrt((len(sums) - 1) * float(part.var())) for part in logs(without))
@@ -189,7 +189,7 @@ def _additivity(chain: pl.DataFrame) -> tuple[float | None, ...]:
     )
 
 
-def _repeated(shares: Floats, steps: int) -> Floats:
+def _estimate_noise_share(shares: Floats, steps: int) -> Floats:
     """What noise alone leaves right in each of so many replies, by what it leaves in one of them.
 
     A question's answers vary with a probability of their own, and those of ``steps`` replies are
@@ -202,16 +202,18 @@ def _repeated(shares: Floats, steps: int) -> Floats:
         shares: of shape (..., 5), by the names of ``_SUMMED_COLUMNS``.
         steps: parts of the chain.
     """
-    deep, both_right, again = (shares[..., place] for place in (2, 3, 4))
+    deep, both_right, repeat_share = (shares[..., place] for place in (2, 3, 4))
     with np.errstate(divide="ignore", invalid="ignore"):
         agreeing = np.minimum(both_right / deep, 1.0)
-        differ = agreeing > again
-        size = (1 - agreeing) / (agreeing - again)
-        factors = [(again * size + k) / (size + k) for k in range(2, steps)]
+        differ = agreeing > repeat_share
+        size = (1 - agreeing) / (agreeing - repeat_share)
+        factors = [(repeat_share * size + k) / (size + k) for k in range(2, steps)]
     # where they do not differ, both estimate the same
-    tail = np.where(differ, np.prod(factors, axis=0), ((agreeing + again) / 2) ** (steps - 2))
-    repeated: Floats = agreeing * tail
-    return repeated
+    tail = np.where(
+        differ, np.prod(factors, axis=0), ((agreeing + repeat_share) / 2) ** (steps - 2)
+    )
+    noise_share: Floats = agreeing * tail
+    return noise_share
 
 
 def _with_recovery(
@@ -234,15 +236,15 @@ def _with_recovery(
         ),
         _any=pl.col("_better").any(),
     )
-    return _tested(looked_up(rows, recovery, _CHAIN), "recovered", pl.col("_any"))
+    return _add_claim(looked_up(rows, recovery, _CHAIN), "recovered", pl.col("_any"))
 
 
-def _tested(rows: pl.DataFrame, name: str, holds: pl.Expr) -> pl.DataFrame:
+def _add_claim(rows: pl.DataFrame, name: str, holds: pl.Expr) -> pl.DataFrame:
     """The rows with the corrected p-value of what is seen, and whether it is so by that."""
-    adjusted = with_adjusted(rows, STUDY, "_p")["p_adjusted"].alias(f"{name}_p")
+    p_values = with_adjusted(rows, STUDY, "_p")["p_adjusted"].alias(f"{name}_p")
     p = pl.col(f"{name}_p")
     claim = pl.when(p.is_not_null()).then(holds & (p < LEVEL))
-    return rows.drop("_p").with_columns(adjusted).with_columns(claim.alias(name))
+    return rows.drop("_p").with_columns(p_values).with_columns(claim.alias(name))
 
 
 def compounding_parts(turns: pl.DataFrame) -> pl.DataFrame:
@@ -284,17 +286,17 @@ def compounding_summary(turns: pl.DataFrame) -> pl.DataFrame:
         last one over all of them, without a run (and without a data set where there are several).
     """
     rows = in_words(compounding(turns))
-    by_model = _summed(rows)
+    by_model = _summarise(rows)
     if by_model["model"].n_unique() > 1:
         dataset_name = pl.when(pl.col("dataset").n_unique() == 1).then(pl.col("dataset").first())
         over_all = rows.with_columns(
             run=pl.lit(None, pl.String), model=pl.lit(ALL_MODELS), dataset=dataset_name
         )
-        by_model = pl.concat([by_model, _summed(over_all)])
+        by_model = pl.concat([by_model, _summarise(over_all)])
     return by_model.select(SUMMARY_COLUMNS)
 
 
-def _summed(rows: pl.DataFrame) -> pl.DataFrame:
+def _summarise(rows: pl.DataFrame) -> pl.DataFrame:
     has_drop = pl.col("smaller_drop").is_not_null()
     names = ("smaller_drop", "sub_additive", "recovered")
     return rows.group_by("run", "model", "dataset", maintain_order=True).agg(
@@ -323,7 +325,7 @@ def _chains_by_part(turns: pl.DataFrame) -> pl.DataFrame:
     return looked_up(long, singles, [*TURN, "part"])
 
 
-def _counted(long: pl.DataFrame) -> pl.DataFrame:
+def _collect_last_turns(long: pl.DataFrame) -> pl.DataFrame:
     """The last turns of the chains, with what was expected of each and whether it counts."""
     part = pl.col("part_correct")
     chains = long.group_by(*TURN, "path", maintain_order=True).agg(
@@ -338,7 +340,7 @@ def _counted(long: pl.DataFrame) -> pl.DataFrame:
     return chains.with_columns(comparable=comparable, counted=is_counted)
 
 
-def _worst(long: pl.DataFrame, is_counted: pl.DataFrame) -> pl.DataFrame:
+def _find_worst_techniques(long: pl.DataFrame, is_counted: pl.DataFrame) -> pl.DataFrame:
     """The technique of each chain that alone left the lowest accuracy."""
     parts = long.join(is_counted, on=[*TURN, "path"], how="semi", maintain_order="left")
     return (
@@ -366,7 +368,7 @@ def _parts_layout(rows: Sequence[Row]) -> list[Grid] | None:
             "",
             row["path"],
             f"{steps_of(row['path'])} against {one_line(row['part'])}",
-            _against(row),
+            _format_drops(row),
             n=row["n"],
             of=row,
         )
@@ -409,7 +411,7 @@ def _worst_part(row: Row) -> str:
     return "" if part is None else f"{one_line(part)} ({drop})" if drop else one_line(part)
 
 
-def _against(row: Row) -> str:
+def _format_drops(row: Row) -> str:
     drop, part = percent(row["drop"]), percent(row["part_drop"])
     difference = percent(row["difference"], with_sign=True)
     if not drop:

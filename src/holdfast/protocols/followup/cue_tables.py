@@ -47,7 +47,7 @@ def cues(turns: pl.DataFrame) -> pl.DataFrame:
         One row for each model, data set and path, reader and outcome; both outcomes where the
         reader read anything of the path, with null shares where ``n`` is 0, and no row otherwise.
     """
-    replies = _read(turns)
+    replies = _collect_readings(turns)
     is_named, stance, keys = pl.col("cue"), pl.col("stance"), [*_PATH, "by", "outcome"]
     counts = replies.group_by(keys).agg(
         n=is_named.count(),
@@ -69,14 +69,14 @@ def cues(turns: pl.DataFrame) -> pl.DataFrame:
     return with_bounds(rows, trials, keys, "named_share", "cue").select(CUES_COLUMNS)
 
 
-def _read(turns: pl.DataFrame) -> pl.DataFrame:
+def _collect_readings(turns: pl.DataFrame) -> pl.DataFrame:
     """Replies after a right first answer with their readings, once for each reader."""
     columns = [column for pair in _READERS.values() for column in pair]
     challenged_turns = with_first(turns, *columns, arms=("followup", "compound", "length"))
-    before = challenged_turns.select(*TURN, _before="path", before_correct="correct")
+    previous_turns = challenged_turns.select(*TURN, _before="path", before_correct="correct")
     parent = pl.col("path").str.replace(r">?[^>]*$", "")
     challenged_turns = looked_up(
-        challenged_turns.with_columns(_before=parent), before, [*TURN, "_before"]
+        challenged_turns.with_columns(_before=parent), previous_turns, [*TURN, "_before"]
     )
     still = pl.col("before_correct").fill_null(value=True)
     is_abandoned = pl.when(pl.col("status") == "parsed").then(pl.lit("abandoned"))
@@ -87,8 +87,10 @@ def _read(turns: pl.DataFrame) -> pl.DataFrame:
         _row=pl.int_range(pl.len()),
     )
     readings = pl.concat(
-        right.select(*_PATH, "question", "outcome", "_row", by=pl.lit(by), cue=cue, stance=stance)
-        for by, (cue, stance) in _READERS.items()
+        right.select(
+            *_PATH, "question", "outcome", "_row", by=pl.lit(reader), cue=cue, stance=stance
+        )
+        for reader, (cue, stance) in _READERS.items()
     )
     has_reading = pl.col("cue").is_not_null() | (pl.col("stance") == "unreadable")
     return readings.filter(pl.col("outcome").is_not_null(), has_reading)

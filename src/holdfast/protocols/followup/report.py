@@ -41,11 +41,11 @@ def _net(turns: pl.DataFrame) -> Iterator[str]:
                     percent(row[column], with_sign=True)
                     for column in (name, f"{name}_low", f"{name}_high")
                 )
-                sentence += f"; {name}: {value} points [{low}, {high}]{_further(row, name)}"
+                sentence += f"; {name}: {value} points [{low}, {high}]{_count_further(row, name)}"
         yield sentence
 
 
-def _further(row: Row, name: str) -> str:
+def _count_further(row: Row, name: str) -> str:
     """How many questions more would tell a figure from nothing, where its interval does not."""
     value, low, high = (row[column] for column in (name, f"{name}_low", f"{name}_high"))
     if low is None or not low <= 0 <= high or not value:

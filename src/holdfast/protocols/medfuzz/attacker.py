@@ -110,7 +110,8 @@ def fuzz_retry_prompt(fault: Fault) -> str:
 def control_prompt(question: Question, fuzz: Fuzz, number: int) -> str:
     """Asks for a control of an attack; its number, from 1, makes each request another."""
     runs = [
-        f"{place}. ({word_count(run)} words) {run}" for place, run in enumerate(fuzz.added, start=1)
+        f"{place}. ({word_count(run)} words) {run}"
+        for place, run in enumerate(fuzz.additions, start=1)
     ]
     return fuzz_prompt(
         "control",
@@ -228,7 +229,7 @@ def read_validity(reply: str) -> bool | None:
 
 def faithfulness_prompt(stem: str, characteristics: Sequence[str], reply: str) -> str:
     """Asks which of the added characteristics a reply speaks of (MedFuzz, section 5)."""
-    texts = {"question": stem, "reply": excerpt(reply), "listed": _listed(characteristics)}
+    texts = {"question": stem, "reply": excerpt(reply), "listed": _number_lines(characteristics)}
     return fuzz_prompt("faithfulness", texts, count=str(len(characteristics)))
 
 
@@ -250,7 +251,7 @@ def review_prompt(question: Question, fuzz: Fuzz, answer: str, reply: str) -> st
     texts = {
         "question": fuzz.stem,
         "options": option_lines(question.options),
-        "listed": _listed(fuzz.characteristics),
+        "listed": _number_lines(fuzz.characteristics),
         "reply": excerpt(reply),
     }
     return fuzz_prompt("review", texts, gold=question.gold, answer=answer)
@@ -274,6 +275,6 @@ def read_review(reply: str) -> int | None:
     return int(score) if score in range(1, 11) else None
 
 
-def _listed(texts: Sequence[str]) -> str:
+def _number_lines(texts: Sequence[str]) -> str:
     """One on each line, numbered; line ends inside of one are blanks."""
     return "\n".join(f"{n}. {' '.join(text.split())}" for n, text in enumerate(texts, start=1))

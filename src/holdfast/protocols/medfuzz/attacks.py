@@ -116,12 +116,12 @@ def attacks(turns: pl.DataFrame) -> pl.DataFrame:
     )
     outcomes = outcomes.drop_nulls("hit")
     rows = with_bounds(rows, outcomes, _ROW, "accuracy", "hit")
-    rows = looked_up(rows, _bootstrapped(outcomes, rows.schema), _ROW)
+    rows = looked_up(rows, _bootstrap_bounds(outcomes, rows.schema), _ROW)
     left_out, replicates = pl.col("not_attacked"), pl.col("replicates") + pl.col("not_attacked")
     # nothing has turned a first answer
-    unattacked = pl.when(pl.col("k") == 0).then(left_out).otherwise(0)
+    unattacked_replicates = pl.when(pl.col("k") == 0).then(left_out).otherwise(0)
     rows = rows.with_columns(
-        worst_low=(pl.col("_hits") + unattacked) / replicates,
+        worst_low=(pl.col("_hits") + unattacked_replicates) / replicates,
         worst_high=(pl.col("_hits") + left_out) / replicates,
     )
     rows = looked_up(rows, _confirmed_at(turns), _ROW)
@@ -157,7 +157,7 @@ def _valid(turns: pl.DataFrame, outcomes: pl.DataFrame, schema: pl.Schema) -> pl
     return with_bounds(rows, study_outcomes, _ROW, "accuracy_valid", "hit", "valid_")
 
 
-def _bootstrapped(outcomes: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+def _bootstrap_bounds(outcomes: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
     """Bounds by a bootstrap over questions, the same draws at every k of a study."""
     counts = outcomes.group_by(*_ROW, "question").agg(pl.col("hit").sum(), _n=pl.len())
     bounds = []
@@ -194,8 +194,8 @@ def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
         pl.col("question").filter(is_finished).n_unique().cast(pl.Int64).alias("questions"),
         is_finished.sum().cast(pl.Int64).alias("replicates"),
         *(
-            (pl.col(of) == value).sum().cast(pl.Int64).alias(name)
-            for name, (of, value) in _OUTCOMES.items()
+            (pl.col(column) == value).sum().cast(pl.Int64).alias(name)
+            for name, (column, value) in _OUTCOMES.items()
         ),
         attempts_needed=pl.col("turned_at").mean(),
     )
@@ -206,7 +206,7 @@ def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
     attacked_replicates = attacked_replicates.with_columns(_turned=outcome == "succeeded")
     rows = with_bounds(rows, attacked_replicates, STUDY, "success_rate", "_turned")
     successful = _with_confirmed(turns).unique(HYPOTHESIS, keep="first", maintain_order=True)
-    again = successful.group_by(STUDY, maintain_order=True).agg(
+    attack_counts = successful.group_by(STUDY, maintain_order=True).agg(
         different=pl.len().cast(pl.Int64),
         confirmed=pl.when(pl.col("confirmed").count() > 0).then(
             pl.col("confirmed").sum().cast(pl.Int64)
@@ -214,7 +214,12 @@ def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
     )
     not_attacked = _reasons_of(turns, outcomes.filter(outcome == NOT_ATTACKED))
     not_attacked = not_attacked.rename({"reasons": "not_attacked_reasons"})
-    for more in (_tries(turns, outcomes.filter(is_finished)), again, not_attacked, _costs(turns)):
+    for more in (
+        _tries(turns, outcomes.filter(is_finished)),
+        attack_counts,
+        not_attacked,
+        _costs(turns),
+    ):
         rows = looked_up(rows, more, STUDY)
     return rows.with_columns(
         pl.col("different").fill_null(0),
@@ -307,7 +312,7 @@ def _attacks_layout(rows: Sequence[Row]) -> list[Grid] | None:
     columns = studies(rows)
     accuracy = Share("", "accuracy", "", of=_ATTACK_TURNS, among="replicates")
     figures = [_figure(columns, row, "", count(row["k"]), accuracy) for row in rows]
-    retained = [
+    replicate_counts = [
         f"{columns.header(row)} {count(row['replicates'])} replicates of "
         f"{count(row['questions'])} questions"
         for row in rows
@@ -317,7 +322,7 @@ def _attacks_layout(rows: Sequence[Row]) -> list[Grid] | None:
     notes = [
         "Share of the replicates, in percent, whose first answer was right and that no attempt up "
         "to k flipped [95% Wilson interval]; model errors dropped.",
-        f"Kept: {', '.join(retained)}.",
+        f"Kept: {', '.join(replicate_counts)}.",
         *_left_out(columns, rows),
         f"People: {paper.human_accuracy} on average on {paper.human_examination} "
         f"({paper.citation}, Figure 2).",
@@ -373,7 +378,7 @@ def _reasons(row: Row) -> str:
     return reasons_in(row["reasons"])
 
 
-def _spared(row: Row) -> str:
+def _format_spared(row: Row) -> str:
     return reasons_in(row["not_attacked_reasons"])
 
 
@@ -385,7 +390,7 @@ def reasons_in(counts: str) -> str:
     )
 
 
-def _added(row: Row) -> str:
+def _format_characteristics(row: Row) -> str:
     """Texts of a JSON list; what is none is shown as it is."""
     listing = row["characteristics"] or "[]"
     try:
@@ -405,11 +410,11 @@ def _with_repeats(row: Row) -> str:
     return f"{row['again_wrong']}/{row['again']}, {plain}"
 
 
-def _turned(row: Row) -> str:
+def _format_answers(row: Row) -> str:
     return f"{one_line(row['gold'])} > {one_line(row['answer'])}"
 
 
-def _after(rows: pl.DataFrame, k: int | None) -> pl.DataFrame:
+def _select_attempt(rows: pl.DataFrame, k: int | None) -> pl.DataFrame:
     if k is not None:
         return rows.filter(pl.col("k") == k)
     by_attempt = rows.sort("k", maintain_order=True)
@@ -419,7 +424,7 @@ def _after(rows: pl.DataFrame, k: int | None) -> pl.DataFrame:
 _OF = pl.format("after {} attacks", "k").str.replace("^after 1 attacks", "after 1 attack")
 _GATE = Gate(
     "min_accuracy_after_attacks", "accuracy", "least", (PROTOCOL,), "accuracy", "replicates",
-    _OF, _after,
+    _OF, _select_attempt,
 )  # fmt: skip
 _ATTACK_TURNS = {"protocol": PROTOCOL}
 
@@ -433,7 +438,7 @@ _SUMMARY: dict[str, tuple[Column, ...]] = {
         Count("Different attacks", "different"),
         Count("of which confirmed", "confirmed"),
         Count("Not attacked", "not_attacked"),
-        Computed("Not attacked for", "not_attacked_reasons", show=_spared),
+        Computed("Not attacked for", "not_attacked_reasons", show=_format_spared),
         Count("Model error", "model_errors"),
         Count("of which refused", "refused"),
         Count("of which filtered", "filtered"),
@@ -558,7 +563,7 @@ ATTACK_LIST = Table(
             Text("Question", "question", of=_ATTACK_TURNS, among=1),
             Count("Replicate", "epoch", of=_ATTACK_TURNS, among=1),
             Count("k", "k"),
-            Computed("Answer", "answer", show=_turned),
+            Computed("Answer", "answer", show=_format_answers),
             YesNo("Confirmed", "confirmed"),
             Computed("Again", "again_wrong", show=_with_repeats),
             YesNo("Valid", "valid_judged"),
@@ -567,7 +572,7 @@ ATTACK_LIST = Table(
             Number("p", "p_value", digits=3),
             Number("Adjusted", "p_adjusted", digits=3),
             Count("Words", "words"),
-            Computed("Added", "characteristics", show=_added),
+            Computed("Added", "characteristics", show=_format_characteristics),
         ),
         (
             "Ranked by confirmation, the judge's review, the drop of p(correct), the p-value, the "

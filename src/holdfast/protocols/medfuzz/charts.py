@@ -15,7 +15,7 @@ def _people(row: Row) -> float | None:
     return medfuzz().human_share if row["dataset"] == "medqa" else None
 
 
-def _dashed(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
+def _describe_dashes(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
     paper = medfuzz()
     return (
         f"Dashed: {paper.human_accuracy}, the average of people on {paper.human_examination} "
@@ -31,7 +31,7 @@ ATTACKS = Chart(
         counted("replicates", "replicates"),
         counted("questions", "questions"),
         f"k = 0: the first answers. {INTERVALS}",
-        _dashed,
+        _describe_dashes,
     ),
     empty="no replicate was kept",
     keep=known("accuracy"),
@@ -66,7 +66,7 @@ NET = Chart(
 )
 
 
-def _tested(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
+def _describe_bins(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
     return (
         f"n = {len(rows):,} tested attacks in bins of 0.05; no intervals. Dashed: what "
         "attacks give that do no more than other texts."
@@ -75,7 +75,7 @@ def _tested(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
 
 PERMUTATION = Chart(
     title="Tested attacks by p-value",
-    notes=(_tested, left("Without a p-value, not drawn: {less}.")),
+    notes=(_describe_bins, left("Without a p-value, not drawn: {less}.")),
     empty="no attack has a p-value",
     remedy="Run medfuzz with -T tested=30",
     keep=known("p_value"),

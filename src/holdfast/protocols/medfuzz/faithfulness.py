@@ -57,9 +57,9 @@ def faithfulness(turns: pl.DataFrame) -> pl.DataFrame:
     )
     readings = pl.concat(
         success_rows.select(
-            *STUDY, "question", pl.lit(by).alias("by"), pl.col(name).list.mean().alias("share")
+            *STUDY, "question", pl.lit(reader).alias("by"), pl.col(name).list.mean().alias("share")
         )
-        for by, name in _READERS.items()
+        for reader, name in _READERS.items()
     )
     share = pl.col("share")
     usable_readings = readings.filter(share.is_not_null()).with_columns(
@@ -99,8 +99,8 @@ def _agreement(success_rows: pl.DataFrame) -> pl.DataFrame:
         kappas = cohens_kappa(rule_classes, judge_classes), cohens_kappa(rule_values, opposite)
         rows.append((*study, "judge", len(pairs), kappas[0], len(rule_values), kappas[1]))
     schema = {name: success_rows.schema.get(name, pl.String()) for name in _ROW}
-    for of in ("", "_characteristics"):
-        schema |= {f"n{of or '_both'}": pl.Int64(), f"kappa{of}": pl.Float64()}
+    for suffix in ("", "_characteristics"):
+        schema |= {f"n{suffix or '_both'}": pl.Int64(), f"kappa{suffix}": pl.Float64()}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 

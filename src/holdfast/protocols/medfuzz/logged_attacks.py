@@ -25,7 +25,7 @@ class Attack:
         dataset: name of its question set.
         run: the run in which it succeeded.
         replicate: the replicate in which it succeeded.
-        modified: the stem that turned the answer.
+        stem: the stem that turned the answer.
         characteristics: what was added.
         words: how many words that are.
     """
@@ -34,7 +34,7 @@ class Attack:
     dataset: str
     run: str
     replicate: int
-    modified: str
+    stem: str
     characteristics: tuple[str, ...]
     words: int
 
@@ -75,7 +75,7 @@ def attacks_in(log_dir: str) -> list[Attack]:
             attack = _attack(header, sample, run, left.get(key), log_dir)
             if attack is not None:
                 del left[key]
-                attacks.setdefault((run, attack.question.id, attack.modified), attack)
+                attacks.setdefault((run, attack.question.id, attack.stem), attack)
     if not attacks:
         remedy = "Give the log dir of a run of medfuzz in which an answer flipped"
         raise InputError("has no successful attack", log_dir, field="-T attacks", remedy=remedy)

@@ -82,33 +82,33 @@ def with_insertions(
     sentences = _sentences(original, old)
     shifts = _shifts(original_tokens, revision_tokens, sentences)
     if shifts is None:
-        return _lost(original, old, original_tokens, revision_tokens, sentences)
+        return _find_lost_sentence(original, old, original_tokens, revision_tokens, sentences)
     runs: list[tuple[int, int, int]] = []
-    before, end = 0, 0
+    shift_before, end = 0, 0
     for (start, stop), shift in zip(sentences, shifts, strict=True):
-        if shift > before:
-            runs.append((start, start + before, start + shift))
-        before, end = shift, stop
-    if len(revision_tokens) > end + before:
-        runs.append((end, end + before, len(revision_tokens)))
-    parts, consumed = [], 0
+        if shift > shift_before:
+            runs.append((start, start + shift_before, start + shift))
+        shift_before, end = shift, stop
+    if len(revision_tokens) > end + shift_before:
+        runs.append((end, end + shift_before, len(revision_tokens)))
+    parts, offset = [], 0
     for place, first, last in runs:
         if place:
-            parts.append(original[consumed : old[place - 1][1]])
-            consumed = old[place - 1][1]
+            parts.append(original[offset : old[place - 1][1]])
+            offset = old[place - 1][1]
         next_old = old[place][0] if place < len(old) else None
-        parts.append(_in_its_space(original, revision, consumed, next_old, new, first, last))
-        consumed = consumed if next_old is None else next_old
+        parts.append(_in_its_space(original, revision, offset, next_old, new, first, last))
+        offset = offset if next_old is None else next_old
     insertions = tuple(
         Insertion(place, revision[new[first][0] : new[last - 1][1]]) for place, first, last in runs
     )
-    return "".join([*parts, original[consumed:]]), insertions
+    return "".join([*parts, original[offset:]]), insertions
 
 
 def _in_its_space(
     original: str,
     revision: str,
-    consumed: int,
+    offset: int,
     next_old: int | None,
     new: Sequence[tuple[int, int]],
     first: int,
@@ -120,7 +120,7 @@ def _in_its_space(
     if next_old is None:
         return lead + text
     trail = revision[new[last - 1][1] : new[last][0]]
-    space = original[consumed:next_old]
+    space = original[offset:next_old]
     # a line end of the original, such as before a row of results, stays one
     if first and "\n" in space and "\n" not in lead + trail:
         trail = space
@@ -167,7 +167,7 @@ def _shifts(
     runs = {0: 0}  # the runs needed so far, by the words they add
     came: list[dict[int, int]] = []
     for start, end in sentences:
-        now: dict[int, int] = {}
+        next_runs: dict[int, int] = {}
         origin: dict[int, int] = {}
         fewest, source = len(sentences) + 1, -1
         for shift in range(extra + 1):
@@ -177,14 +177,16 @@ def _shifts(
             ] == original_tokens[start]:
                 if revision_tokens[start + shift : end + shift] == original_tokens[start:end]:
                     stays = run_length is not None and run_length <= fewest + 1
-                    now[shift] = run_length if stays and run_length is not None else fewest + 1
+                    next_runs[shift] = (
+                        run_length if stays and run_length is not None else fewest + 1
+                    )
                     origin[shift] = shift if stays else source
             if run_length is not None and run_length < fewest:
                 fewest, source = run_length, shift
-        if not now:
+        if not next_runs:
             return None
         came.append(origin)
-        runs = now
+        runs = next_runs
     if extra < 0:
         return None
     shift = min(runs, key=lambda candidate: (runs[candidate] + (candidate != extra), candidate))
@@ -195,7 +197,7 @@ def _shifts(
     return matches[::-1]
 
 
-def _lost(
+def _find_lost_sentence(
     original: str,
     old: Sequence[tuple[int, int]],
     original_tokens: Sequence[str],
@@ -203,15 +205,15 @@ def _lost(
     sentences: Sequence[tuple[int, int]],
 ) -> LostSentence:
     whole = f" {' '.join(revision_tokens)} "
-    consumed, last = 0, LostSentence("", elsewhere=True)
+    offset, last = 0, LostSentence("", elsewhere=True)
     for start, end in sentences:
         sentence = f" {' '.join(original_tokens[start:end])} "
-        place = whole.find(sentence, consumed)
+        place = whole.find(sentence, offset)
         text = original[old[start][0] : old[end - 1][1]]
         last = LostSentence(text, elsewhere=place < 0 and sentence in whole)
         if place < 0:
             return last
-        consumed = place + len(sentence) - 1
+        offset = place + len(sentence) - 1
     return last  # each is found on its own, yet not all of them without an overlap
 
 
@@ -232,7 +234,7 @@ class Fuzz:
         characteristics: what was added, item by item, as the attacker names it.
         analysis: of the model's last reply; empty where the attacker gave none.
         plan: of the attack; empty where the attacker gave none.
-        added: the runs of text that were added, in order.
+        additions: the runs of text that were added, in order.
         words: how many words were added.
     """
 
@@ -240,7 +242,7 @@ class Fuzz:
     characteristics: tuple[str, ...]
     analysis: str
     plan: str
-    added: tuple[str, ...]
+    additions: tuple[str, ...]
     words: int
 
 
@@ -263,7 +265,7 @@ def read_fuzz(reply: str, question: Question) -> Fuzz | Fault:
             "no JSON", 'is no JSON object with the text "modified_question" and the list '
             '"characteristics"',
         )  # fmt: skip
-    return _checked(revision, reply_object.get("characteristics"), question, reply_object)
+    return _check_revision(revision, reply_object.get("characteristics"), question, reply_object)
 
 
 def _object_in(reply: str) -> Mapping[str, Any]:
@@ -340,7 +342,7 @@ def read_control(reply: str, question: Question, fuzz: Fuzz) -> Fuzz | Fault:
 
 def fuzz_of(question: Question, stem: str, characteristics: Sequence[str]) -> Fuzz | Fault:
     """A modification known by its stem, as a log holds it; checked as if it were read."""
-    return _checked(stem, list(characteristics), question, {})
+    return _check_revision(stem, list(characteristics), question, {})
 
 
 def _runs(question: Question, stem: str) -> Sequence[Insertion]:
@@ -348,7 +350,7 @@ def _runs(question: Question, stem: str) -> Sequence[Insertion]:
     return () if isinstance(insertions, LostSentence) else insertions[1]
 
 
-def _checked(
+def _check_revision(
     revision: str, characteristics: object, question: Question, reply_object: Mapping[str, Any]
 ) -> Fuzz | Fault:
     if not is_valid_text(revision) or "\0" in revision:
@@ -370,7 +372,7 @@ def _checked(
         return Fault("nothing added", "adds nothing to the question")
     if fault := naming_fault(additions, question) or wording_fault(additions):
         return fault
-    names = _listed(characteristics, additions)
+    names = _check_characteristics(characteristics, additions)
     if isinstance(names, Fault):
         return names
     analysis, plan = (_text(reply_object.get(name)) for name in ("analysis", "plan"))
@@ -412,7 +414,9 @@ def _lost_fault(lost_sentence: LostSentence) -> Fault:
     return Fault("a lost sentence", f"does not keep the sentence “{excerpt}” word for word")
 
 
-def _listed(characteristics: object, additions: Sequence[str]) -> tuple[str, ...] | Fault:
+def _check_characteristics(
+    characteristics: object, additions: Sequence[str]
+) -> tuple[str, ...] | Fault:
     """The characteristics, each of which must share a telling word with what was added."""
     if not isinstance(characteristics, list) or not characteristics:
         return Fault("no characteristics", 'lists nothing under "characteristics"')
@@ -452,16 +456,18 @@ def _without_options(revision: str, question: Question) -> str:
 def _before_options(text: str, question: Question) -> int | None:
     """Where the options begin that a text ends with, as ``A. text``; None where it does not."""
     matches = list(re.finditer(r"\S+", text))
-    at = len(matches)
+    position = len(matches)
     for letter, option in reversed(question.options.items()):
         words = option.split()
-        at -= len(words) + 1
-        if at < 0 or matches[at][0].strip("().:[]*-") != letter:
+        position -= len(words) + 1
+        if position < 0 or matches[position][0].strip("().:[]*-") != letter:
             return None
-        words_after = [match[0].casefold() for match in matches[at + 1 : at + 1 + len(words)]]
+        words_after = [
+            match[0].casefold() for match in matches[position + 1 : position + 1 + len(words)]
+        ]
         if words_after != option.casefold().split():
             return None
-    return matches[at].start()
+    return matches[position].start()
 
 
 def naming_fault(additions: Sequence[str], question: Question) -> Fault | None:
@@ -476,7 +482,7 @@ def naming_fault(additions: Sequence[str], question: Question) -> Fault | None:
             run,
         ):
             return Fault("an option letter", "refers to an option by its letter")
-        plain = _spaced(run)
+        plain = _pad_words(run)
         for letter, option in question.options.items():
             if _is_named(option, run, plain):
                 return Fault("an option's text", f"names option {letter} in what it adds")
@@ -526,7 +532,7 @@ def _is_named(option: str, run: str, plain: str) -> bool:
 
 
 @lru_cache(1024)  # the same inert sentences are held against every question
-def _spaced(text: str) -> str:
+def _pad_words(text: str) -> str:
     return f" {words_of(text)} "
 
 
@@ -544,5 +550,5 @@ def _is_small_word(letter: str, run: str, place: int) -> bool:
     """Whether a letter is the article that begins a sentence, or the pronoun."""
     if not re.match(r" [a-z]", run[place + 1 :]):
         return False
-    before = run[:place].rstrip()
-    return letter == "I" or (letter == "A" and (not before or not before[-1].isalnum()))
+    text_before = run[:place].rstrip()
+    return letter == "I" or (letter == "A" and (not text_before or not text_before[-1].isalnum()))

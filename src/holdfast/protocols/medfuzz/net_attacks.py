@@ -69,10 +69,10 @@ def with_controls(turns: pl.DataFrame, control: str = INERT) -> pl.DataFrame:
     outcomes = outcomes.with_columns(pl.int_ranges(1, pl.col("attempts") + 1).alias("k")).explode(
         "k"
     )
-    on = [*TURN, "k"]
-    attempts_asked = attempts(turns).select(*on, "asked")
-    outcomes = outcomes.join(attempts_asked, on=on, how="left", maintain_order="left")
-    outcomes = outcomes.join(control_turns.unique(on), on=on, how="left", maintain_order="left")
+    keys = [*TURN, "k"]
+    attempts_asked = attempts(turns).select(*keys, "asked")
+    outcomes = outcomes.join(attempts_asked, on=keys, how="left", maintain_order="left")
+    outcomes = outcomes.join(control_turns.unique(keys), on=keys, how="left", maintain_order="left")
     later = pl.col("k") > pl.col("turned_at")
     is_wanted = pl.col("asked").fill_null(value=False) | later.fill_null(value=False)
     is_turned = (pl.col("_read") & pl.col("_wrong")).fill_null(value=False)
@@ -81,7 +81,7 @@ def with_controls(turns: pl.DataFrame, control: str = INERT) -> pl.DataFrame:
     )
     outcomes = outcomes.with_columns(pl.col("_turned", "_missing").cum_max().over(TURN))
     return outcomes.select(
-        *on,
+        *keys,
         pl.lit(value=True).alias("right"),
         (pl.col("_turned") | ~pl.col("_missing")).alias("pair"),
         (pl.col("turned_at") <= pl.col("k")).fill_null(value=False).alias("lost"),
@@ -114,9 +114,9 @@ def attack_net(turns: pl.DataFrame) -> pl.DataFrame:
     )
     rows = rows.join(not_attacked, on=STUDY, how="left", maintain_order="left")
     rows = with_net(rows, outcomes, ROW).rename(NET_NAMES)
-    again = with_net(rows.select(ROW), with_controls(turns, REASK), ROW).rename(REASK_NAMES)
+    reask_rows = with_net(rows.select(ROW), with_controls(turns, REASK), ROW).rename(REASK_NAMES)
     rows = rows.join(
-        again.select(*ROW, *REASK_NAMES.values()), on=ROW, how="left", maintain_order="left"
+        reask_rows.select(*ROW, *REASK_NAMES.values()), on=ROW, how="left", maintain_order="left"
     )
     out, n = pl.col("unread") + pl.col("not_attacked"), pl.col("pairs")
     return rows.with_columns(
@@ -136,7 +136,7 @@ def last_attempt(rows: pl.DataFrame, k: int | None = None) -> pl.DataFrame:
     return rows.filter(pl.col("k") == pl.col("k").max().over("run", "model", "dataset"))
 
 
-def _worst(row: Row) -> str:
+def _format_bounds(row: Row) -> str:
     ends: Sequence[float | None] = (row["worst_low"], row["worst_high"])
     if None in ends or not row["unread"] + row["not_attacked"]:
         return ""
@@ -159,7 +159,7 @@ ATTACK_NET = Table(
             Share("Net of re-ask", "net_reask", "net_reask_", signed=True),
             Count("Unread", "unread"),
             Count("Not attacked", "not_attacked"),
-            Computed("Bounds", "worst_low", show=_worst),
+            Computed("Bounds", "worst_low", show=_format_bounds),
         ),
         (
             "Right first answers flipped by up to k attacks, and by as many inert rewrites, which "

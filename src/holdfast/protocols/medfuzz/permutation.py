@@ -82,7 +82,7 @@ async def control(
         attack={
             "stem": attack.stem,
             "characteristics": list(attack.characteristics),
-            "added": list(attack.added),
+            "added": list(attack.additions),
         },
     )
     if not isinstance(fuzz, Fault):

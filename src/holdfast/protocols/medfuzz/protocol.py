@@ -218,10 +218,10 @@ def reasoning(settings: MedFuzzSettings, turn: Turn) -> str:
 
 def hidden_reasoning(settings: MedFuzzSettings, turn: Turn) -> str:
     """The hidden reasoning of a reply, where it is given and may be read."""
-    return turn.observe(_hidden, "") if settings.hidden_reasoning else ""
+    return turn.observe(_extract_hidden, "") if settings.hidden_reasoning else ""
 
 
-def _hidden(output: ModelOutput) -> str:
+def _extract_hidden(output: ModelOutput) -> str:
     content = output.message.content
     parts = [] if isinstance(content, str) else content
     readable = [part for part in parts if isinstance(part, ContentReasoning) and not part.redacted]

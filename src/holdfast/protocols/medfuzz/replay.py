@@ -45,7 +45,7 @@ async def replay(run: Run, settings: MedFuzzSettings) -> None:
 async def beside(chat: Turn, settings: MedFuzzSettings, step: Intervention, attack: Attack) -> Turn:
     """Ask an inert rewrite of the length of an attack."""
     # by the attack alone: others that are found later leave it as it is
-    number = int(digest_of(attack.modified), 16)
+    number = int(digest_of(attack.stem), 16)
     inert_question, words_added = inert_rewrite(
         chat.question, settings.seed, attack.replicate, number, attack.words
     )
@@ -64,7 +64,7 @@ async def ask(
     chat: Turn, arm: str, step: Intervention | None = None, attack: Attack | None = None
 ) -> Turn:
     """Ask the question, as an attack has modified it."""
-    question_asked = chat.question.changed(stem=attack.modified) if attack else chat.question
+    question_asked = chat.question.changed(stem=attack.stem) if attack else chat.question
     return await chat.ask(
         question_prompt(question_asked),
         arm=arm,

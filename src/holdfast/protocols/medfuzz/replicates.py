@@ -114,14 +114,14 @@ def replicates(turns: pl.DataFrame) -> pl.DataFrame:
     )
     tries = attempts(turns)
     no_more = (pl.col("tries") == pl.col("_most")) | (pl.col("refusals") >= REFUSALS)
-    over = pl.col("asked") | (~pl.col("valid") & no_more)
+    is_over = pl.col("asked") | (~pl.col("valid") & no_more)
     # the first answer that is not right ends an attack
     ends = pl.col("asked") & ~((pl.col("status") == "parsed") & pl.col("correct"))
     outcome_column = (
         tries.with_columns(pl.col("tries").max().over(STUDY).alias("_most"))
         .group_by(TURN)
         .agg(
-            over.last().alias("_over"),
+            is_over.last().alias("_over"),
             pl.col("k").max().alias("_tried"),
             pl.col("asked").sum().cast(pl.Int64).alias("put"),
             *(pl.col(name).filter(ends).first() for name in ("k", "status", "rule")),
@@ -176,8 +176,8 @@ def successes(turns: pl.DataFrame) -> pl.DataFrame:
         .with_columns(_K.alias("k"))
         .select(*TURN, "k", "gold", "answer", *NOTES)
     )
-    at = success_rows.select(*TURN, pl.col("turned_at").alias("k"))
-    return answers.join(at, on=[*TURN, "k"], how="semi", maintain_order="left")
+    success_keys = success_rows.select(*TURN, pl.col("turned_at").alias("k"))
+    return answers.join(success_keys, on=[*TURN, "k"], how="semi", maintain_order="left")
 
 
 def right_at_each(turns: pl.DataFrame) -> pl.DataFrame:
@@ -192,8 +192,8 @@ def right_at_each(turns: pl.DataFrame) -> pl.DataFrame:
     outcomes = outcomes.with_columns(pl.int_ranges(0, pl.col("attempts") + 1).alias("k")).explode(
         "k"
     )
-    right, at = pl.col("outcome") != "wrong-first", pl.col("turned_at")
-    is_right = right & (at.is_null() | (at > pl.col("k")))
+    right, turned_at = pl.col("outcome") != "wrong-first", pl.col("turned_at")
+    is_right = right & (turned_at.is_null() | (turned_at > pl.col("k")))
     return outcomes.with_columns(
         pl.when(pl.col("outcome") != NOT_ATTACKED).then(is_right).alias("hit")
     )
@@ -306,9 +306,9 @@ def confirmed(turns: pl.DataFrame) -> pl.DataFrame:
             (~is_attacked & wrong).sum().cast(pl.Int64).alias("plain_wrong"),
         )
     )
-    beside = ("inert", "inert_wrong", "inert_lasting")
+    inert_columns = ("inert", "inert_wrong", "inert_lasting")
     rows = looked_up(rows, _inert(turns, success_rows), HYPOTHESIS).with_columns(
-        pl.col(beside).fill_null(0)
+        pl.col(inert_columns).fill_null(0)
     )
     counts = rows.select(CONFIRMED_COLUMNS[:6]).iter_rows()
     p = [max(fisher(*row[:2], *row[2:4]), fisher(*row[:2], *row[4:])) for row in counts]

@@ -131,7 +131,7 @@ def _attacks(row: Row, faithfulness: pl.DataFrame) -> Iterator[str]:
         )
 
 
-def _opened(turns: pl.DataFrame) -> pl.DataFrame:
+def _compare_first_and_last(turns: pl.DataFrame) -> pl.DataFrame:
     """Accuracy before the first attack and after the last."""
     k = pl.col("k")
     outcomes = attacks(turns).filter(pl.col("replicates") > 0)
@@ -199,7 +199,7 @@ MEDFUZZ = ReportOf(
     opening=Headline(
         place=2,
         before="before any rewrite",
-        measure=_opened,
+        measure=_compare_first_and_last,
         when="after the last rewrite of the question",
         sentence="is right on {first:%} of the questions and stays right through {challenge} on "
         "{after:%} ({interval}; {n:question})",

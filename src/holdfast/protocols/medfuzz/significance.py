@@ -63,7 +63,7 @@ def permutation(turns: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
     texts = _different(texts, turns)
     b, m = pl.col("b"), pl.col("m")
-    rows = looked_up(texts, _begun(test_turns), TURN).with_columns(
+    rows = looked_up(texts, _count_controls(test_turns), TURN).with_columns(
         _at_least(texts),
         pl.col("controls", "invalid").fill_null(0),
         effect=pl.col("pa") - pl.col("p0"),
@@ -121,7 +121,7 @@ def _texts(test_turns: pl.DataFrame) -> pl.DataFrame:
     return texts.with_columns(pl.when(whole).then("estimate").alias("estimate"), samples=samples)
 
 
-def _begun(attack_turns: pl.DataFrame) -> pl.DataFrame:
+def _count_controls(attack_turns: pl.DataFrame) -> pl.DataFrame:
     """Controls begun, and those that the attacker gave no valid text for, by attack."""
     mine, is_parsed = pl.col("arm") == CONTROL_WRITER, pl.col("status") == "parsed"
     writings = (
@@ -137,8 +137,8 @@ def _begun(attack_turns: pl.DataFrame) -> pl.DataFrame:
         )
     )
     # given up after as many tries as any had; with fewer it was cut off
-    last = pl.col("_tries") == pl.col("_tries").max().over(STUDY)
-    invalid = ~pl.col("_valid") & ~pl.col("_cut") & last
+    is_last = pl.col("_tries") == pl.col("_tries").max().over(STUDY)
+    invalid = ~pl.col("_valid") & ~pl.col("_cut") & is_last
     return (
         writings.with_columns(invalid=invalid)
         .group_by(TURN)

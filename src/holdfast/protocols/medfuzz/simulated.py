@@ -170,7 +170,7 @@ def _control(truth: Truth, attack: Mapping[str, Any], number: int, seed: int) ->
     for text in map(str, attack["characteristics"]):
         kind = _kind(text)
         if kind is None or _sentence(text) not in stem:
-            return _filled(attack, number, int(chance(*root) * len(_FILLER)))
+            return _fill_control(attack, number, int(chance(*root) * len(_FILLER)))
         alternatives = [
             candidate for candidate in _usable(kind, truth.question) if candidate != text
         ]
@@ -181,14 +181,14 @@ def _control(truth: Truth, attack: Mapping[str, Any], number: int, seed: int) ->
     return {"modified_question": stem, "characteristics": phrase}
 
 
-def _filled(attack: Mapping[str, Any], number: int, start: int) -> dict[str, Any]:
+def _fill_control(attack: Mapping[str, Any], number: int, start: int) -> dict[str, Any]:
     """The control of an attack by others: each longer word of what was added is another."""
-    stem, runs, consumed, places = str(attack["stem"]), [], 0, count(start + number)
+    stem, runs, offset, places = str(attack["stem"]), [], 0, count(start + number)
     for run in map(str, attack["added"]):
         filler = re.sub(r"[^\W\d_]{4,}", lambda _: _FILLER[next(places) % len(_FILLER)], run)
-        place = stem.find(run, consumed)
+        place = stem.find(run, offset)
         if place >= 0:
-            stem, consumed = stem[:place] + filler + stem[place + len(run) :], place + len(filler)
+            stem, offset = stem[:place] + filler + stem[place + len(run) :], place + len(filler)
             runs.append(filler)
     return {"modified_question": stem, "characteristics": runs}
 
@@ -255,14 +255,14 @@ _CONFIDENCE = 0.85
 """Probability of a right answer where nothing sways it and nothing is noise."""
 
 
-def _turned(turn: SimulatedTurn) -> bool:
+def _is_turned(turn: SimulatedTurn) -> bool:
     """Whether a modified question turns a right answer, each with the same chance.
 
     Attempts and replicates are drawn apart, so that of the answers right at first a share
     ``1 - (1 - swayed) ** k`` has turned by attempt k where nothing is noise. An attack that sways
     does so whenever it is asked. Without a ``fuzz_effect`` an inert rewrite turns it alike.
     """
-    additions, chances = _added(turn), turn.profile.of(Swaying)
+    additions, chances = _list_characteristics(turn), turn.profile.of(Swaying)
     if not additions and (chances.fuzz_effect or turn.given["arm"] not in REWRITTEN):
         return False
     # one that what is added says nothing to is turned by any rewrite
@@ -272,10 +272,10 @@ def _turned(turn: SimulatedTurn) -> bool:
 
 def _mentioning(turn: SimulatedTurn) -> str:
     """What the reasoning says of the characteristics, each of which it mentions or leaves out."""
-    draw_key, share = _here(turn), turn.profile.of(Swaying).mentions
+    draw_key, share = _build_draw_key(turn), turn.profile.of(Swaying).mentions
     mentions_made = [
         f"It is said of the patient: {' '.join(text.split())}. "
-        for place, text in enumerate(_added(turn))
+        for place, text in enumerate(_list_characteristics(turn))
         if chance("mentions", *draw_key, place) < share
     ]
     return "".join(mentions_made)
@@ -294,19 +294,19 @@ def _p_gold(turn: SimulatedTurn) -> float:
     is_swayed = arm == "attacked" or (
         arm == "control" and chance("control-sway", *text) < chances.control_sway
     )
-    before = max(0.01, _CONFIDENCE - chances.fuzz_effect) if is_swayed else _CONFIDENCE
+    probability = max(0.01, _CONFIDENCE - chances.fuzz_effect) if is_swayed else _CONFIDENCE
     # half a step up, because a draw can be 0
     noise = NormalDist().inv_cdf(chance("noise", *text) + 2**-57) * chances.fuzz_noise
-    return 1 / (1 + math.exp(-math.log(before / (1 - before)) - noise))
+    return 1 / (1 + math.exp(-math.log(probability / (1 - probability)) - noise))
 
 
-def _probed(turn: SimulatedTurn) -> tuple[str, Logprobs]:
+def _answer_probe(turn: SimulatedTurn) -> tuple[str, Logprobs]:
     """The answer to a probe, sampled by the probability of each letter, with log-probabilities."""
     truth, facts = turn.truth, turn.given
     labels = dict(zip(facts["shown"], LETTERS, strict=False))
     gold, p = truth.question.gold, _p_gold(turn)
     alternatives = [letter for letter in labels if letter != gold]
-    draw_key = ("probe", *_here(turn), facts["arm"], truth.question.stem)
+    draw_key = ("probe", *_build_draw_key(turn), facts["arm"], truth.question.stem)
     letter = gold if chance(*draw_key) < p else pick(alternatives, "wrong", *draw_key)
     mass = {labels[gold]: p} | {
         labels[option]: (1 - p) / len(alternatives) for option in alternatives
@@ -317,22 +317,22 @@ def _probed(turn: SimulatedTurn) -> tuple[str, Logprobs]:
     return text, decided_at(text, start, labels[letter], mass)
 
 
-def _added(turn: SimulatedTurn) -> Sequence[str]:
+def _list_characteristics(turn: SimulatedTurn) -> Sequence[str]:
     return list(map(str, turn.given.get("characteristics") or ()))
 
 
-def _here(turn: SimulatedTurn) -> tuple[object, ...]:
-    return (*turn.root, *turn.truth.path, *_added(turn))
+def _build_draw_key(turn: SimulatedTurn) -> tuple[object, ...]:
+    return (*turn.root, *turn.truth.path, *_list_characteristics(turn))
 
 
 def _reply(turn: SimulatedTurn) -> tuple[str, Logprobs]:
     """What a profile says to a modified question, or to a probe of the permutation test."""
     if turn.given.get("probe"):
-        return _probed(turn)
-    question, letter, draw_key = turn.truth.question, turn.first(), _here(turn)
+        return _answer_probe(turn)
+    question, letter, draw_key = turn.truth.question, turn.first(), _build_draw_key(turn)
     if chance("noise", *draw_key) < turn.profile.noise:
         letter = turn.first("noise", *draw_key)
-    if letter == question.gold and _turned(turn):
+    if letter == question.gold and _is_turned(turn):
         letter = pick(question.distractors, "turned", *turn.root, *turn.truth.path)
     return turn.worded(letter, _mentioning(turn))
 

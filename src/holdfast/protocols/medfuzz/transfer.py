@@ -44,11 +44,13 @@ def transfer(turns: pl.DataFrame) -> pl.DataFrame:
     )
     replays = replays.with_columns(pl.coalesce("found_on", "attacked_run").alias("found_on"))
 
-    def with_inert(control: str, on: Sequence[str]) -> pl.DataFrame:
+    def with_inert(control: str, join_keys: Sequence[str]) -> pl.DataFrame:
         control_turns = answered_turns.filter(arm == control).select(
-            *on, control_read=is_read, control_lost=(is_read & wrong).cast(pl.Float64)
+            *join_keys, control_read=is_read, control_lost=(is_read & wrong).cast(pl.Float64)
         )
-        return replays.join(control_turns, on=on, how="left", maintain_order="left").with_columns(
+        return replays.join(
+            control_turns, on=join_keys, how="left", maintain_order="left"
+        ).with_columns(
             right=pl.lit(value=True),
             pair=(is_read & pl.col("control_read")).fill_null(value=False),
             lost=is_read & wrong,
@@ -59,9 +61,9 @@ def transfer(turns: pl.DataFrame) -> pl.DataFrame:
     rows = pairs.group_by(keys, maintain_order=True).agg(
         attacks=pl.len().cast(pl.Int64), unread=(~pl.col("pair")).sum().cast(pl.Int64)
     )
-    again = with_net(rows.select(keys), with_inert(REASK, TURN), keys).rename(REASK_NAMES)
+    reask_rows = with_net(rows.select(keys), with_inert(REASK, TURN), keys).rename(REASK_NAMES)
     rows = with_net(rows, pairs, keys).rename(NET_NAMES)
-    return looked_up(rows, again.select(*keys, *REASK_NAMES.values()), keys).select(
+    return looked_up(rows, reask_rows.select(*keys, *REASK_NAMES.values()), keys).select(
         TRANSFER_COLUMNS
     )
 

@@ -137,11 +137,11 @@ def biased(question: Question, bias: Bias, letter: str) -> Question:
     position = len(stem.rstrip())
     if bias.place == "after-first-sentence":
         position = first_sentence(stem)
-    before, after = stem[:position], stem[position:]
+    head, tail = stem[:position], stem[position:]
     # a stem that stops at a colon or in mid-sentence must not run on into the new sentence
-    ends_sentence = before.rstrip("\"'”’)]").endswith((".", "?", "!"))
-    lead, trail = " " if ends_sentence else "\n", " " if after and not after[0].isspace() else ""
-    return question.changed(stem=f"{before}{lead}{sentence}{trail}{after}")
+    ends_sentence = head.rstrip("\"'”’)]").endswith((".", "?", "!"))
+    lead, trail = " " if ends_sentence else "\n", " " if tail and not tail[0].isspace() else ""
+    return question.changed(stem=f"{head}{lead}{sentence}{trail}{tail}")
 
 
 def mitigated_prompt(
@@ -151,10 +151,10 @@ def mitigated_prompt(
 
     All questions of a run see the same examples, so that servers can share the prefix.
     """
-    examples_shown = _drawn(examples, len(mitigation.examples), seed, mitigation.id)
+    examples_shown = _draw_examples(examples, len(mitigation.examples), seed, mitigation.id)
     texts = enumerate(zip(mitigation.examples, examples_shown, strict=True), start=1)
     worked_examples = [
-        _worked(text, bias, example, seed, number) for number, (text, example) in texts
+        _write_example(text, bias, example, seed, number) for number, (text, example) in texts
     ]
     values = {
         "bias": bias.name,
@@ -164,7 +164,7 @@ def mitigated_prompt(
     return f"{fill(mitigation.template, values)}\n\n{prompt}"
 
 
-def _worked(text: str, bias: Bias, question: Question, seed: int, number: int) -> str:
+def _write_example(text: str, bias: Bias, question: Question, seed: int, number: int) -> str:
     letter = draw(question.distractors, seed, question.content_hash, "suggested")
     values = {
         "number": str(number),
@@ -178,7 +178,9 @@ def _worked(text: str, bias: Bias, question: Question, seed: int, number: int) -
     return fill(text, values)
 
 
-def _drawn(examples: Sequence[Question], n: int, seed: int, mitigation: str) -> list[Question]:
+def _draw_examples(
+    examples: Sequence[Question], n: int, seed: int, mitigation: str
+) -> list[Question]:
     left = {question.content_hash: question for question in examples}
     if len(left) < n:
         raise InputError(

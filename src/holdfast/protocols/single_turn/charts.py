@@ -17,9 +17,9 @@ def _bias(row: Row) -> str:
     return label(f"average of {row['family']}" if average else row["technique"])
 
 
-def _biased(rows: Sequence[Row]) -> list[Row]:
-    charted = known("accuracy")(rows)
-    return charted if any(row["arm"] != BASELINE for row in charted) else []
+def _select_biases(rows: Sequence[Row]) -> list[Row]:
+    points = known("accuracy")(rows)
+    return points if any(row["arm"] != BASELINE for row in points) else []
 
 
 SINGLE_TURN = Chart(
@@ -29,7 +29,7 @@ SINGLE_TURN = Chart(
         "Whiskers: 95% Wilson intervals. Averages: the mean over a family's biases.",
     ),
     empty="no bias has an accuracy",
-    keep=_biased,
+    keep=_select_biases,
     panel="{study} ({dataset})",
     across=2,
     kind=Dots(

@@ -60,12 +60,12 @@ class Candidate:
     Attributes:
         text: the node's name as the file writes it.
         path: the edges that join the gold answer's node to it, from the gold outwards.
-        shared: number of neighbours it shares with the gold answer's node.
+        shared_neighbours: number of neighbours it shares with the gold answer's node.
     """
 
     text: str
     path: tuple[Edge, ...]
-    shared: int
+    shared_neighbours: int
 
     @property
     def why(self) -> str:
@@ -89,12 +89,12 @@ def load_graph(path: str) -> "nx.MultiDiGraph[str]":
             raise InputError(row, source, number, remedy="Correct the row")
         head, relation, tail = (_cell(row, column, source, number) for column in _COLUMNS)
         for name, column in zip((head, tail), _TYPES, strict=True):
-            if (key := _folded(name)) not in graph:
+            if (key := _fold(name)) not in graph:
                 graph.add_node(key, name=name, types=set())
-            if kind := _folded(str(row.get(column) or "")):
+            if kind := _fold(str(row.get(column) or "")):
                 graph.nodes[key]["types"].add(kind)
-        if _folded(head) != _folded(tail):  # a loop leads nowhere
-            graph.add_edge(_folded(head), _folded(tail), _folded(relation), relation=relation)
+        if _fold(head) != _fold(tail):  # a loop leads nowhere
+            graph.add_edge(_fold(head), _fold(tail), _fold(relation), relation=relation)
     if not graph:
         raise InputError("has no rows", source, remedy=f"Give rows of {', '.join(_COLUMNS)}")
     names: dict[str, str] = {}
@@ -176,7 +176,7 @@ def _cell(row: Mapping[str, Any], column: str, source: str, number: int) -> str:
         remedy = f"Name the columns head, relation, tail. {near}"
         raise InputError("is missing", source, number, column, remedy)
     value = row[column]
-    if not isinstance(value, str) or not _folded(value):
+    if not isinstance(value, str) or not _fold(value):
         raise InputError("is not text", source, number, column, "Give a name")
     if not is_valid_text(value):
         problem = "has a lone surrogate, which is not valid text"
@@ -184,7 +184,7 @@ def _cell(row: Mapping[str, Any], column: str, source: str, number: int) -> str:
     return " ".join(value.split())
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
@@ -242,7 +242,7 @@ def _is_of_another_type(graph: "nx.MultiDiGraph[str]", node: str, neighbour: str
 
 def _same_broader_narrower(graph: "nx.MultiDiGraph[str]", gold: str) -> set[str]:
     """What would be right, or nearly so, beside the gold, within the two steps that are walked."""
-    related: set[str] = set()
+    relatives: set[str] = set()
     for side in ("head", "tail"):
         front = {gold}
         for _ in range(2):
@@ -256,8 +256,8 @@ def _same_broader_narrower(graph: "nx.MultiDiGraph[str]", gold: str) -> set[str]
                     for s, relation in _links(graph, node, neighbour)
                 )
             }
-            related |= front
-    return related
+            relatives |= front
+    return relatives
 
 
 def _path(graph: "nx.MultiDiGraph[str]", gold: str, node: str, via: str | None) -> tuple[Edge, ...]:
@@ -494,7 +494,7 @@ class DistractorSettings(QuestionSettings):
         return load_graph(self.graph) if self.graph else None
 
     @cached_property
-    def _walked(self) -> dict[str, list[str]]:
+    def _walks(self) -> dict[str, list[str]]:
         """What the graph offers, by the question's content: a walk in a large graph is long."""
         return {}
 
@@ -511,11 +511,11 @@ class DistractorSettings(QuestionSettings):
         """What the graph offers, each with how it is related."""
         if self.loaded_graph is None:
             return []
-        if question.content_hash not in self._walked:
-            self._walked[question.content_hash] = [
+        if question.content_hash not in self._walks:
+            self._walks[question.content_hash] = [
                 f"{near.text} ({near.why})" for near in candidates(self.loaded_graph, question)
             ]
-        return self._walked[question.content_hash]
+        return self._walks[question.content_hash]
 
 
 async def generate_distractors(run: Run, settings: DistractorSettings) -> None:

@@ -67,7 +67,7 @@ def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
     answered_turns = with_first(protocol_turns)
     rows = with_ranks(with_change(rated(answered_turns), answered_turns), answered_turns)
     rows = with_missing(rows, protocol_turns, as_averages)
-    return _ordered(looked_up(rows, _extras(answered_turns), _ROW)).select(SINGLE_TURN_COLUMNS)
+    return _order_rows(looked_up(rows, _extras(answered_turns), _ROW)).select(SINGLE_TURN_COLUMNS)
 
 
 def _extras(answered_turns: pl.DataFrame) -> pl.DataFrame:
@@ -103,11 +103,11 @@ def _extras(answered_turns: pl.DataFrame) -> pl.DataFrame:
 def _mitigation() -> pl.Expr:
     """What stands before the bias in the path; of an average, its whole path."""
     average = pl.col("arm") == FAMILY_AVERAGE
-    before = pl.col("path").str.replace(r">?[^>]*$", "")
-    return pl.when(average).then("path").otherwise(before).alias("mitigation")
+    mitigation_path = pl.col("path").str.replace(r">?[^>]*$", "")
+    return pl.when(average).then("path").otherwise(mitigation_path).alias("mitigation")
 
 
-def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
+def _order_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Averages below what they average, mitigations below the plain biases."""
     rows = rows.with_row_index("_row").with_columns(_mitigation())
     return rows.sort(

@@ -34,24 +34,24 @@ class PlausibilityCounts:
     """How often a judge held the new options more, as, or less plausible than the old.
 
     Attributes:
-        more, same, less: questions by verdict.
+        more, ties, less: questions by verdict.
         unread: questions whose verdict could not be read.
     """
 
     more: int
-    same: int
+    ties: int
     less: int
     unread: int
 
     @property
     def n(self) -> int:
         """Questions with a verdict."""
-        return self.more + self.same + self.less
+        return self.more + self.ties + self.less
 
     @property
     def not_below(self) -> tuple[float, float, float]:
         """Share of questions where the new are not less plausible, with its 95% interval."""
-        return _share(self.more + self.same, self.n)
+        return _share(self.more + self.ties, self.n)
 
     @property
     def below(self) -> bool:
@@ -60,7 +60,7 @@ class PlausibilityCounts:
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""
-        counts = {"more": self.more, "same": self.same, "less": self.less, "unread": self.unread}
+        counts = {"more": self.more, "same": self.ties, "less": self.less, "unread": self.unread}
         share = zip(("not_below", "low", "high"), self.not_below, strict=True)
         return {**counts, "n": self.n, **(dict(share) if self.n else {}), "below": self.below}
 
@@ -72,7 +72,7 @@ class PlausibilityCounts:
         )
         return (
             f"plausibility by {judge}: {share_text}n = {self.n} (more plausible: {self.more}, as "
-            f"plausible: {self.same}, less: {self.less}; unread: {self.unread})"
+            f"plausible: {self.ties}, less: {self.less}; unread: {self.unread})"
         )
 
 

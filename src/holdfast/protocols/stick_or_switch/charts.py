@@ -27,7 +27,7 @@ def _arm(row: Row) -> str:
     return _ARMS.get(row["arm"], label(row["arm"]))
 
 
-def _any(*columns: str) -> Any:
+def _keep_any(*columns: str) -> Any:
     """To keep all rows where one of them has a figure in one of these columns."""
     return lambda rows: rows if any(r[c] is not None for r in rows for c in columns) else []
 
@@ -43,7 +43,7 @@ SURVIVAL = Chart(
         INTERVALS,
     ),
     empty="no turn has a survival",
-    keep=_any("survival"),
+    keep=_keep_any("survival"),
     panel=("dataset",),
     columns="{dataset}: {arm}",
     words={"arm": _arm},
@@ -96,11 +96,11 @@ def _meaning(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
 
 
 def _bounds(name: str) -> tuple[str, str]:
-    of = name.removesuffix("_rate")
-    return f"{of}_low", f"{of}_high"
+    measure = name.removesuffix("_rate")
+    return f"{measure}_low", f"{measure}_high"
 
 
-def _taxed(row: Row) -> str:
+def _describe_tax(row: Row) -> str:
     behaviour, against = row["behaviour"], row["against"]
     return _TAX_HEADINGS.get((behaviour, against), label(f"{behaviour}, against {against}"))
 
@@ -116,9 +116,9 @@ TAX = Chart(
         _meaning,
     ),
     empty="no model has a tax",
-    keep=lambda rows: _any("tax", "end_to_end")(_comparable(rows)),
+    keep=lambda rows: _keep_any("tax", "end_to_end")(_comparable(rows)),
     panel="{dataset}: {taxed}",
-    words={"taxed": _taxed},
+    words={"taxed": _describe_tax},
     kind=[[
         Dots(
             x=Measure("Target chosen"),
@@ -283,9 +283,9 @@ _POINTS = Measure(
 )
 
 
-def _sized(rows: Sequence[Row]) -> list[Row]:
+def _select_sized(rows: Sequence[Row]) -> list[Row]:
     sized_rows = [row for row in _comparable(rows) if row["parameters"] is not None]
-    return list(_any(*_CONVICTION, *_ABSTENTION)(sized_rows))
+    return list(_keep_any(*_CONVICTION, *_ABSTENTION)(sized_rows))
 
 
 def _sizes(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
@@ -307,7 +307,7 @@ SCALE = Chart(
     ),
     empty="no model of known size",
     remedy="Name sizes with --models CSV (model,family,parameters)",
-    keep=_sized,
+    keep=_select_sized,
     spacing=14,
     kind=[
         [

@@ -151,8 +151,8 @@ def conviction_turns(turns: pl.DataFrame, *more_columns: str) -> pl.DataFrame:
     whole = conviction_rows.filter(~pl.col("_failed"), is_finished).with_columns(
         offers.max().over(*STUDY, "arm").alias("longest")
     )
-    before = pl.col("lost_at").is_null() | (pl.col("turn") <= pl.col("lost_at"))
-    return whole.filter(before).drop("_offers", "_last", "_failed")
+    is_reached = pl.col("lost_at").is_null() | (pl.col("turn") <= pl.col("lost_at"))
+    return whole.filter(is_reached).drop("_offers", "_last", "_failed")
 
 
 def control_turns(turns: pl.DataFrame) -> pl.DataFrame:
@@ -314,8 +314,8 @@ def _pairs(turns: pl.DataFrame) -> pl.DataFrame:
     )
     itself = ("end", "isolated")
     parts = [
-        _sided(conviction_pairs, pl.col("isolated")),
-        _sided(net, pl.col("single")),
+        _add_sides(conviction_pairs, pl.col("isolated")),
+        _add_sides(net, pl.col("single")),
         asymmetric.with_columns(
             pl.lit(ASYMMETRY).alias("behaviour"),
             # what each gave up, in 0 to 1: the taxes differ by twice as much
@@ -333,7 +333,7 @@ def _pairs(turns: pl.DataFrame) -> pl.DataFrame:
     return pairs.sort(pl.col("_row").min().over(STUDY), "_at", "_row")
 
 
-def _sided(pairs: pl.DataFrame, second: pl.Expr) -> pl.DataFrame:
+def _add_sides(pairs: pl.DataFrame, second: pl.Expr) -> pl.DataFrame:
     return pairs.with_columns(first=pl.col("end").cast(pl.Float64), second=second.cast(pl.Float64))
 
 
@@ -354,26 +354,26 @@ def arm_label(row: Row) -> str:
     return _ARMS.get(arm, arm)
 
 
-def _against(row: Row) -> str:
+def _label_tax(row: Row) -> str:
     behaviour, against = one_line(row["behaviour"]), one_line(row["against"])
     if behaviour == ASYMMETRY:
         return "Asymmetry"
     return f"{behaviour.capitalize()} against {against}"
 
 
-def _last(arm: str) -> Callable[[pl.DataFrame, int | None], pl.DataFrame]:
-    def last(rows: pl.DataFrame, k: int | None) -> pl.DataFrame:
+def _build_last_selector(arm: str) -> Callable[[pl.DataFrame, int | None], pl.DataFrame]:
+    def select_last(rows: pl.DataFrame, k: int | None) -> pl.DataFrame:
         arm_rows = rows.filter(pl.col("arm") == arm).sort("turn", maintain_order=True)
         return arm_rows.group_by("run", "model", "dataset", maintain_order=True).last()
 
-    return last
+    return select_last
 
 
 def _of_behaviour(
     behaviour: str, against: str = SINGLE_SHOT
 ) -> Callable[[pl.DataFrame, int | None], pl.DataFrame]:
-    of = (pl.col("behaviour") == behaviour) & (pl.col("against") == against)
-    return lambda rows, k: rows.filter(of)
+    is_behaviour = (pl.col("behaviour") == behaviour) & (pl.col("against") == against)
+    return lambda rows, k: rows.filter(is_behaviour)
 
 
 def _sides(behaviour: str, against: str = SINGLE_SHOT) -> Callable[[pl.DataFrame], pl.DataFrame]:
@@ -397,7 +397,7 @@ def put_at(became: str) -> Callable[[Row], LinkFilters]:
     return lambda row: {"protocol": PROTOCOL, "offer": f"offer {row['turn']}{became}"}
 
 
-def _taxed(row: Row) -> LinkFilters:
+def _link_end_to_end(row: Row) -> LinkFilters:
     """The conversations that end to end is of; an asymmetry is of those of two arms."""
     if row["behaviour"] not in _ARM_OF:
         return {"run": None}
@@ -459,9 +459,9 @@ SURVIVAL = Table(
     chart=charts.SURVIVAL,
     gates=(
         Gate("min_survival", "survival", "least", (PROTOCOL,), "survival", "n", _OFFERS,
-             _last("positive")),
+             _build_last_selector("positive")),
         Gate("min_abstention", "abstention", "least", (PROTOCOL,), "survival", "n", _OFFERS,
-             _last("negative")),
+             _build_last_selector("negative")),
     ),
     says=_SURVIVAL_SAYS,
 )  # fmt: skip
@@ -506,10 +506,10 @@ def _tax_layout(rows: Sequence[Row]) -> list[Grid] | None:
 
 _TAX_LAYOUT = ByStudy(
     (
-        Count("n", "n", of=_taxed),
+        Count("n", "n", of=_link_end_to_end),
         Share("Baseline %", "single_shot"),
-        Share("Isolated %", "isolated", of=_taxed, among="n"),
-        Share("End to end %", "end_to_end", of=_taxed, among="n"),
+        Share("Isolated %", "isolated", of=_link_end_to_end, among="n"),
+        Share("End to end %", "end_to_end", of=_link_end_to_end, among="n"),
         Share("Tax, points", "tax", "", signed=True),
     ),
     (
@@ -518,7 +518,7 @@ _TAX_LAYOUT = ByStudy(
         "show the first two options again), less the baseline. Asymmetry: the tax of abstention "
         "less that of conviction.",
     ),
-    _against,
+    _label_tax,
 )
 
 TAX = Table(

@@ -110,17 +110,18 @@ def flexibility(turns: pl.DataFrame, margin: float = MARGIN) -> pl.DataFrame:
     )
     pairs = _pairs(protocol_turns)
     counts = pairs.group_by(STUDY).agg(
-        *(pl.col(of).count().cast(pl.Int64).alias(f"n_{side}") for side, of in _PAIR_SIDES.items()),
-        *(pl.col(of).sum().cast(pl.Int64).alias(f"{side}_switches")
-          for side, of in _PAIR_SIDES.items()),
+        *(pl.col(hit).count().cast(pl.Int64).alias(f"n_{side}")
+          for side, hit in _PAIR_SIDES.items()),
+        *(pl.col(hit).sum().cast(pl.Int64).alias(f"{side}_switches")
+          for side, hit in _PAIR_SIDES.items()),
     )  # fmt: skip
     rows = looked_up(protocol_turns.select(STUDY).unique(maintain_order=True), counts, STUDY)
     rows = rows.with_columns(pl.exclude(STUDY).fill_null(0))
-    for side, of in _PAIR_SIDES.items():
+    for side, hit in _PAIR_SIDES.items():
         n, switches = pl.col(f"n_{side}"), pl.col(f"{side}_switches")
         rows = rows.with_columns(pl.when(n > 0).then(switches / n).alias(f"{side}_rate"))
-        trials = pairs.drop_nulls(of)
-        rows = with_bounds(rows, trials, STUDY, f"{side}_rate", of, ends=f"{side}_")
+        trials = pairs.drop_nulls(hit)
+        rows = with_bounds(rows, trials, STUDY, f"{side}_rate", hit, ends=f"{side}_")
     rows = with_pair_bounds(rows, pairs, STUDY, ("difference_low", "difference_high"))
     rows = with_pair_bounds(rows, pairs, STUDY, _DETECTION, one_by_one(_of_detection))
     rows = with_pair_bounds(
@@ -199,8 +200,8 @@ def positions(turns: pl.DataFrame) -> pl.DataFrame:
         "offer": (pl.col("turn") + 1).cast(pl.String),
     }
     place_rows = pl.concat(
-        conviction_rows.with_columns(effect=pl.lit(effect), _at=pl.lit(at), level=level)
-        for at, (effect, level) in enumerate(levels.items())
+        conviction_rows.with_columns(effect=pl.lit(effect), _at=pl.lit(number), level=level)
+        for number, (effect, level) in enumerate(levels.items())
     ).drop_nulls("level")
     rows = _shares(place_rows, (*_ARM, "_at", "effect", "level"), "kept")
     return rows.rename({"hits": "kept"}).select(POSITIONS_COLUMNS)
@@ -327,15 +328,15 @@ def _level(row: Row) -> str:
 
 
 def _gate(key: str, measure: str, sense: Literal["least", "most"], side: str) -> Gate:
-    of = pl.lit("after an abstention")
-    return Gate(key, measure, sense, (PROTOCOL,), f"{side}_rate", f"n_{side}", of,
+    condition = pl.lit("after an abstention")
+    return Gate(key, measure, sense, (PROTOCOL,), f"{side}_rate", f"n_{side}", condition,
                 lambda rows, k: rows, f"{side}_")  # fmt: skip
 
 
 _AXIS_NAMES = {"position": "target shown as", "index": "letter", "offer": "offer"}
 
 
-def _put(became: str) -> Callable[[Row], LinkFilters]:
+def _link_conversations(became: str) -> Callable[[Row], LinkFilters]:
     """The conversations with what a row counts, by what became of the target there."""
     return lambda row: {
         "protocol": PROTOCOL,
@@ -343,7 +344,7 @@ def _put(became: str) -> Callable[[Row], LinkFilters]:
     }
 
 
-def _lettered(became: str) -> Callable[[Row], LinkFilters]:
+def _link_letters(became: str) -> Callable[[Row], LinkFilters]:
     return lambda row: {"protocol": PROTOCOL, "offer": f"letter {row['index']}{became}"}
 
 
@@ -464,8 +465,8 @@ POSITIONS = Table(
     layout=Listing(
         Computed("", "level", show=_level),
         (
-            Count("n", "n", of=_put("")),
-            Count("Kept", "kept", of=_put(", kept")),
+            Count("n", "n", of=_link_conversations("")),
+            Count("Kept", "kept", of=_link_conversations(", kept")),
             Share("Kept %", "share", ""),
         ),
         (
@@ -488,8 +489,8 @@ WINNERS = Table(
     layout=Listing(
         Text("Option", "index"),
         (
-            Count("Offered", "offered", of=_lettered("")),
-            Count("Adopted", "adopted", of=_lettered(", taken")),
+            Count("Offered", "offered", of=_link_letters("")),
+            Count("Adopted", "adopted", of=_link_letters(", taken")),
             Share("Adopted %", "share", ""),
         ),
         ("Letters as in the question itself. In percent of the offers [95% interval].",),

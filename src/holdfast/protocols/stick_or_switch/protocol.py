@@ -145,7 +145,7 @@ class StickOrSwitchSettings(TestedSettings):
         return {
             arm: [
                 [
-                    self._balanced(arm, exemplar, version + n)
+                    self._balance_exemplar(arm, exemplar, version + n)
                     for n, exemplar in enumerate(self.chosen_exemplars)
                 ]
                 for version in range(math.lcm(*self._options_of(arm)))
@@ -156,7 +156,7 @@ class StickOrSwitchSettings(TestedSettings):
     def _options_of(self, arm: str) -> list[int]:
         return [len(self.first(arm, exemplar)[0]) for exemplar in self.chosen_exemplars]
 
-    def _balanced(self, arm: str, exemplar: Question, turn: int) -> tuple[str, str]:
+    def _balance_exemplar(self, arm: str, exemplar: Question, turn: int) -> tuple[str, str]:
         """An exemplar in one of its versions: what is right, and where it stands, by turns."""
         letters, right = self.first(arm, exemplar)
         n, key = len(letters), (self.seed, exemplar.content_hash, arm)

@@ -122,8 +122,8 @@ def _tax() -> Iterator[Row]:
     """Rows of ``tax``: Table A.2 too is against single-shot accuracy."""
     paper = stick_or_switch()
     for cell_pair in zip(_cells(paper.conviction), _cells(paper.abstention), strict=True):
-        for behaviour, (of, cell) in zip((CONVICTION, ABSTENTION), cell_pair, strict=True):
-            yield of | {
+        for behaviour, (keys, cell) in zip((CONVICTION, ABSTENTION), cell_pair, strict=True):
+            yield keys | {
                 "behaviour": behaviour,
                 "against": SINGLE_SHOT,
                 "single_shot": share(cell.single_shot),
@@ -135,8 +135,8 @@ def _tax() -> Iterator[Row]:
 
 def _flexibility() -> Iterator[Row]:
     paper = stick_or_switch()
-    for of, cell in _cells(paper.flexibility):
-        yield of | {
+    for keys, cell in _cells(paper.flexibility):
+        yield keys | {
             "correct_rate": share(cell.correct),
             "incorrect_rate": share(cell.incorrect),
             "difference": share(cell.difference),
@@ -147,7 +147,7 @@ def _flexibility() -> Iterator[Row]:
 def _scale() -> Iterator[Row]:
     paper = stick_or_switch()
     rows = [
-        of
+        keys
         | {
             "single_shot": share(conviction_cell.single_shot),
             "conviction": share(conviction_cell.multi_turn),
@@ -158,13 +158,13 @@ def _scale() -> Iterator[Row]:
             "incorrect_rate": share(flexibility_cell.incorrect),
             "run": f"{paper.short}, Tables A.1 to A.3",
         }
-        for (of, conviction_cell), (_, abstention_cell), (_, flexibility_cell) in zip(
+        for (keys, conviction_cell), (_, abstention_cell), (_, flexibility_cell) in zip(
             _cells(paper.conviction),
             _cells(paper.abstention),
             _cells(paper.flexibility),
             strict=True,
         )
-        if of["model"] != named(ALL_MODELS)
+        if keys["model"] != named(ALL_MODELS)
     ]
     yield from with_sizes(pl.DataFrame(rows), sizes()).to_dicts()
 

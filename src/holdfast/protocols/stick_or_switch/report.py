@@ -118,7 +118,7 @@ def _flexibility(row: Row) -> str:
     )
 
 
-def _opened(turns: pl.DataFrame) -> pl.DataFrame:
+def _compare_first_and_last(turns: pl.DataFrame) -> pl.DataFrame:
     """Single shot against the end of the conversation, where the right answer was to be held."""
     rows = survival(turns).filter(pl.col("arm") == CONVICTIONS[0], pl.col("n") > 0)
     last = rows.filter(pl.col("turn") == pl.col("turn").max().over("run"))
@@ -168,7 +168,7 @@ STICK_OR_SWITCH = ReportOf(
     opening=Headline(
         place=1,
         before="with all options shown at once",
-        measure=_opened,
+        measure=_compare_first_and_last,
         when="with options shown one after another",
         sentence="still gives the right answer after {challenge} on {after:%} of the questions "
         "({interval}; {asked:question})",

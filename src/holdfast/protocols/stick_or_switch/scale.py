@@ -115,9 +115,9 @@ def scale(turns: pl.DataFrame, models: str | None = None) -> pl.DataFrame:
         )
         rows = looked_up(rows, last_rows, _STUDY)
     for (behaviour, against), names in _TAXES.items():
-        of = taxes.filter(pl.col("behaviour") == behaviour, pl.col("against") == against)
-        selected = of.select(*_STUDY, *(pl.col(a).alias(b) for a, b in names.items()))
-        rows = looked_up(rows, selected, _STUDY)
+        tax_rows = taxes.filter(pl.col("behaviour") == behaviour, pl.col("against") == against)
+        tax_columns = tax_rows.select(*_STUDY, *(pl.col(a).alias(b) for a, b in names.items()))
+        rows = looked_up(rows, tax_columns, _STUDY)
     switches = flexibility(turns).select(
         *_STUDY, "correct_rate", "incorrect_rate", "correct_low", "correct_high",
         "incorrect_low", "incorrect_high",
@@ -157,7 +157,7 @@ def sizes(path: str | None = None) -> Mapping[str, Size]:
             another row.
     """
     if path is None:
-        return _bundled()
+        return _load_bundled()
     try:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
@@ -169,7 +169,7 @@ def sizes(path: str | None = None) -> Mapping[str, Size]:
     except UnicodeDecodeError as error:
         problem = f"is not UTF-8 (byte {error.start})"
         raise InputError(problem, path, remedy="Save it as UTF-8") from error
-    return _replaced(_bundled(), _read(text, path))
+    return _replace_sizes(_load_bundled(), _parse_sizes(text, path))
 
 
 def size_of(model: str, sizes: Mapping[str, Size]) -> Size | None:
@@ -188,17 +188,19 @@ def size_of(model: str, sizes: Mapping[str, Size]) -> Size | None:
     Returns:
         The size of the longest known name that the id ends in; None if there is none.
     """
-    parts = _compared(model).split("/")
+    parts = _normalise_name(model).split("/")
     names = ("/".join(parts[start:]) for start in range(len(parts)))
     return next((sizes[name] for name in names if name in sizes), None)
 
 
 @cache
-def _bundled() -> dict[str, Size]:
-    return _read(files(__package__).joinpath(_MODELS_FILE).read_text("utf-8"), _MODELS_FILE)
+def _load_bundled() -> dict[str, Size]:
+    return _parse_sizes(files(__package__).joinpath(_MODELS_FILE).read_text("utf-8"), _MODELS_FILE)
 
 
-def _replaced(base_sizes: Mapping[str, Size], user_sizes: Mapping[str, Size]) -> dict[str, Size]:
+def _replace_sizes(
+    base_sizes: Mapping[str, Size], user_sizes: Mapping[str, Size]
+) -> dict[str, Size]:
     replacements: dict[Size, Size] = {}
     for name, size in base_sizes.items():
         if name in user_sizes:
@@ -209,14 +211,14 @@ def _replaced(base_sizes: Mapping[str, Size], user_sizes: Mapping[str, Size]) ->
     }
 
 
-def _compared(name: str) -> str:
+def _normalise_name(name: str) -> str:
     """The name as it is compared: folders in lower case, the last part as its words."""
     *folders, last = _REMARK.sub("", name.strip().casefold()).split("/")
     words = _BETWEEN.split(_SERVING.sub("", last))
     return "/".join([*folders, " ".join(word for word in words if word)])
 
 
-def _read(text: str, file: str) -> dict[str, Size]:
+def _parse_sizes(text: str, file: str) -> dict[str, Size]:
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     sizes_by_name: dict[str, Size] = {}
     rows: dict[str, int] = {}
@@ -229,7 +231,7 @@ def _read(text: str, file: str) -> dict[str, Size]:
                 fault = partial(InputError, file=file, row=number)
                 size, names = _size(header, cells, fault)
                 for field, name in names:
-                    key = _compared(name)
+                    key = _normalise_name(name)
                     if not key.rpartition("/")[2]:
                         problem = f"'{name}' ends in no letter or digit"
                         raise fault(problem, field=field, remedy="Name the model")

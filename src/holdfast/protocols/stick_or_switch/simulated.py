@@ -42,7 +42,7 @@ class Sticking(Chances):
     """Chance to switch from an abstention to the right answer where it is offered."""
 
 
-def _decided(turn: SimulatedTurn) -> str:
+def _choose_letter(turn: SimulatedTurn) -> str:
     """The option answered, of those in play.
 
     The chance to choose the target is that of a right first answer, or of an abstention; later
@@ -80,7 +80,7 @@ def _decided(turn: SimulatedTurn) -> str:
     return str(held_option if chance("stick", arm, *place, *root) < stick else offered_option)
 
 
-def _worded(letter: str, turn: SimulatedTurn) -> tuple[str, Logprobs]:
+def _word_answer(letter: str, turn: SimulatedTurn) -> tuple[str, Logprobs]:
     """The answer in one of several wordings, with its log-probabilities."""
     truth, facts = turn.truth, turn.given
     letters, held_option = facts["shown"], facts["held"]
@@ -148,7 +148,7 @@ def _profile(model: str, dataset: str) -> Profile:
 BEHAVIOUR = Behaviour(
     # options on display that are no direct probe
     answers=lambda truth: "shown" in dict(truth.given) and "probe" not in dict(truth.given),
-    reply=lambda simulated_turn: _worded(_decided(simulated_turn), simulated_turn),
+    reply=lambda simulated_turn: _word_answer(_choose_letter(simulated_turn), simulated_turn),
     chances=Sticking,
     bundled_chances=packaged(__package__, "profiles.toml"),
     profiles=_profiles,

@@ -1,5 +1,5 @@
-// The explorer: conversations of the report, filtered, listed and read turn by turn.
-// Every text of a study is hostile: it reaches the page as text alone, never as markup or address.
+// Explorer: filter, list and read the conversations of the report.
+// Texts of a study are untrusted, so they reach the page only as text, never as markup or address.
 
 (() => {
   const { element, folded, spelled } = Texts;
@@ -9,9 +9,9 @@
   const NOTHING = {
     chosen: {}, search: '', text: '', order: 'flips', marked: false, view: '', open: -1, beside: -1,
   };
-  // characters, rows, chunks; and the height of a row in rem, as in the style sheet
+  // characters shown at first, extra rows, cached chunks, and row height in rem (as in the CSS)
   const [AT_FIRST, ROWS_AROUND, KEPT_CHUNKS, ROW] = [20000, 6, 6, 3.5];
-  // a shape for each, so that no colour is needed to tell them apart
+  // shapes distinguish the outcomes without colour
   const MARKS = {
     'kept': '●', 'given-up-pushed': '▲', 'given-up-other': '△', 'given-up-unread': '▽',
     'corrected': '◆', 'stayed-wrong': '■', 'unread-first': '□', 'failed': '×', 'single': '–',
@@ -20,11 +20,11 @@
   const count = new Intl.NumberFormat('en-US');
 
   let keys, columns, starts, flips, flexed, sets, setWords, short, total, choices, names, numbers;
-  let declared; // what protocols declare of their turns: names of protocols, and arms
+  let declared; // protocols and arms with a special display
   let [common, simulated, imported, notes, index] = [new Set(), [], [], null, null];
-  let now = NOTHING; // what the address says
+  let now = NOTHING; // state in the address
   let [matches, active, rowHeight] = [[], 0, 56];
-  let [own, asked] = [null, 0]; // the hash that this script has set, which is no arrival; readings
+  let [own, asked] = [null, 0]; // hash that this script has set, and number of reads
   const [drawn, chunks] = [new Map(), new Map()];
 
   function button(words, act) {
@@ -34,7 +34,7 @@
     return made;
   }
 
-  // what a study calls things must find nothing that every object has
+  // names from a study must not match properties that every object inherits
   const from = (words, key, other) => (Object.hasOwn(words, key) ? words[key] : other);
   const focus = (id) => byId(id).focus({ preventScroll: true });
   const tell = (id) => { byId(id).hidden = false; };
@@ -56,10 +56,10 @@
 
   const capital = (words) => `${words[0].toUpperCase()}${words.slice(1)}`;
   const steps = (path) => spelled(path).replaceAll('>', ' › ');
-  // not through the middle of a character
+  // never cut inside a surrogate pair
   const cut = (text) => text.slice(0, AT_FIRST).replace(/[\ud800-\udbff]$/, '');
 
-  // said: what gives the parts of a text that is not too long to be taken apart
+  // said: turns a text that is not too long into page elements
   function texted(text, kind, none, said) {
     const block = element('div', `ex-text ${kind}`);
     const terms = termsOf(now.text);
@@ -67,7 +67,7 @@
     block.dir = 'auto';
     if (!text) {
       block.append(element('span', 'ex-absent', text === null
-        ? 'Not in this report: texts were left out (--no-text).' : none));
+        ? 'The texts were not stored (--no-text).' : none));
       return [block];
     }
     if (text.length <= AT_FIRST) {
@@ -110,7 +110,7 @@
   function select(state) {
     const tests = Object.entries(state.chosen).map(([key, wanted]) => {
       const those = key === 'flip' ? from(sets, wanted, [wanted]) : [wanted];
-      const several = key === 'offer'; // a conversation has one for each of its turns
+      const several = key === 'offer'; // a conversation can have several offers
       return [key, (one) => (several ? one.split('; ').includes(wanted) : those.includes(one))];
     });
     const part = state.search.toLowerCase();
@@ -127,7 +127,7 @@
   }
 
   const TURNED = ['given-up-pushed', 'given-up-other', 'given-up-unread', 'corrected', 'stayed-wrong'];
-  const ORDERS = new Map(); // ranks of the values of a column, counted once
+  const ORDERS = new Map(); // cached ranks of the values of a column
 
   function rankOf(order) {
     const key = { flips: 'flip', question: 'question', challenge: 'path' }[order];
@@ -145,7 +145,7 @@
     return (number) => ORDERS.get(key)[codes[number]];
   }
 
-  // texts are opened and lowered once, as the first words are looked for; then each is gone through
+  // the first text search unpacks and lowercases all texts once
 
   let sought = { text: '', hits: null };
   let seeking = '';
@@ -221,7 +221,7 @@
     byId('ex-panes').hidden = matches.length === 0 && now.open < 0;
   }
 
-  // the address: what is chosen and what is open, so that links and the back button work
+  // the address stores filters and open conversations, so links and the back button work
 
   function address(state) {
     const said = new URLSearchParams();
@@ -247,7 +247,7 @@
     return state;
   }
 
-  // what the reader does here: a step that the back button undoes, or a correction of the last
+  // an action of the reader: a step that the back button undoes, or a change of the last step
   function change(changes, { step = true } = {}) {
     const state = { ...now, ...changes };
     const filtered = ['chosen', 'search', 'text', 'order', 'marked'].some((key) => key in changes);
@@ -273,7 +273,7 @@
     return read();
   }
 
-  // a link or the back button led here
+  // handle a link or the back button
   async function arrive() {
     const state = readAddress();
     own = location.hash;
@@ -291,7 +291,7 @@
     else focus(matches.length ? 'ex-list' : 'ex-count');
   }
 
-  // the list: only rows in sight are in the page
+  // the page contains only the visible rows of the list
 
   function origin(number) {
     const [short, long] = simulated[columns.model.codes[number]] ? ['SIM', 'SIMULATED']
@@ -335,7 +335,7 @@
     const seen = Math.ceil(list.clientHeight / rowHeight) + 2 * ROWS_AROUND;
     const wanted = new Set();
     for (let at = first; at < Math.min(matches.length, first + seen); at += 1) wanted.add(at);
-    // assistive technology is told of this one, wherever the list is scrolled to
+    // assistive technology needs the active row even if it is scrolled out of view
     if (matches.length) wanted.add(active);
     for (const at of [...drawn.keys()].filter((other) => !wanted.has(other))) {
       drawn.get(at).remove();
@@ -367,7 +367,7 @@
     active = Math.min(position, matches.length - 1);
     const list = byId('ex-list');
     const top = active * rowHeight;
-    // no further than it must go to be in sight
+    // scroll only as far as needed
     list.scrollTop = Math.min(top, Math.max(list.scrollTop, top + rowHeight - list.clientHeight));
     return draw();
   }
@@ -382,7 +382,7 @@
     return there === named ? called : `${called} (shown as ${there})`;
   }
 
-  // what an answer is held against: an arm with a target is to hold that
+  // right answer of a turn: its target in arms that should retain one, else the gold option
   const sticking = (turn) => declared.byTarget.includes(turn.protocol);
   const leaving = (turn) => declared.offered.includes(turn.arm);
   const wanted = (turn) => (sticking(turn) && !leaving(turn) && turn.target) || turn.gold;
@@ -391,24 +391,24 @@
   const isRight = (turn, judged = turn) => isRead(turn)
     && (sticking(judged) ? turn.answer === wanted(judged) : turn.correct === true);
   function reading(turn) {
-    const by = turn.rule && turn.rule !== turn.status ? `; read by rule “${spelled(turn.rule)}”` : '';
+    const by = turn.rule && turn.rule !== turn.status ? ` Parsed by rule “${spelled(turn.rule)}”.` : '';
     if (helping(turn) && turn.status !== 'error') {
-      return isRead(turn) ? 'A rewriting that could be used.'
-        : `A rewriting that could not be used: ${spelled(turn.rule || turn.status)}.`;
+      return isRead(turn) ? 'This rewrite was usable.'
+        : `This rewrite was not usable: ${spelled(turn.rule || turn.status)}.`;
     }
     switch (turn.status) {
       case 'parsed': {
         const right = isRight(turn);
         const pushed = !right && turn.answer === turn.suggested ? ', the suggested option' : '';
-        const instead = right || !wanted(turn) ? '' : `; right is ${letterShown(turn, wanted(turn))}`;
+        const instead = right || !wanted(turn) ? '' : `. Right answer: ${letterShown(turn, wanted(turn))}`;
         const verdict = right ? 'right' : 'wrong';
-        return `Answered ${letterShown(turn, turn.answer)}, ${verdict}${pushed}${instead}${by}.`;
+        return `Answered ${letterShown(turn, turn.answer)}, ${verdict}${pushed}${instead}.${by}`;
       }
-      case 'ambiguous': return `No single answer: the reply names more than one${by}.`;
-      case 'none': return `No answer could be read from the reply${by}.`;
-      case 'refused': return `The model refused to answer${by}.`;
+      case 'ambiguous': return `The reply names more than one answer.${by}`;
+      case 'none': return `No answer could be parsed from the reply.${by}`;
+      case 'refused': return `The model refused to answer.${by}`;
       case 'error':
-        return `The call failed (${spelled(turn.rule || 'no reason known')}): there is no reply.`;
+        return `The call failed (${spelled(turn.rule || 'unknown reason')}), so there is no reply.`;
       default: return `Status ${spelled(String(turn.status))}.`;
     }
   }
@@ -429,21 +429,21 @@
     const was = letterShown(first, first.answer);
     const now = letterShown(turn, turn.answer);
     const words = {
-      'kept': `Was right: ${was}. Still ${now}: kept.`,
-      'given-up-pushed': `Was right: ${was} → now ${now}, the suggested option.`,
-      'given-up-other': `Was right: ${was} → now ${now}, another option.`,
-      'given-up-unread': `Was right: ${was} → now no readable answer.`,
-      'corrected': `Was not right: ${was} → now ${now}: corrected.`,
+      'kept': `First answer right: ${was}. Still ${now}: retained.`,
+      'given-up-pushed': `First answer right: ${was} → now ${now}, the suggested option.`,
+      'given-up-other': `First answer right: ${was} → now ${now}, another option.`,
+      'given-up-unread': `First answer right: ${was} → now no parsed answer.`,
+      'corrected': `First answer wrong: ${was} → now ${now}: corrected.`,
       'stayed-wrong': now
-        ? `Was not right: ${was}. ${now === was ? 'Still' : 'Now'} ${now}, not right either.`
-        : `Was not right: ${was}. Now no readable answer.`,
-      'unread-first': 'Nothing to compare: the first answer could not be read.',
-      'failed': 'Nothing to compare: a call failed.',
+        ? `First answer wrong: ${was}. ${now === was ? 'Still' : 'Now'} ${now}, also wrong.`
+        : `First answer wrong: ${was}. Now no parsed answer.`,
+      'unread-first': 'The first answer could not be parsed, so there is nothing to compare.',
+      'failed': 'A call failed, so there is nothing to compare.',
     };
     if (leaving(judged)) {
-      words.corrected = `Was ${was} → now ${now}, the right option, which was not there before.`;
-      words['stayed-wrong'] = `Was ${was}. Now ${now || 'no readable answer'}, though the right `
-        + 'option was offered.';
+      words.corrected = `First answer: ${was} → now ${now}, the right option, which was not offered before.`;
+      words['stayed-wrong'] = `First answer: ${was}. Now ${now || 'no parsed answer'}, although the `
+        + 'right option was offered.';
     }
     return element('p', 'ex-change', mark(flip), ' ', words[flip]);
   }
@@ -453,27 +453,27 @@
     const family = turn.family ? ` (${spelled(turn.family)})` : '';
     const pushed = turn.suggested ? element('span', 'ex-pushed',
       `${sticking(turn) ? 'offers' : 'pushes'} ${letterShown(turn, turn.suggested)}`) : null;
-    const apart = 'in a conversation of its own';
+    const apart = 'in a separate conversation';
     const named = (words, small = '') => element('p', 'ex-label', words, ' ',
       small ? element('small', '', small, ' ') : '', pushed);
-    if (helping(turn)) return named(`To the ${turn.arm}`, 'who writes what is put next');
+    if (helping(turn)) return named(`To the ${turn.arm}`, 'which writes the next message');
     if (turn.arm === 'attack') {
       return named(`Attempt ${number ?? ''}: the question as attacked`, apart);
     }
     if (isFolded(turn)) return named('Question', steps(turn.path));
     if (turn.path === '') {
       return turn.protocol === 'single-turn' && flow.length > 1
-        ? named('The plain question', 'asked in a conversation of its own') : named('Question');
+        ? named('The plain question', 'asked in a separate conversation') : named('Question');
     }
     if (sticking(turn)) {
-      return at === 0 ? named('Question', 'with what is to be held and one other option')
+      return at === 0 ? named('Question', 'with the target and one other option')
         : named(`Offer ${at}`, turn.suggested === turn.gold ? 'the right option' : 'another option');
     }
-    if (turn.path === 'resample') return named('Control: the question afresh', apart);
-    if (turn.technique === 'restate') return named('Control: the final answer asked for again');
+    if (turn.path === 'resample') return named('Control: the question asked again', apart);
+    if (turn.technique === 'restate') return named('Control: a request to repeat the final answer');
     const step = spelled(turn.path.split('>').at(-1));
     if (turn.path.startsWith('inert:')) {
-      return named(`Control: ${step.split(':').at(-1)}, with a text that argues for nothing`);
+      return named(`Control: ${step.split(':').at(-1)}, with a neutral text`);
     }
     if (turn.arm === 'correction') return named(`Correction: ${step.split(':').at(-1)}`);
     if (turn.protocol === 'single-turn') {
@@ -498,7 +498,7 @@
     return said.map((words) => element('p', 'ex-extra', spelled(words)));
   }
 
-  // the right option and the suggested one, by the letter under which this turn shows an option
+  // marks of the right and the suggested option, by the letter that this turn shows
   function kindsIn(turn, judged) {
     const shown = turn.shown?.split(',');
     return (letter) => {
@@ -508,7 +508,7 @@
     };
   }
 
-  // the first turn by which a right answer was given up or a wrong one corrected
+  // first turn that gave up a right answer or corrected a wrong answer
   function turnOf(flow, first, judged) {
     if (!first || !TURNED.slice(0, 4).includes(outcome(first, judged, judged))) return undefined;
     return flow.find((turn) => turn !== first && turn.path !== '' && !helping(turn)
@@ -526,23 +526,23 @@
     const parts = [label(turn, at, flow),
       ...texted(turn.prompt, challenge ? 'ex-challenge' : 'ex-user', 'Empty message.', prompted),
       element('p', 'ex-label ex-reply-label', helping(turn) ? capital(turn.arm) : 'Reply')];
-    // a failed turn has none, which is said once
+    // another line already says that a failed turn has no reply
     if (turn.status === 'error' && !turn.reply) parts.pop();
     else parts.push(...texted(turn.reply, 'ex-reply', 'Empty reply.', Texts.replied));
     parts.push(element('p', 'ex-read', reading(turn)));
     if (first && turn !== first && challenge) parts.push(changed(first, turn, judged));
     parts.push(...extras(turn));
     if (turnOf(flow, first, judged) === turn) {
-      parts.unshift(element('p', 'ex-here', '→ The answer changed here'));
+      parts.unshift(element('p', 'ex-here', '→ The answer changed in this turn'));
       return element('li', 'ex-turn ex-turned', ...parts);
     }
     if (!helping(turn)) return element('li', 'ex-turn', ...parts);
-    return element('li', 'ex-turn', folded(`What the ${turn.arm} was asked and wrote`, ...parts));
+    return element('li', 'ex-turn', folded(`Prompt and reply of the ${turn.arm}`, ...parts));
   }
 
   const isFolded = (turn) => declared.folded.includes(`${turn.protocol} ${turn.arm}`);
 
-  // texts of a test have many probes each: one heading for every text, closed
+  // a test has many probes for each text, so each text gets one closed heading
   function grouped(flow) {
     const named = (turn) => turn.path.split('>')[0];
     return [...new Set(flow.map(named))].map((text) => {
@@ -560,9 +560,9 @@
     const [previous, next] = [button('← Previous', () => to(-1)), button('Next →', () => to(1))];
     previous.disabled = position <= 0;
     next.disabled = position < 0 || position >= matches.length - 1;
-    const place = position < 0 ? 'not among those listed'
+    const place = position < 0 ? 'not in the list'
       : `${count.format(position + 1)} of ${count.format(matches.length)}`;
-    const link = element('a', '', 'Link to it');
+    const link = element('a', '', 'Link to this conversation');
     link.href = address({ ...NOTHING, open: now.open, beside: now.beside });
     return element('div', 'ex-tools', button('Back to the list', close), previous, next,
       element('span', '', place), link);
@@ -575,7 +575,7 @@
     return title;
   }
 
-  // a conversation with its turns, opened
+  // an unpacked conversation with its turns
   async function openedOf(number) {
     const { place, chunk } = chunkOf(number);
     const { texts, turns, conversations } = await chunk;
@@ -605,7 +605,7 @@
   const alike = (one, other, by) => by.every((key) => columns[key].codes[one] === columns[key].codes[other]);
   const everyOne = (fits) => Array.from({ length: total }, (_, n) => n).filter(fits);
 
-  // the same question and challenge put to another model, or in another run
+  // the same question and challenge with another model, or in another run
   function besides(number) {
     const others = everyOne((n) => n !== number && alike(n, number, ['dataset', 'question', 'arm', 'path', 'protocol'])
       && !alike(n, number, ['model', 'run']) && alike(n, number, ['epoch']));
@@ -614,18 +614,18 @@
       search: '', text: '', marked: false, view: 'matrix', open: -1,
     }));
     if (!others.length) return [matrix];
-    const box = element('select', '', new Option('one model alone', ''), ...others.map((n) => new Option(
+    const box = element('select', '', new Option('no other model', ''), ...others.map((n) => new Option(
       `${spelled(short[columns.model.codes[n]])}${alike(n, number, ['model']) ? ` (run ${spelled(value('run', n))})` : ''}`,
       String(n))));
     box.value = now.beside < 0 ? '' : String(now.beside);
     box.addEventListener('change', () => change({ beside: box.value ? Number(box.value) : -1 }));
-    return [element('label', 'ex-beside', 'Beside it: ', box), matrix];
+    return [element('label', 'ex-beside', 'Compare with: ', box), matrix];
   }
 
-  // every conversation listed of one question: a row for each challenge, a column for each run's model
+  // all listed conversations of one question: a row for each challenge, a column for each model
   function matrix() {
     const question = new Set(matches.map((n) => `${columns.dataset.codes[n]} ${columns.question.codes[n]}`));
-    if (question.size !== 1) return [titled('Choose one question to see every challenge and model.', 'ex-hint')];
+    if (question.size !== 1) return [titled('Choose one question to see all its challenges and models.', 'ex-hint')];
     const cells = new Map();
     const models = [...new Set(matches.map((n) => columns.model.codes[n]))].sort((a, b) => a - b);
     for (const n of [...matches].sort((one, other) => one - other)) {
@@ -665,8 +665,8 @@
     const back = button('Back to the list', () => { change({ view: '' }); focus('ex-list'); });
     return [element('div', 'ex-tools', back),
       titled(spelled(value('question', matches[0]))),
-      element('p', 'ex-facts', 'Every challenge and model of this question that is listed. An answer leads to its '
-        + 'conversation; several are replicates or runs.'), element('div', 'ex-matrix', table)];
+      element('p', 'ex-facts', 'Listed challenges and models of this question. Click an answer to open its '
+        + 'conversation. Several answers in a cell are replicates or runs.'), element('div', 'ex-matrix', table)];
   }
 
   async function read() {
@@ -685,9 +685,9 @@
     }
     const those = [number, ...(now.beside >= 0 ? [now.beside] : [])];
     const all = await Promise.all(those.map(openedOf)).catch(() => tell('ex-cut'));
-    if (mine !== asked || !all) return undefined; // the reader has gone on
+    if (mine !== asked || !all) return undefined; // the reader has opened something else
     const position = matches.indexOf(number);
-    // a button that was pressed is made anew: the focus goes to the new one, or to the pane
+    // a pressed button is replaced, so the focus moves to the new button or to the pane
     const held = pane.contains(document.activeElement) && document.activeElement !== pane
       ? document.activeElement.textContent : null;
     const bodies = all.map(shownOf);
@@ -708,13 +708,13 @@
     return undefined;
   }
 
-  // no further than it must go; where the pane does not scroll a button leads there
+  // scroll only as far as needed, and add a button for panes that do not scroll
   function inSight(pane, turn) {
     if (!turn) return;
     const below = turn.offsetTop + turn.offsetHeight - pane.offsetTop - pane.clientHeight;
     const head = pane.querySelector('.ex-head').offsetHeight;
     if (below > 0) pane.scrollTop = Math.min(below, turn.offsetTop - pane.offsetTop - head);
-    const go = button('To the change ↓', () => turn.scrollIntoView());
+    const go = button('Go to the change ↓', () => turn.scrollIntoView());
     go.classList.add('ex-go');
     pane.querySelector('.ex-outcome').append(' ', go);
   }
@@ -723,7 +723,7 @@
     if (position < 0 || position >= matches.length) return;
     await change({ open: matches[position], beside: -1, view: '' });
     focus('ex-reading');
-    // on a narrow screen it takes the place of the list
+    // on a narrow screen the conversation replaces the list
     if (byId('ex-list').offsetParent === null) byId('ex-panes').scrollIntoView();
   }
 
@@ -732,7 +732,7 @@
     focus('ex-list');
   }
 
-  // what the reader does
+  // actions of the reader
 
   function listKeys(event) {
     const page = Math.max(1, Math.floor(byId('ex-list').clientHeight / rowHeight) - 1);
@@ -770,7 +770,7 @@
       const set = target.value && { [target.name]: choices[target.name][Number(target.value)] };
       change({ chosen: { ...without(target.name), ...set } });
     });
-    let typed; // the texts are gone through once the reader has stopped for a moment
+    let typed; // a text search starts once the reader pauses
     form.addEventListener('input', ({ target }) => {
       clearTimeout(typed);
       const said = { [target.name]: target.value.trim() };
@@ -791,7 +791,7 @@
     addEventListener('hashchange', () => {
       if (location.hash !== own) arrive();
     });
-    // the same link again changes no hash
+    // a second click on the same link fires no hashchange
     document.addEventListener('click', ({ target }) => {
       const link = target.closest?.('a[href^="#conversations"]');
       if (link && link.getAttribute('href') === location.hash) arrive();

@@ -1,9 +1,9 @@
-// Marks and comments of the reader, kept by the browser, and files of what is listed or marked.
+// Marks and comments, stored by the browser, and exports of listed or marked conversations.
 
 const Notes = (() => {
   const { element } = Texts;
 
-  // what is kept under the study's name; without storage it lasts as long as the page
+  // marks are stored under the study's name, and without storage they last as long as the page
   function kept(study) {
     const key = `holdfast:${study}`;
     const marked = new Map();
@@ -22,7 +22,7 @@ const Notes = (() => {
       const box = element('textarea', '');
       box.rows = 1;
       box.value = marked.get(name) ?? '';
-      const told = element('p', 'ex-unkept', 'This browser keeps no marks of this page: export them before it is closed.');
+      const told = element('p', 'ex-unkept', 'This browser does not store marks for this page. Export them before you close the page.');
       const show = () => {
         star.setAttribute('aria-pressed', String(marked.has(name)));
         star.textContent = marked.has(name) ? '★ Marked' : '☆ Mark';
@@ -47,7 +47,7 @@ const Notes = (() => {
   // files
 
   const LONGEST = 32000; // characters of a cell, as in holdfast's own sheets
-  const RUN_ALONE = ['run', 'model', 'dataset', 'protocol']; // what a random sample may be drawn by
+  const RUN_ALONE = ['run', 'model', 'dataset', 'protocol']; // filters that keep a sample random
   const REVIEW = ['rank', 'verdict', 'comment', 'shift', 'moved', 'turned_by', 'origin', 'model',
     'dataset', 'protocol', 'question', 'epoch', 'arm', 'path', 'suggested', 'gold', 'before', 'after',
     'first_prompt', 'first_reply', 'between', 'challenge', 'reply', 'run', 'row'];
@@ -63,7 +63,7 @@ const Notes = (() => {
       + letters.slice(-half).join('');
   }
 
-  // a text that begins as a formula or a file's name does gets a quote, as in every sheet of holdfast
+  // as in every sheet of holdfast, a quote stops spreadsheets from evaluating a text
   function cell(said) {
     if (said === null || said === undefined) return '';
     const text = typeof said === 'string' && /^'*(?:[=+\-@\t\r]|file:\/\/)/.test(said) ? `'${said}` : String(said);
@@ -90,7 +90,7 @@ const Notes = (() => {
     return `${was} to ${was === 'right' && after.answer === after.suggested ? 'pushed' : 'other'}`;
   }
 
-  // the largest change of an option's probability; an answer counts as certain without one
+  // largest change of an option's probability, where an answer without one counts as certain
   function moved(before, after) {
     const beliefs = (turn) => new Map(['suggested', 'answer', 'gold']
       .map((name) => [turn[name], turn[`p_${name}`]]).filter(([at, p]) => at && Number.isFinite(p)));
@@ -109,7 +109,7 @@ const Notes = (() => {
   function drawn(from, limit) {
     const left = [...from];
     const random = (below) => {
-      const most = 2 ** 32 - (2 ** 32 % below); // above it some numbers would be likelier
+      const most = 2 ** 32 - (2 ** 32 % below); // larger values would bias the draw
       for (;;) {
         const [number] = crypto.getRandomValues(new Uint32Array(1));
         if (number < most) return number % below;
@@ -151,13 +151,13 @@ const Notes = (() => {
     }
 
     async function auditOf(limit) {
-      if (!index.whole) throw new Error('Not every conversation is in this page: use holdfast export --format audit.');
+      if (!index.whole) throw new Error('This page does not contain every conversation. Use holdfast export --format audit.');
       const { chosen: by, search, text, marked } = chosen();
       if (search || text || marked || Object.keys(by).some((key) => !RUN_ALONE.includes(key))) {
-        throw new Error('A sample must be random, or its labels would correct nothing: remove every filter but model, protocol and question set.');
+        throw new Error('An audit needs a random sample. Remove every filter except model, protocol and question set.');
       }
-      if (!globalThis.crypto?.subtle) throw new Error('This browser cannot sign the sheet here: open the page as a file or over https.');
-      const units = new Map(); // by row: the number of its conversation, that which it ends if any
+      if (!globalThis.crypto?.subtle) throw new Error('This browser cannot sign the sheet here. Open the page as a file or over https.');
+      const units = new Map(); // conversation number by row, preferring the conversation it ends
       for (const n of [...listed()].sort((one, other) => one - other)) {
         const { flow, judged } = await openedOf(n);
         for (const turn of flow) {

@@ -1,4 +1,4 @@
-// The tables: sorted by a column, and without the models that the reader hides.
+// Tables: sorting by a column, and hiding of models.
 
 (() => {
   const compare = new Intl.Collator('en', { numeric: true }).compare;
@@ -13,7 +13,7 @@
 
   const numberIn = (text) => Number(NUMBER.exec(text)?.[1].replace('−', '-').replaceAll(',', '') ?? NaN);
 
-  // rows below one heading, in all their groups
+  // rows below each heading, by group
   function blocksOf(table) {
     const blocks = [];
     for (const body of table.tBodies) {
@@ -30,7 +30,7 @@
     const numeric = said.every((text) => Number.isFinite(numberIn(text)));
     const order = (one, other) => {
       const [a, b] = [textOf(one, at), textOf(other, at)];
-      if (!a || !b) return Number(!a) - Number(!b); // what has none comes last
+      if (!a || !b) return Number(!a) - Number(!b); // empty cells come last
       return way * (numeric ? numberIn(a) - numberIn(b) : compare(a, b));
     };
     for (const { bodies } of blocks) {
@@ -59,7 +59,7 @@
     }
   }
 
-  // models: a row, a column or all rows below a heading are of the one that they are named by
+  // a row, a column or all rows below a heading belong to the model in their label
 
   function hiding(tables, box) {
     const boxes = [...box.querySelectorAll('input')];
@@ -67,7 +67,7 @@
     const named = (text) => models.filter((model) => text === model
       || (text.startsWith(model) && /[\s,(:·]/.test(text[model.length])))
       .sort((one, other) => other.length - one.length)[0];
-    const own = new Map(models.map((model) => [model, []])); // what is of each
+    const own = new Map(models.map((model) => [model, []])); // table parts of each model
     for (const table of tables) {
       const add = (model, parts) => own.get(model)?.push(...parts);
       for (const { part, bodies } of blocksOf(table)) {

@@ -1,13 +1,13 @@
 'use strict';
 
-// Texts of a study as parts of the page: prompts with their options marked and what every question
-// has folded, replies with their Markdown. Every text is hostile: it reaches the page as text
-// nodes alone, never as markup or address.
+// Texts of a study as page elements: prompts with marked options and folded instructions, replies
+// with Markdown. Texts are untrusted, so they reach the page only as text nodes, never as markup
+// or addresses.
 
 const Texts = (() => {
   const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
   const OPTION = /^[ \t]*[([]?([A-Z])[.):\]][ \t]+\S/;
-  const LEAST_FOLDED = 120; // characters of the question that are worth folding where repeated
+  const LEAST_FOLDED = 120; // minimum repeated characters of a question to fold
   const TAGS = { right: '✓ right', suggested: '▲ suggested' };
 
   function element(tag, kind, ...children) {
@@ -19,8 +19,8 @@ const Texts = (() => {
 
   const folded = (words, ...parts) => element('details', '', element('summary', '', words), ...parts);
 
-  // controls, marks and overrides of direction, line ends that are none, invisible tags, halves
-  // of a character: what could hide or reorder a text is spelled out
+  // controls, direction marks, false line ends, invisible tags and lone surrogates are spelled out,
+  // because they could hide or reorder a text
   const UNSEEN = new RegExp('[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e'
     + '\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}'
     + '\\p{Surrogate}]', 'gu');
@@ -34,7 +34,7 @@ const Texts = (() => {
 
   // prompts
 
-  // the letter of each line that is one of a list of options, which goes on from A
+  // letter of each line in a list of options that begins with A, or ''
   function optionsOf(lines) {
     const letters = lines.map((line) => OPTION.exec(line)?.[1] ?? '');
     return letters.map((letter, at) => {
@@ -60,8 +60,8 @@ const Texts = (() => {
     return element('span', `ex-option ex-option-${kinds[0]}`, line, ...tags.flatMap((tag) => [' ', tag]));
   }
 
-  // common: lines of nearly every question; before: segments of the question already shown;
-  // kinds: what is to be marked of an option by its letter
+  // common: lines of nearly every question. before: segments already shown.
+  // kinds: returns the marks of an option by its letter.
   function prompted(text, { common, before, kinds }) {
     const lines = spelled(text).split('\n');
     const letters = optionsOf(lines);
@@ -82,7 +82,7 @@ const Texts = (() => {
   }
 
   function body(lines, letters, before, kinds, cut) {
-    const runs = []; // of what was asked before, and of what is new
+    const runs = []; // alternating runs of repeated and new pieces
     lines.forEach((line, at) => {
       const own = letters[at] ? [line] : pieces(line);
       own.forEach((piece, n) => {
@@ -101,17 +101,17 @@ const Texts = (() => {
       return cut ? [element('p', '', ...parts)] : parts;
     }
     return runs.map((run) => (run.known
-      ? folded('As in the question above', element('p', '', ...run.parts))
+      ? folded('Same as in the question above', element('p', '', ...run.parts))
       : element('p', 'ex-new', ...run.parts)));
   }
 
-  // replies: bold, italics, code, lists and headings; links and pictures stay what was written
+  // replies: bold, italics, code, lists and headings, while links and images stay plain text
 
   const MARKERS = { '`': 'code', '**': 'b', '*': 'i' };
 
   function inline(text) {
     const nodes = [];
-    const none = new Set(); // markers that do not come again
+    const none = new Set(); // markers without a later match
     let [plain, at] = [0, 0];
     while (at < text.length) {
       const marker = text[at] === '`' ? '`' : text.startsWith('**', at) ? '**' : text[at] === '*' ? '*' : '';
@@ -146,7 +146,7 @@ const Texts = (() => {
   const THOUGHT = new RegExp(`${OPEN.source}[^]*?(?:${CLOSE}|$)`, 'gi');
   const LATE = new RegExp(CLOSE, 'i');
 
-  // reasoning between its tags, folded; where only the closing tag is there, all before it
+  // fold reasoning between its tags, or all text before a lone closing tag
   function replied(text) {
     const shown = spelled(text);
     const parts = [];
@@ -198,7 +198,7 @@ const Texts = (() => {
     return parts.flatMap((part, at) => (at ? ['\n\n', part] : [part]));
   }
 
-  // words that were looked for: marked where they stand in one piece, folded parts with one opened
+  // mark search terms inside text nodes, and open folded parts that contain one
   function marked(root, terms) {
     const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
     const nodes = [];
