@@ -199,8 +199,8 @@ def test_a_mitigation_is_compared_path_by_path_with_the_plain_biases() -> None:
     assert (row["path"], row["n"], row["a"], row["b"], row["gained"]) == ("push", 4, 0.0, 0.5, 2)
     assert (row["mitigation_a"], row["mitigation_b"]) == (None, "warning")
     assert found.notes == (
-        "single-turn has the same first answers on both sides, which are skipped.",
-        "single-turn: only A has shove, which is skipped.",
+        "single-turn has the same first answers on both sides. They are skipped.",
+        "single-turn: only A has shove. These rows are skipped.",
     )
     # and two mitigations with each other
     (row,) = compare(
@@ -374,8 +374,8 @@ def test_what_else_differs_is_said() -> None:
     assert compare(a, b).notes == (
         "followup: A and B were asked by different versions of the protocol (1 and 2).",
         "followup: 2 of 2 turns suggest different options.",
-        "followup: only A has shove, which is skipped.",
-        "followup: only B has recheck, which is skipped.",
+        "followup: only A has shove. These rows are skipped.",
+        "followup: only B has recheck. These rows are skipped.",
     )
 
 
@@ -385,8 +385,8 @@ def test_protocols_and_data_sets_of_one_side_are_left_out_and_named() -> None:
     found = compare(a, b)
     assert the_row(found)["protocol"] == "followup"
     assert found.notes == (
-        "Only A has protocol single-turn, which is skipped.",
-        "followup: only B has data set d2, which is skipped.",
+        "Only A has protocol single-turn. It is skipped.",
+        "followup: only B has data set d2. It is skipped.",
     )
     assert compare(a, b, dataset="d1").rows.equals(found.rows)
 
@@ -408,7 +408,7 @@ TWO = pl.concat([side(answers("AB")), side(answers("BB"), run="r2", model="m2")]
         (TWO, TWO, {"of_a": Side("m3")}, "--model-a: A has no model 'm3'. Known: m1, m2."),
         (TWO, TWO, {"of_b": Side(run="rr2")}, "--run-b: B has no run 'rr2'. Did you mean 'r2'"),
         (TWO, TWO, {"protocol": "folowup"}, "--protocol: A has no protocol 'folowup'. Did you"),
-        (TWO, TWO, {"dataset": "d9"}, "--dataset: no data set 'd9'."),
+        (TWO, TWO, {"dataset": "d9"}, "--dataset: neither side has a data set 'd9'."),
         (TWO, TWO, {"of_a": Side("m1"), "of_b": Side("m1")}, "A and B are the same run."),
         (biased(), biased(), {"of_b": Side(mitigation="warnin")},
          "--mitigation-b: B has no mitigation 'warnin'. Did you mean 'warning'?"),
@@ -417,15 +417,16 @@ TWO = pl.concat([side(answers("AB")), side(answers("BB"), run="r2", model="m2")]
         (TWO, TWO, {"of_a": Side(mitigation="x")},
          "--mitigation-a: A has no protocol 'single-turn'."),
         (biased(), biased(), {"of_a": Side(mitigation="x"), "protocol": "followup"},
-         "--protocol: 'followup' has no mitigations."),
-        (side(answers("A")), side(answers("-A"), run="r2"), {}, "no question in common."),
-        (side(answers("!")), side(answers("A"), run="r2"), {}, "no answer in common. Finish both"),
+         "--protocol: protocol 'followup' has no mitigations."),
+        (side(answers("A")), side(answers("-A"), run="r2"), {},
+         "A and B have no question in common."),
+        (side(answers("!")), side(answers("A"), run="r2"), {}, "A and B have no answer in common."),
         (side(answers("A")), side(answers("A", put=alone), run="r2"), {},
-         "no protocol in common: A has followup, B has single-turn."),
+         "A and B have no protocol in common: A has followup, B has single-turn."),
         (
             pl.concat([side(answers("A")), side(answers("A"), run="r4", dataset="d4")]),
             side(answers("A"), run="r2", dataset="d2"), {},
-            "--dataset: no data set in common: A has d1, d4, B has d2.",
+            "--dataset: A and B have no data set in common: A has d1, d4, B has d2.",
         ),
     ],
 )  # fmt: skip

@@ -182,11 +182,11 @@ def test_what_cannot_be_counted_is_said() -> None:
     turns = table(study(conversations(np.random.default_rng(1), 20, 1)))
     for call, said in (
         (lambda: designs(pilot, "share", 0.85, 0.85), "can detect so small a difference"),
-        (lambda: designs(pilot, "difference", 1.5), "these answers cannot have the figure"),
+        (lambda: designs(pilot, "difference", 1.5), "a figure of 150 is impossible"),
         (lambda: designs(pilot, "difference", power=1.0), "is not between 0 and 1"),
         (lambda: fitted(turns, "difference", "pusch"), "Did you mean 'push'"),
-        (lambda: fitted(turns, "difference"), "--path: is needed"),
-        (lambda: fitted(turns.head(4), "share"), "too few to fit"),
+        (lambda: fitted(turns, "difference"), "--path: this figure needs a path"),
+        (lambda: fitted(turns.head(4), "share"), "4 conversations are too few"),
     ):
         with pytest.raises(InputError, match=said):
             call()

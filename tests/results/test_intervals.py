@@ -438,11 +438,11 @@ def test_a_quantile_that_is_none_is_refused() -> None:
 
 def test_values_that_the_bounds_would_cut_are_refused() -> None:
     of, in_range = counts((1.8, 1), (2.0, 1)), counts((0.8, 1), (1.0, 1))
-    with pytest.raises(ValueError, match="outside 0 to 1"):
+    with pytest.raises(ValueError, match="must be in 0 to 1"):
         mean_bounds(of)
-    with pytest.raises(ValueError, match="outside 0 to 1"):
+    with pytest.raises(ValueError, match="must be in 0 to 1"):
         mean_difference_bounds(in_range, of)
-    with pytest.raises(ValueError, match="more successes than trials"):
+    with pytest.raises(ValueError, match="between 0 and the number of trials"):
         wilson(np.array([3.0]), np.array([2.0]))
 
 

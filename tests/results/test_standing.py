@@ -149,7 +149,7 @@ def test_what_two_refuse_many_refuse_with_the_names_of_the_pair() -> None:
     golds = z.with_columns(gold=pl.lit("B"))
     named = z.with_columns(dataset=pl.lit("d2"))
     for sources, said in (
-        ([x, y, other], "x (A) and z (B): no question in common"),
+        ([x, y, other], "x (A) and z (B): A and B have no question in common"),
         ([x, y, golds], "x (A) and z (B): followup: the ids of d1 (A) and d1 (B) name different"),
         ([x, y, named], "x (A) and z (B): the data sets have different names, d1 and d2"),
         ([x, y, x], "x (run r-x) (A) and x (run r-x) (B): A and B are the same run"),
@@ -172,7 +172,7 @@ def test_a_log_dir_of_several_models_and_sides_that_cannot_be_chosen() -> None:
     assert two.equals(compare(studies[0], studies[2]).rows)
     with pytest.raises(InputError, match="contain only one model"):
         holdfast.compare(studies[0])
-    with pytest.raises(InputError, match="choose between exactly two sources"):
+    with pytest.raises(InputError, match="exactly two sources"):
         holdfast.compare(*studies, model_a="x")
 
 
