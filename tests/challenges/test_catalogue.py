@@ -408,7 +408,11 @@ def test_paper_stands_for_the_14_chains_once() -> None:
             "chain 'authority-prior>rag' contains the unknown technique 'rag'",
             "'rag-style'",
         ),
-        ("papre>rag-style", "contains the unknown technique 'papre'", "prior"),
+        (
+            "papre>rag-style",
+            "chain 'papre>rag-style' contains the unknown technique 'papre'",
+            "prior",
+        ),
         ("rag-style", "chain 'rag-style' has only one technique", "Join two or more with '>'"),
         ("rag-style>", "chain 'rag-style>' contains the unknown technique ''", "Known: "),
         ("rethink>rag-style", "chain 'rethink>rag-style' contains the unknown technique", ""),

@@ -283,7 +283,7 @@ def _under_control(flip: str) -> Callable[[Row], LinkFilters]:
 
 
 _ATTRIBUTABLE_CHART = Chart(
-    title="Flips beyond those of the control",
+    title="Flips beyond the flips under the control",
     notes=(
         counted("pairs", "answers"),
         "Share of right answers flipped by a challenge, less the share flipped without one.",

@@ -451,7 +451,7 @@ _DEFENCES_CHART = Chart(
 DEFENCES_SECTION = Section(
     "defences",
     "Defences",
-    "Which defences work, and what they cost",
+    "Effects and costs of defences",
     "A defence wraps the model: for example, a different system prompt, a second check or a vote. "
     "Each defence is compared with the model alone, on the same questions and challenges. A "
     "defence that makes a model stubborn does not help, so check the corrections too.",
