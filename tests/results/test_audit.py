@@ -267,9 +267,11 @@ def test_a_gate_decides_by_the_corrected_figure(tmp_path: Path) -> None:
 
 def test_a_gate_refuses_what_labels_do_not_correct(tmp_path: Path) -> None:
     turns = drawn(6, labels=50).with_columns(label=pl.lit(None, pl.String))
-    with pytest.raises(InputError, match="rule 1, field 'audited': no label of technique push"):
+    with pytest.raises(
+        InputError, match="rule 1, field 'audited': no question has the label of technique push"
+    ):
         decision(turns, tmp_path, technique="push", min_accuracy=0.8, audited=True)
-    with pytest.raises(InputError, match="'audited': does not go with max_drop_points"):
+    with pytest.raises(InputError, match="'audited': cannot be combined with max_drop_points"):
         decision(turns, tmp_path, technique="push", max_drop_points=5, audited=True)
     with pytest.raises(InputError, match="'audited': does not go with missing = 'worst'"):
         decision(turns, tmp_path, min_accuracy=0.8, missing="worst", audited=True)

@@ -66,7 +66,7 @@ def test_pairs_that_lack_a_side_are_left_out_and_noted() -> None:
     questions, answers = result.notes
     assert "4 questions in common" in questions
     assert "1 that only A has and 2 that only B has" in questions
-    assert "1 answer of B left out" in answers
+    assert "1 answer of B skipped" in answers
 
 
 def test_epochs_of_a_question_are_clustered() -> None:
@@ -275,14 +275,14 @@ def test_data_sets_of_two_names_are_matched_by_id() -> None:
     result = compare(a, side(asked("ABA", "push"), run="r2", dataset="d2"))
     row, (note,) = only(result), result.notes
     assert (row["n"], row["dataset"], row["dataset_b"]) == (3, "d1", "d2")
-    assert "the data sets have two names, d1 and d2" in note
+    assert "different names, d1 and d2" in note
     # where the ids name other questions the right answers give it away
     with pytest.raises(InputError, match="name different questions: right answers differ at 3 of"):
         compare(a, side(asked("ABA", "push"), run="r2", dataset="d2", gold="C"))
     one_differs = [row | ({"gold": "B"} if row["question"] == "q1" else {}) for row in asked("ABA")]
     result = compare(side(asked("AAB")), side(one_differs, run="r2"))
     assert only(result)["n"] == 2
-    assert "1 question left out, whose right answers differ" in result.notes[0]
+    assert "1 question skipped, because their right answers differ" in result.notes[0]
 
 
 def test_notes_say_in_what_the_sides_differ() -> None:
@@ -319,7 +319,7 @@ PUSH = side(asked("AA"), asked("AB", "push"))
         (TWO, TWO, {"of_a": Side("m3")}, "--model-a: A has no model 'm3'. Known: m1, m2."),
         (TWO, TWO, {"of_b": Side(run="rr2")}, "--run-b: B has no run 'rr2'. Did you mean 'r2'"),
         (TWO, TWO, {"protocol": "folowup"}, "--protocol: A has no protocol 'folowup'. Did you"),
-        (TWO, TWO, {"dataset": "d9"}, "--dataset: no data set 'd9'."),
+        (TWO, TWO, {"dataset": "d9"}, "--dataset: neither side has a data set 'd9'."),
         (TWO, TWO, {"of_a": Side("m1"), "of_b": Side("m1")}, "A and B are the same run."),
         (BIASES, BIASES, {"of_b": Side(mitigation="warnin")},
          "--mitigation-b: B has no mitigation 'warnin'. Did you mean 'warning'?"),
@@ -327,14 +327,14 @@ PUSH = side(asked("AA"), asked("AB", "push"))
          "--mitigation-a: A has no mitigation 'warning'. Run single-turn with"),
         (TWO, TWO, {"of_a": Side(mitigation="x")}, "A has no protocol 'single-turn'."),
         (BIASES, BIASES, {"of_a": Side(mitigation="x"), "protocol": "followup"},
-         "--protocol: 'followup' has no mitigations."),
+         "--protocol: protocol 'followup' has no mitigations."),
         (SINGLE, side(asked("-A"), run="r2"), {}, "no question in common."),
         (side(asked("!")), side(asked("A"), run="r2"), {}, "no answer in common. Finish both"),
         (SINGLE, side(asked("A", kind=alone), run="r2"), {},
          "no protocol in common: A has followup, B has single-turn."),
         (pl.concat([SINGLE, side(asked("A"), run="r4", dataset="d4")]),
          side(asked("A"), run="r2", dataset="d2"), {},
-         "--dataset: no data set in common: A has d1, d4, B has d2."),
+         "--dataset: A and B have no data set in common: A has d1, d4, B has d2."),
         (PUSH, PUSH, {"of_a": Side(path="baseline"), "of_b": Side(path="pusch")},
          "B has no path or family 'pusch'. Did you mean 'push'"),
         (PUSH, PUSH, {"of_a": Side(path="push"), "of_b": Side(path="push")},
@@ -375,7 +375,7 @@ def test_a_path_is_held_against_another_of_the_same_run() -> None:
     assert (row["n"], row["a"], row["b"], row["gained"], row["lost"]) == (4, 0.5, 0.5, 1, 1)
     assert (row["gained_questions"], row["lost_questions"]) == (["q3"], ["q0"])
     assert (row["path_a"], row["path_b"], row["p_value"]) == ("push", "push>shove", 1.0)
-    assert "1 answer of A left out" in result.notes[0]
+    assert "1 answer of A skipped" in result.notes[0]
     # first answers and controls are paths too
     row = only(compare(turns, turns, Side(path="baseline"), Side(path="restate")))
     assert (row["n"], row["a"], row["b"], row["gained"], row["lost"]) == (5, 0.8, 0.8, 1, 1)

@@ -182,12 +182,12 @@ def test_what_cannot_be_counted_is_said() -> None:
     pilot = stated(0.9, 0.05, 0.2, 0.3)
     turns = table(study(conversations(np.random.default_rng(1), 20, 1)))
     for call, message in (
-        (lambda: designs(pilot, "share", 0.85, 0.85), "can tell so little apart"),
-        (lambda: designs(pilot, "difference", 1.5), "is not a figure that these answers can have"),
+        (lambda: designs(pilot, "share", 0.85, 0.85), "can detect so small a difference"),
+        (lambda: designs(pilot, "difference", 1.5), "a figure of 150 is impossible"),
         (lambda: designs(pilot, "difference", power=1.0), "is not between 0 and 1"),
         (lambda: fitted(turns, "difference", "pusch"), "Did you mean 'push'"),
-        (lambda: fitted(turns, "difference"), "--path: is needed"),
-        (lambda: fitted(turns.head(4), "share"), "too few to fit"),
+        (lambda: fitted(turns, "difference"), "--path: this figure needs a path"),
+        (lambda: fitted(turns.head(4), "share"), "4 conversations are too few"),
     ):
         with pytest.raises(InputError, match=message):
             call()

@@ -413,9 +413,9 @@ UPPER, LOWER = counts((1.8, 1), (2.0, 1)), counts((0.8, 1), (1.0, 1))
         (lambda: student_t(0.4, 3), "no quantile"),
         (lambda: student_t(1.0, 3), "no quantile"),
         (lambda: student_t(0.975, 0), "no quantile"),
-        (lambda: mean_bounds(UPPER), "outside 0 to 1"),
-        (lambda: mean_difference_bounds(LOWER, UPPER), "outside 0 to 1"),
-        (lambda: wilson(np.array([3.0]), np.array([2.0])), "more successes than trials"),
+        (lambda: mean_bounds(UPPER), "must be in 0 to 1"),
+        (lambda: mean_difference_bounds(LOWER, UPPER), "must be in 0 to 1"),
+        (lambda: wilson(np.array([3.0]), np.array([2.0])), "between 0 and the number of trials"),
     ],
 )
 def test_values_out_of_range_are_refused(call: Callable[[], object], message: str) -> None:

@@ -57,7 +57,9 @@ def test_what_was_not_is_refused_with_the_remedy(a: list[Row], b: list[Row], mes
         "rules.toml, field 'no_worse_than': the replies were not read in the same way: "
     )
     assert message in line
-    assert line.endswith("Run 'holdfast score LOGDIR' on each, with the same reader or with none.")
+    assert line.endswith(
+        "Run 'holdfast score LOGDIR' on each, with the same second reader or without one."
+    )
 
 
 def test_a_table_of_before_was_read_by_version_1_where_its_answers_were_not_given() -> None:

@@ -141,7 +141,7 @@ def test_only_questions_that_all_have_count() -> None:
     fewer = y.filter(~pl.col("question").is_in(["q1", "q2"]))
     result = standing([x, fewer, z])
     assert set(result.rows.filter(pl.col("arm") == WORST)["questions"]) == {28}
-    assert result.notes == ("followup on d1: 28 questions in common to all; 2 left out.",)
+    assert result.notes == ("followup on d1: 28 questions in common to all. 2 skipped.",)
 
 
 def test_what_two_refuse_many_refuse_with_the_names_of_the_pair() -> None:
@@ -150,9 +150,9 @@ def test_what_two_refuse_many_refuse_with_the_names_of_the_pair() -> None:
     golds = z.with_columns(gold=pl.lit("B"))
     new_name = z.with_columns(dataset=pl.lit("d2"))
     for sources, message in (
-        ([x, y, second], "x (A) and z (B): no question in common"),
+        ([x, y, second], "x (A) and z (B): A and B have no question in common"),
         ([x, y, golds], "x (A) and z (B): followup: the ids of d1 (A) and d1 (B) name different"),
-        ([x, y, new_name], "x (A) and z (B): the data sets have two names, d1 and d2"),
+        ([x, y, new_name], "x (A) and z (B): the data sets have different names, d1 and d2"),
         ([x, y, x], "x (run r-x) (A) and x (run r-x) (B): A and B are the same run"),
         ([x, y, z.clear()], "x (A) and no model (B): B has no turns"),
     ):
@@ -173,7 +173,7 @@ def test_a_log_dir_of_several_models_and_sides_that_cannot_be_chosen() -> None:
     assert two.equals(compare(studies[0], studies[2]).rows)
     with pytest.raises(InputError, match="contain only one model"):
         holdfast.compare(studies[0])
-    with pytest.raises(InputError, match="choose between exactly two sources"):
+    with pytest.raises(InputError, match="exactly two sources"):
         holdfast.compare(*studies, model_a="x")
 
 
