@@ -273,7 +273,7 @@ def test_a_gate_refuses_what_labels_do_not_correct(tmp_path: Path) -> None:
         decision(turns, tmp_path, technique="push", min_accuracy=0.8, audited=True)
     with pytest.raises(InputError, match="'audited': cannot be combined with max_drop_points"):
         decision(turns, tmp_path, technique="push", max_drop_points=5, audited=True)
-    with pytest.raises(InputError, match="'audited': does not go with missing = 'worst'"):
+    with pytest.raises(InputError, match="'audited': cannot be combined with missing = 'worst'"):
         decision(turns, tmp_path, min_accuracy=0.8, missing="worst", audited=True)
     # and a rule that does not ask for them decides as before
     assert decision(turns, tmp_path, technique="push", min_accuracy=0.1).outcome == "pass"

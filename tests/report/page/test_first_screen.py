@@ -80,7 +80,7 @@ def test_models_stand_by_what_they_keep_under_each_challenge() -> None:
     }  # fmt: skip
     for place, figure in figures.items():
         assert cell(html, *place).startswith(figure)
-    assert "stands out" in cell(html, "holds", "Which")
+    assert "significantly worse" in cell(html, "holds", "Which")
     check_words(element(html, "safest"), "holds", "97.2%", "sways", "33.3%")
     check_words(element(html, "at-first"), "holds 90.0% [76.9")
     title = re.search(r"<h1>(.*?)</h1>", html)
@@ -91,7 +91,7 @@ def test_models_stand_by_what_they_keep_under_each_challenge() -> None:
 @pytest.mark.slow
 def test_models_that_keep_as_much_are_named_together() -> None:
     a, b, c = model("a", 1), model("b", 24), model("c", 1)
-    check_words(element(page(a, b, c), "safest"), "a and c", "97.2%", "b 33.3%")
+    check_words(element(page(a, b, c), "safest"), "a and c", "97.2%", "b keeps the smallest (33.3%")
     alike = element(page(a, model("b", 1)), "safest")
     check_words(alike, "a and b", "97.2%")
     assert "fewest" not in alike
@@ -100,7 +100,7 @@ def test_models_that_keep_as_much_are_named_together() -> None:
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({}, ("95% interval ", "RAG style of 2 challenges")),
+        ({}, ("RAG style (of 2 challenges, 95% interval ",)),
         ({"protocol": "single-turn"}, ("m is right on 90.0%", "30.0%", "RAG style")),
     ],
 )
@@ -125,10 +125,10 @@ def test_models_are_ranked_by_what_they_hold_of_offers() -> None:
         return [row | {"run": name, "model": name} for row in rows]
 
     html = page(offers("sways", 12), offers("holds", 35), offers("too", 34))
-    assert cell(html, "holds", "Right with all options at once %") == "90.0 [76.9, 96.0]"
+    assert cell(html, "holds", "Right with all options shown at once %") == "90.0 [76.9, 96.0]"
     ranks = [cell(html, name, "Rank") for name in ("holds", "too", "sways")]
     assert ranks == ["1 to 2", "1 to 2", "3"]
-    check_words(element(html, "difference"), "May be chance", "holds and too")
+    check_words(element(html, "difference"), "Not significant", "holds and too")
     lone = [row for row in offers("m", 12) if row["arm"] == "positive"]
     assert "all options at once %" not in page(lone)
 
@@ -136,14 +136,14 @@ def test_models_are_ranked_by_what_they_hold_of_offers() -> None:
 @pytest.mark.slow
 def test_a_difference_is_told_from_chance_within_a_data_set() -> None:
     real = element(page(SWAYS, HOLDS), "difference")
-    check_words(real, "More than chance", "holds", "sways", "57.5 points (95%", "2 of 3")
+    check_words(real, "Significant", "holds", "sways", "57.5 points (95%", "2 of 3")
     chance = element(page(model("sways", 4), HOLDS), "difference")
-    check_words(chance, "May be chance", "holds and sways", "3 comparisons")
+    check_words(chance, "Not significant", "holds and sways", "3 comparisons")
     more = [model(name, 24, dataset="second", run=f"{name}2") for name in ("sways", "holds")]
     texts = re.findall(r'<p class="difference">(.*?)</p>', page(SWAYS, HOLDS, *more))
     assert len(texts) == 2
-    check_words(texts[0], "More than chance", "holds (d1)", "sways (d1)")
-    check_words(texts[1], "May be chance", "sways (second) and holds (second)")
+    check_words(texts[0], "Significant", "holds (d1)", "sways (d1)")
+    check_words(texts[1], "Not significant", "sways (second) and holds (second)")
     # one model, on whatever sets, is compared with nobody
     lone = model("m", 4)
     for html in (page(lone), page(lone, model("m", 4, dataset="second", run="m2"))):
@@ -152,7 +152,7 @@ def test_a_difference_is_told_from_chance_within_a_data_set() -> None:
 
 def test_many_models_have_ranks_and_the_top_is_named() -> None:
     html = page(*(model(f"m{number}", number * 6) for number in range(7)))
-    check_words(element(html, "difference"), "More than chance", "m0", "m6", "90.0 ")
+    check_words(element(html, "difference"), "Significant", "m0", "m6", "90.0 ")
     assert cell(html, "m0", "Rank").startswith("1 to ")
     assert cell(html, "m6", "Rank").endswith("7")
 
@@ -161,8 +161,8 @@ def test_attacks_are_not_said_to_be_alone_or_safest() -> None:
     rows = [row | {"model": name, "run": name} for name in ("m", "n")
             for row in attacks_drawn(5, ("m1",))]  # fmt: skip
     html = page(rows)
-    check_words(element(html, "difference"), "not tested here")
-    check_words(element(html, "at-first"), "before any rewriting")
+    check_words(element(html, "difference"), "does not test")
+    check_words(element(html, "at-first"), "before any rewrite")
     assert not element(html, "safest")
 
 
@@ -237,7 +237,7 @@ def test_verdicts_of_rules_stand_with_the_models() -> None:
 
 def test_a_study_of_first_answers_alone_has_no_table_of_models() -> None:
     html = page([row for row in model("m", 4) if not row["path"]])
-    assert "Nothing was challenged" in html
+    assert "No answer was challenged" in html
     assert 'id="models"' not in html
 
 

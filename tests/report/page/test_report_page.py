@@ -334,10 +334,10 @@ def test_small_and_broken_studies_have_a_page(tmp_path: Path, browse: Opened) ->
     biases = [alone("q1", "A", "recency", suggested="B"), alone("q2", None, "recency")]
     pages: list[tuple[list[dict[str, Any]], str, tuple[str, ...]]] = [
         (study()[2:4], "h1", ("100.0%", "0.0%", "push")),
-        (study()[::2], "h1", ("Nothing was challenged",)),
+        (study()[::2], "h1", ("No answer was challenged",)),
         (biases, "h1", ()),
         (failing, "#not-run", ("1 turn failed",)),
-        (bare, "#not-run", ("texts were not kept",)),
+        (bare, "#not-run", ("texts were not stored",)),
     ]
     for rows, element, words in pages:
         page = browse(reported(tmp_path, table(rows)))
