@@ -147,7 +147,7 @@ def test_a_difference_is_told_from_chance_within_a_data_set() -> None:
     # one model, on whatever sets, is compared with nobody
     lone = model("m", 4)
     for html in (page(lone), page(lone, model("m", 4, dataset="second", run="m2"))):
-        check_words(element(html, "difference"), "Nothing to compare")
+        check_words(element(html, "difference"), "nothing to compare")
 
 
 def test_many_models_have_ranks_and_the_top_is_named() -> None:
