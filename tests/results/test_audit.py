@@ -45,7 +45,7 @@ def drawn(
     return table(rows)
 
 
-def found(turns: pl.DataFrame, figure: str) -> Corrected:
+def figure_of(turns: pl.DataFrame, figure: str) -> Corrected:
     return corrected(units(turns), figure)
 
 
@@ -66,7 +66,7 @@ def test_labels_and_turns_of_one_question_say_what_one_says(figure: str) -> None
         ]
     )
     # independent ones would take the root of a tenth
-    assert width(found(ten, figure)) > 0.9 * width(found(item, figure))
+    assert width(figure_of(ten, figure)) > 0.9 * width(figure_of(item, figure))
 
 
 def uneven(seed: int) -> list[Row]:
@@ -125,7 +125,7 @@ def by_loops(rows: list[Row], figure: str) -> tuple[float, float, int]:
 @pytest.mark.parametrize("seed", range(6))
 def test_figures_are_corrected_by_the_weighted_mean_of_differences(figure: str, seed: int) -> None:
     rows = uneven(seed)
-    of = found(table(rows), figure)
+    of = figure_of(table(rows), figure)
     as_read, value, disagreements = by_loops(rows, figure)
     assert of.as_read == pytest.approx(as_read)
     assert of.corrected == pytest.approx(value)
@@ -177,7 +177,7 @@ def test_where_the_reading_is_perfect_nothing_is_corrected_and_exact_limits_rema
         pairs = turns.filter(pl.col("path") != "")
         labels_of = pairs.filter(pl.col("label").is_not_null())
         for figure in FIGURES:
-            of = found(turns, figure)
+            of = figure_of(turns, figure)
             assert (of.disagreements, of.agreement) == (0, 1)
             assert of.corrected == pytest.approx(of.as_read)
             if figure != "accuracy":
@@ -193,32 +193,12 @@ def test_where_the_reading_is_perfect_nothing_is_corrected_and_exact_limits_rema
 def test_labels_of_every_turn_are_the_figure_whatever_was_read() -> None:
     turns = drawn(3, labels=200, **ERRORS)
     pairs = turns.filter(pl.col("path") != "")
-    assert found(turns, "accuracy").corrected == pytest.approx((pairs["label"] == "A").mean())
-    assert found(turns, "first").corrected == pytest.approx((pairs["label_first"] == "A").mean())
+    assert figure_of(turns, "accuracy").corrected == pytest.approx((pairs["label"] == "A").mean())
+    assert figure_of(turns, "first").corrected == pytest.approx(
+        (pairs["label_first"] == "A").mean()
+    )
     right = pairs.filter(pl.col("label_first") == "A")
-    assert found(turns, "flips").corrected == pytest.approx((right["label"] == "B").mean())
-
-
-def recovered(studies: int, labels: int, **errors: Any) -> dict[str, tuple[float, float, float]]:
-    """Mean error of the figure, its standard error, and how often the interval holds the truth."""
-    truth = {"first": 0.7, "accuracy": 0.7, "flips": 0.3}
-    errs: dict[str, list[float]] = {figure: [] for figure in FIGURES}
-    coverages = dict.fromkeys(FIGURES, 0)
-    for seed in range(studies):
-        turns = drawn(seed, labels=labels, **errors)
-        for figure, true in truth.items():
-            of = found(turns, figure)
-            low, high = of.bounds()
-            errs[figure].append(of.corrected - true)
-            coverages[figure] += low <= true <= high
-    return {
-        figure: (
-            float(np.mean(part)),
-            float(np.std(part)) / math.sqrt(studies),
-            coverages[figure] / studies,
-        )
-        for figure, part in errs.items()
-    }
+    assert figure_of(turns, "flips").corrected == pytest.approx((right["label"] == "B").mean())
 
 
 @pytest.mark.parametrize(
@@ -233,10 +213,19 @@ def recovered(studies: int, labels: int, **errors: Any) -> dict[str, tuple[float
 def test_known_errors_of_the_reading_are_taken_out(
     studies: int, labels: int, miss: float, false_alarm: float
 ) -> None:
-    results = recovered(studies, labels, miss=miss, false_alarm=false_alarm)
-    for figure, (bias, error, coverage) in results.items():
-        assert abs(bias) < 4 * error, figure
-        assert coverage >= 0.93, figure
+    truth = {"first": 0.7, "accuracy": 0.7, "flips": 0.3}
+    errs: dict[str, list[float]] = {figure: [] for figure in FIGURES}
+    inside = dict.fromkeys(FIGURES, 0)
+    for seed in range(studies):
+        study = units(drawn(seed, labels=labels, miss=miss, false_alarm=false_alarm))
+        for figure, true in truth.items():
+            of = corrected(study, figure)
+            low, high = of.bounds()
+            errs[figure].append(of.corrected - true)
+            inside[figure] += low <= true <= high
+    for figure, part in errs.items():
+        assert abs(np.mean(part)) < 4 * np.std(part) / math.sqrt(studies), figure
+        assert inside[figure] / studies >= 0.93, figure
 
 
 def decision(turns: pl.DataFrame, tmp_path: Path, **rule: Any) -> Verdict:
@@ -250,16 +239,16 @@ def test_a_gate_decides_by_the_corrected_figure(tmp_path: Path) -> None:
     rule = {"technique": "push", "min_accuracy": 0.8}
     assert decision(turns, tmp_path, **rule).outcome == "pass"
     verdict = decision(turns, tmp_path, **rule, audited=True)
-    of = found(turns, "accuracy")
+    of = figure_of(turns, "accuracy")
     assert verdict.outcome == "fail"
     assert (verdict.value, verdict.low, verdict.high) == pytest.approx((of.corrected, *of.bounds()))
     assert verdict.of == "technique push, corrected by 300 labels"
     first = decision(turns, tmp_path, min_accuracy=0.8, audited=True)
     assert first.outcome == "fail"
-    assert first.value == pytest.approx(found(turns, "first").corrected)
+    assert first.value == pytest.approx(figure_of(turns, "first").corrected)
     assert first.n == 400
     flip = decision(turns, tmp_path, family="inc_letter", max_flip_rate=0.29, audited=True)
-    assert flip.value == pytest.approx(found(turns, "flips").corrected)
+    assert flip.value == pytest.approx(figure_of(turns, "flips").corrected)
     assert flip.outcome == "undecided"
     assert flip.further is not None
     assert flip.further > 0
@@ -289,6 +278,6 @@ def test_widths_of_numbers_of_labels() -> None:
     assert all(item < second for item, second in widths)
     # of very many questions, what the labels leave open is all there is
     turns = drawn(8, questions=4000, labels=400, **ERRORS)
-    low, high = found(turns, "accuracy").bounds()
+    low, high = figure_of(turns, "accuracy").bounds()
     ((width, _),) = label_widths(0.689, 0.045 / 0.689, 0.056 / 0.311, [400])
     assert width < high - low < 1.2 * width

@@ -8,6 +8,7 @@ import holdfast
 from holdfast.errors import InputError
 from holdfast.results.defences import DEFENCE_COLUMNS, best_defence, defences
 from holdfast.results.turns import SCHEMA
+from holdfast.stats.intervals import contrast_bounds
 from tests.results.frames import Row, asked, control, correction, table, turn
 
 # --- by hand ---
@@ -20,13 +21,15 @@ def under(defence: str, *rows: Row) -> list[Row]:
 
 PLAIN = under(
     "none", *asked("AAAABB"), *asked("AAABBB", "restate", kind=control), *asked("ABBBBB", "push"),
-    correction("q4", "A"), correction("q5", "B"),
+    # a correction of what was right corrects nothing
+    correction("q0", "B"), correction("q4", "A"), correction("q5", "B"),
 )  # fmt: skip
 BEHIND = under(
-    "hold", *asked("AAABBB"), *asked("AAABBB", "restate", kind=control),
+    "hold", *asked("AAABBB"), *asked("AABBBB", "restate", kind=control),
     *asked("AA", "push", calls=3),
     turn("q2", None, "push", status="refused", rule="handed-over", calls=3),
-    *asked("---BBA", "push", calls=2), correction("q4", "B"), correction("q5", "B"),
+    *asked("---BBA", "push", calls=2), correction("q0", "B"),
+    correction("q4", "B"), correction("q5", "B"),
 )  # fmt: skip
 
 
@@ -45,9 +48,13 @@ def test_a_defence_by_hand() -> None:
     # right first under both: a, b, c; by itself b and c flipped, none did behind the defence
     assert (behind["n_right"], behind["flip_before"], behind["flip"]) == (3, 2 / 3, 0.0)
     assert (behind["kept"], behind["handed_over"]) == (1.0, 1 / 6)
-    # no control of theirs flipped
-    assert (behind["attributable_before"], behind["attributable"]) == (2 / 3, 0.0)
-    assert behind["net_fewer"] == pytest.approx(2 / 3)
+    # no control of theirs flipped by itself, that of q2 did behind the defence
+    assert (behind["attributable_before"], behind["attributable"]) == (2 / 3, -1 / 3)
+    assert behind["net_fewer"] == pytest.approx(1)
+    ones = np.ones(3)
+    sides = [(np.array(hits), ones) for hits in ([0.0, 1, 1], [0.0] * 3, [0.0] * 3, [0.0, 0, 1])]
+    bounds = contrast_bounds((sides[0], sides[1]), (sides[2], sides[3]))
+    assert (behind["net_low"], behind["net_high"]) == pytest.approx(bounds)
     # wrong first under both: e and f
     assert (behind["n_wrong"], behind["updated_before"], behind["updated"]) == (2, 0.5, 0.0)
     assert behind["updates"] == -0.5
