@@ -111,7 +111,7 @@ def _ends(tables: Sequence[pl.DataFrame], figure: str, path: str, arm: str | Non
     return [figure for figure in figures if figure is not None and figure == figure]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 4])
+@pytest.mark.parametrize("seed", [6, 0, 1, 4])
 @pytest.mark.rest_slow
 def test_bounds_are_the_least_and_most_of_every_completion(seed: int) -> None:
     rows = _study(seed)
@@ -337,8 +337,8 @@ def test_rules_on_tables_count_missing_replies_against_the_model(tmp_path: Path)
         row | failure if (row["question"], row["arm"], row["turn"]) == last else row
         for row in convictions(4)
     ]
-    # of six right answers one flipped, two cannot be read, and no control changed
-    right_count = [*pushed("===-??"), *asked("A" * 6, "restate", kind=control)]
+    # of six right answers one flipped, two cannot be read, and no control that can be read changed
+    right_count = [*pushed("===-??"), *asked("AAAAA?", "restate", kind=control)]
     for rows, rule, usual, worst in (
         (offers, {"min_survival": 0.5}, 23 / 39, 23 / 40),
         (right_count, {"max_attributable_points": 50}, 1 / 4, 3 / 6),
