@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
 from numpy.typing import NDArray
 
 from tests.results.frames import COLUMNS
@@ -17,6 +18,21 @@ from tests.results.frames import COLUMNS
 WORDINGS = ("authority-prior", "social-proof-prior")
 
 Truths = NDArray[np.bool_]
+
+BOUND = 0.94 - 2.58 * (0.94 * 0.06 / 2000) ** 0.5
+"""0.94, less what 2,000 studies leave to chance (99%); of 200 below 0.9 once in thousands."""
+SIZES = [
+    (200, 60, 0.9),
+    *(pytest.param(2000, n, BOUND, marks=pytest.mark.slow) for n in (60, 200, 1273)),
+]
+"""Studies, their questions, and how many intervals have to hold the truth."""
+
+
+def coverage(frame: pl.DataFrame, low: str, high: str, truth: float) -> float:
+    """How often the interval holds the truth, of the studies that have one."""
+    inside = frame.drop_nulls([low, high]).select(pl.lit(truth).is_between(low, high))
+    assert inside.height >= frame.height * 0.9
+    return float(inside.mean().item())
 
 
 def studies(

@@ -12,10 +12,10 @@ from holdfast.protocols.medfuzz.net_attacks import NET_NAMES, attack_net, with_c
 from holdfast.protocols.medfuzz.replicates import LEVEL, MEDFUZZ_ROW, confirmed, fisher, replicates
 from holdfast.results.comparison import compare
 from holdfast.results.controls import with_net
-from holdfast.results.declaration import TABLES
 from tests.results.attack_nulls import attack_studies, net_turned
 from tests.results.attacking import again, attack, beside, inert, tries
 from tests.results.frames import Row, table
+from tests.results.nulls import BOUND, coverage
 
 
 def with_reask(question: str, answers: str, inert_answers: str = "AAA") -> list[Row]:
@@ -45,12 +45,6 @@ def test_answers_turned_beyond_the_control_by_hand() -> None:
     assert row["net_low"] < 0.5 < row["net_high"]
     assert row["worst_low"] == row["worst_high"] == 0.5
     assert (row["pairs"], row["unread"], row["not_attacked"]) == (4, 0, 0)
-    # a gate has the same sides
-    (rule,) = TABLES["attacks by control"].gates
-    assert rule.sides is not None
-    sides = rule.sides(table(STUDY))
-    assert sides.height == 4
-    assert sides.select(pl.col("first").mean() - pl.col("second").mean()).item() == 0.5
 
 
 def test_controls_that_are_not_there_or_unread() -> None:
@@ -196,16 +190,7 @@ def test_fishers_test_is_that_of_the_library(counts: tuple[int, int, int, int]) 
     assert fisher(*counts) == pytest.approx(fisher_exact(square, alternative="greater").pvalue)
 
 
-# --- known truth: 2,000 studies each; 0.94, less what they leave to chance (99%) ---
-
-BOUND = 0.94 - 2.58 * (0.94 * 0.06 / 2000) ** 0.5
-
-
-def coverage(frame: pl.DataFrame, low: str, high: str, truth: float) -> float:
-    """How often the interval holds the truth, of the studies that have one."""
-    inside = frame.drop_nulls([low, high]).select(pl.col(low).le(truth) & pl.col(high).ge(truth))
-    assert inside.height >= frame.height * 0.9
-    return float(inside.mean().item())
+# --- known truth ---
 
 
 @pytest.mark.parametrize("causal", [0.0, 0.1])

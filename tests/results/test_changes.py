@@ -76,7 +76,7 @@ def test_an_average_counts_each_question_once() -> None:
     assert min(map(abs, bounds)) == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.parametrize("share", [0.98, 0.95, 0.7])
+@pytest.mark.parametrize("share", [0.98, 0.7])
 @pytest.mark.rest_slow
 def test_without_an_effect_averages_keep_their_level(share: float) -> None:
     # one first answer against fourteen techniques; turning signs around finds up to 37%
@@ -87,7 +87,11 @@ def test_without_an_effect_averages_keep_their_level(share: float) -> None:
     # 5% and what 400 studies leave to chance (99%)
     limit = 400 * (0.05 + 2.58 * (0.05 * 0.95 / 400) ** 0.5)
     assert (averages["p_value"] < 0.05).sum() <= limit
-    assert (averages["attributable_p"] < 0.05).sum() <= limit
+    significant = averages["attributable_p"] < 0.05
+    assert significant.sum() <= limit
+    # p-value and interval say the same
+    outside = (averages["attributable_low"] > 0) | (averages["attributable_high"] < 0)
+    assert significant.equals(outside, check_names=False)
 
 
 def test_a_technique_with_failed_turns_weighs_as_much_in_its_average() -> None:

@@ -357,12 +357,6 @@ def test_alike_answers_have_no_difference_but_an_interval() -> None:
     assert all(row["low"] < 0 < row["high"] for row in rows.to_dicts())
 
 
-@pytest.mark.parametrize(("a", "b"), [("AB", "AB"), ("AB", "??"), ("??", "AB"), ("??", "??")])
-def test_unread_answers_count_as_wrong(a: str, b: str) -> None:
-    row = only(comparison(a, b))
-    assert (row["a"], row["b"]) == (a.count("A") / 2, b.count("A") / 2)
-
-
 # --- one path against another ---
 
 

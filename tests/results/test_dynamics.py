@@ -183,17 +183,6 @@ def test_conversations_that_stop_at_a_departure_agree_with_survival(seed: int) -
     assert (rows["turn_of_flip"] <= rows["area"] + 1e-12).all()
 
 
-def test_survival_adds_up_to_the_turn_of_flip() -> None:
-    answers = [("q1", "AAA"), ("q2", "AAB"), ("q3", "B"), ("q4", "A?"), ("q5", "A!")]
-    turns = table([row for question, text in answers for row in held(question, text)])
-    (row,) = turn_of_flip(turns).to_dicts()
-    assert (row["n"], row["turn_of_flip"]) == (4, (3 + 2 + 0 + 1) / 4)
-    assert row["turn_of_flip"] == survival(turns)["survival"].sum()
-    # a departure at the very first turn is none from what was held, and nothing was pressed there
-    assert row["number_of_flips"] == 2 / 4
-    assert resistance(turns).filter(first="all").select("n", "resisted").rows() == [(3, 2), (3, 1)]
-
-
 # --- the same by brute force ---
 
 

@@ -1,8 +1,5 @@
 """Switches after an abstention, positions, winners and beliefs: by hand."""
 
-import time
-
-import numpy as np
 import pytest
 
 from holdfast.errors import InputError
@@ -124,18 +121,6 @@ def test_repeats_of_a_question_say_nothing_new() -> None:
     for name in ("correct_low", "correct_high", "difference_low", "difference_high"):
         assert thrice[name] == pytest.approx(once[name])
     assert thrice["d_prime_high"] - thrice["d_prime_low"] > 2
-
-
-def test_no_row_takes_long() -> None:
-    rng = np.random.default_rng(1)
-    frame = table(study({
-        f"q{n}": ("NN" if rng.random() < 0.5 else "NC", "A" if rng.random() < 0.8 else "N")
-        for n in range(4000)
-    }))  # fmt: skip
-    flexibility(frame)
-    start = time.perf_counter()
-    flexibility(frame)
-    assert time.perf_counter() - start < 0.5
 
 
 def test_d_prime_and_criterion_by_hand() -> None:

@@ -7,13 +7,12 @@ from polars.testing import assert_frame_equal
 from holdfast.results.accuracy import accuracy
 from holdfast.results.attributable import attributable, controls, selectivity
 from holdfast.results.controls import EFFECT, controls_of
-from holdfast.results.declaration import TABLES
 from holdfast.results.dynamics import resistance
 from holdfast.results.first_answers import FAMILY_AVERAGE
 from holdfast.results.flows import flips, holding
 from holdfast.results.strata import strata
 from tests.results.frames import Row, alone, asked, control, correction, row_of, table, turn
-from tests.results.nulls import WORDINGS, studies
+from tests.results.nulls import SIZES, WORDINGS, coverage, studies
 
 
 def kept(letters: str, path: str = "restate") -> list[Row]:
@@ -138,22 +137,8 @@ def test_selectivity_by_hand() -> None:
 # --- known truth ---
 
 
-def coverage(frame: pl.DataFrame, low: str, high: str, truth: float) -> float:
-    """How often the interval holds the truth, of the studies that have one."""
-    inside = frame.drop_nulls([low, high]).select(pl.col(low).le(truth) & pl.col(high).ge(truth))
-    assert inside.height >= frame.height * 0.99
-    return float(inside.mean().item())
-
-
-# 0.94, less what 2,000 studies leave to chance (99%); of 200 below 0.9 once in thousands
-BOUND = 0.94 - 2.58 * (0.94 * 0.06 / 2000) ** 0.5
-SLOW_SIZES = [
-    pytest.param(2_000, size, BOUND, marks=pytest.mark.slow) for size in (60, 200, 1273)
-]  # fmt: skip
-
-
 @pytest.mark.parametrize("causal", [0.0, 0.1])
-@pytest.mark.parametrize(("number", "questions", "bound"), [(200, 60, 0.9), *SLOW_SIZES])
+@pytest.mark.parametrize(("number", "questions", "bound"), SIZES)
 def test_intervals_hold_the_truth(number: int, questions: int, bound: float, causal: float) -> None:
     update, flips_truth = 3 * causal, causal * 0.7
     turns = studies(number, questions, causal=causal, update=update)
@@ -174,24 +159,7 @@ def test_intervals_hold_the_truth(number: int, questions: int, bound: float, cau
         assert coverage(rows, "low", "high", update * 0.3 - flips_truth) >= bound
 
 
-@pytest.mark.parametrize("right", [0.98, 0.95])
-@pytest.mark.rest_slow
-def test_many_challenges_against_one_control_keep_the_level(right: float) -> None:
-    wordings = [f"wording-{n}" for n in range(14)]
-    frame = attributable(studies(400, 60, right=right, wordings=wordings))
-    rows = frame.filter(pl.col("path").is_null(), pl.col("family").is_null())
-    assert rows.height == 400
-    tests = rows.select(
-        significant=pl.col("attributable_p") < 0.05,
-        outside=(pl.col("attributable_low") > 0) | (pl.col("attributable_high") < 0),
-    )
-    # 5% and what 400 studies leave to chance (99%)
-    assert tests["outside"].sum() <= 400 * (0.05 + 2.58 * (0.05 * 0.95 / 400) ** 0.5)
-    # p-value and interval say the same
-    assert tests["significant"].equals(tests["outside"], check_names=False)
-
-
-# --- beside the figures of other tables ---
+# --- with the figures of other tables ---
 
 
 def test_accuracies_and_flips_have_the_effect_with_them() -> None:
@@ -242,16 +210,6 @@ def test_resistance_is_net_of_as_many_turns_without_a_challenge() -> None:
     assert right["causal_share"].to_list() == pytest.approx([0.0, (1 / 4) / (3 / 4)])
     remainder = frame.filter(pl.col("first") != "right")
     assert remainder["attributable"].null_count() == remainder.height == 4
-
-
-def test_a_gate_has_the_sides_of_its_row() -> None:
-    (rule,) = TABLES["attributable"].gates
-    (row,) = rule.rows(attributable(table(STUDY)), None).to_dicts()
-    assert rule.sides is not None
-    sides = rule.sides(table(STUDY))
-    assert sides.height == row["pairs"] == 6
-    difference = sides.select(pl.col("first").mean() - pl.col("second").mean()).item()
-    assert difference == pytest.approx(row["attributable"])
 
 
 def test_the_interval_of_a_causal_share_is_near_that_of_the_difference() -> None:

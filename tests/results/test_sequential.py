@@ -8,9 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 from holdfast.errors import InputError
-from holdfast.results.gate_rules import Rules
+from holdfast.results.gate_rules import Rules, rules_of
 from holdfast.results.sequential import Looked, growth, look, scaled, sequence
-from tests.results.frames import Row, table, turn
+from tests.results.frames import Row, asked, table, turn
 
 Values = NDArray[np.float64]
 
@@ -145,52 +145,52 @@ def test_the_confidence_sequence_holds_the_truth(questions: int) -> None:
 ORDER = [f"q{number}" for number in range(60)]
 
 
-def _asked(path: str, right: int, of: int = 60) -> list[Row]:
-    return [turn(ORDER[n], "A" if n < right else "B", path) for n in range(of)]
+def answered(path: str, right: int, of: int = 60) -> list[Row]:
+    return asked("A" * right + "B" * (of - right), path)
 
 
-def _rules(**rule: Any) -> Rules:
-    from holdfast.results.gate_rules import _rule
-
-    return Rules(rule=(_rule()(**rule),))
+def rules_of_one(**rule: Any) -> Rules:
+    return rules_of({"rule": [rule]}, "rules.toml")
 
 
 def test_what_is_clear_is_decided_at_the_first_question_that_makes_it_so() -> None:
-    turns = table([*_asked("", 60), *_asked("push", 60)])
-    (verdict,) = look(turns, _rules(technique="push", max_relative_drop=0.2), {"r1": ORDER})
+    turns = table([*answered("", 60), *answered("push", 60)])
+    (verdict,) = look(turns, rules_of_one(technique="push", max_relative_drop=0.2), {"r1": ORDER})
     assert (verdict.outcome, verdict.questions, verdict.value) == ("pass", 60, 0.0)
     assert verdict.at is not None
     shorter = [name for name in ORDER if int(name[1:]) < verdict.at]
-    (again,) = look(turns, _rules(technique="push", max_relative_drop=0.2), {"r1": shorter})
+    (again,) = look(turns, rules_of_one(technique="push", max_relative_drop=0.2), {"r1": shorter})
     assert (again.outcome, again.at) == ("pass", verdict.at)
-    (before,) = look(turns, _rules(technique="push", max_relative_drop=0.2), {"r1": shorter[:-1]})
+    (before,) = look(
+        turns, rules_of_one(technique="push", max_relative_drop=0.2), {"r1": shorter[:-1]}
+    )
     assert (before.outcome, before.at) == ("undecided", None)
-    (failing,) = look(turns, _rules(technique="push", min_accuracy=1.0), {"r1": ORDER})
+    (failing,) = look(turns, rules_of_one(technique="push", min_accuracy=1.0), {"r1": ORDER})
     assert failing.outcome == "undecided"  # all right is no proof of never wrong
-    wrong = table([*_asked("", 60), *_asked("push", 0)])
-    (failing,) = look(wrong, _rules(technique="push", max_flip_rate=0.3), {"r1": ORDER})
+    wrong = table([*answered("", 60), *answered("push", 0)])
+    (failing,) = look(wrong, rules_of_one(technique="push", max_flip_rate=0.3), {"r1": ORDER})
     assert (failing.outcome, failing.value) == ("fail", 1.0)
 
 
 def test_a_question_that_a_challenge_was_not_put_to_counts_for_nothing() -> None:
     """For want of a context, say: those after it count."""
-    rows = [*_asked("", 60), *(row for row in _asked("push", 60) if row["question"] != "q5")]
-    (verdict,) = look(table(rows), _rules(technique="push", min_accuracy=0.5), {"r1": ORDER})
+    rows = [*answered("", 60), *(row for row in answered("push", 60) if row["question"] != "q5")]
+    (verdict,) = look(table(rows), rules_of_one(technique="push", min_accuracy=0.5), {"r1": ORDER})
     assert (verdict.questions, verdict.n) == (60, 59)
     lacking = [row for row in rows if row["question"] != "q7"]
-    (first,) = look(table(lacking), _rules(min_accuracy=0.5), {"r1": ORDER[:7]})
+    (first,) = look(table(lacking), rules_of_one(min_accuracy=0.5), {"r1": ORDER[:7]})
     assert (first.questions, first.n) == (7, 7)
 
 
 def test_a_flip_rate_is_of_the_questions_right_at_first() -> None:
-    rows = [*_asked("", 30), *_asked("push", 60)]
-    (verdict,) = look(table(rows), _rules(technique="push", max_flip_rate=0.3), {"r1": ORDER})
+    rows = [*answered("", 30), *answered("push", 60)]
+    (verdict,) = look(table(rows), rules_of_one(technique="push", max_flip_rate=0.3), {"r1": ORDER})
     assert (verdict.n, verdict.questions, verdict.value) == (30, 30, 0.0)
 
 
 def test_more_verdicts_take_more_to_fail_and_no_more_to_pass() -> None:
-    turns = table([*_asked("", 60), *_asked("push", 0)])
-    rules = _rules(technique="push", max_relative_drop=0.2)
+    turns = table([*answered("", 60), *answered("push", 0)])
+    rules = rules_of_one(technique="push", max_relative_drop=0.2)
     rules_of = Rules(rule=rules.rule * 10)
     (alone,) = look(turns, rules, {"r1": ORDER})
     among = look(turns, rules_of, {"r1": ORDER})
@@ -204,7 +204,7 @@ def test_so_many_further_questions_decide_it_at_the_same_figure() -> None:
         """Of twenty questions so many right, over again."""
         names = [f"q{n}" for n in range(number)]
         rows = [turn(name, "A" if n % 20 < right else "B") for n, name in enumerate(names)]
-        (verdict,) = look(table(rows), _rules(min_accuracy=0.7), {"r1": names})
+        (verdict,) = look(table(rows), rules_of_one(min_accuracy=0.7), {"r1": names})
         return verdict
 
     open_verdict = looked(16, 20)
@@ -217,7 +217,7 @@ def test_so_many_further_questions_decide_it_at_the_same_figure() -> None:
 
 
 def test_what_is_not_of_single_questions_is_refused() -> None:
-    turns = table([*_asked("", 60), *_asked("push", 0)])
-    rules = _rules(no_worse_than="x", margin_points=2.0)
+    turns = table([*answered("", 60), *answered("push", 0)])
+    rules = rules_of_one(no_worse_than="x", margin_points=2.0)
     with pytest.raises(InputError, match="question by question"):
         look(turns, rules, {"r1": ORDER})

@@ -7,27 +7,15 @@ from numpy.typing import NDArray
 
 from holdfast.results.worst import ranks, ties, worst
 from holdfast.stats.intervals import wilson
-from tests.results.frames import Row, table, turn
+from tests.results.frames import Row, asked, table
 
 
-def _asked(path: str, right: int, of: int = 12, model: str = "m") -> list[Row]:
-    return [
-        turn(
-            question=f"q{number}",
-            model=model,
-            arm="followup" if path else "baseline",
-            path=path,
-            technique=path,
-            turn=1 if path else 0,
-            answer="A" if number < right else "B",
-            correct=number < right,
-        )
-        for number in range(of)
-    ]
+def answered(path: str, right: int, of: int = 12, model: str = "m") -> list[Row]:
+    return asked("A" * right + "B" * (of - right), path, model=model)
 
 
 def test_the_lowest_of_the_challenges_with_an_interval_for_all_of_them() -> None:
-    (row,) = worst(table([*_asked("", 11), *_asked("a", 10), *_asked("b", 3)])).to_dicts()
+    (row,) = worst(table([*answered("", 11), *answered("a", 10), *answered("b", 3)])).to_dicts()
     assert (row["n"], row["first"], row["challenge"]) == (12, 11 / 12, "b")
     assert (row["after"], row["challenges"], row["asked"]) == (3 / 12, 2, 12)
     low, high = wilson(np.array([3.0]), np.array([12.0]), 0.975)
@@ -36,16 +24,21 @@ def test_the_lowest_of_the_challenges_with_an_interval_for_all_of_them() -> None
 
 
 def test_challenges_that_differ_in_every_question_are_told_apart() -> None:
-    rows = [*_asked("", 40, 40), *_asked("a", 40, 40), *_asked("b", 40, 40), *_asked("c", 0, 40)]
+    rows = [
+        *answered("", 40, 40),
+        *answered("a", 40, 40),
+        *answered("b", 40, 40),
+        *answered("c", 0, 40),
+    ]
     (row,) = worst(table(rows)).to_dicts()
     assert (row["challenge"], row["tied"]) == ("c", 0)
-    (row,) = worst(table([*_asked("", 11), *_asked("a", 4), *_asked("b", 3)])).to_dicts()
+    (row,) = worst(table([*answered("", 11), *answered("a", 4), *answered("b", 3)])).to_dicts()
     assert (row["challenge"], row["tied"]) == ("b", 1)
 
 
 def test_models_are_ranked_by_their_own_worst_challenge() -> None:
-    better = [*_asked("", 40, 40, "x"), *_asked("a", 39, 40, "x"), *_asked("b", 38, 40, "x")]
-    worse = [*_asked("", 40, 40, "y"), *_asked("a", 40, 40, "y"), *_asked("b", 5, 40, "y")]
+    better = [*answered("", 40, 40, "x"), *answered("a", 39, 40, "x"), *answered("b", 38, 40, "x")]
+    worse = [*answered("", 40, 40, "y"), *answered("a", 40, 40, "y"), *answered("b", 5, 40, "y")]
     by_model = {row["model"]: row for row in worst(table([*better, *worse])).to_dicts()}
     assert [(by_model[m]["rank_low"], by_model[m]["rank_high"]) for m in "xy"] == [(1, 1), (2, 2)]
     # models that share no question are not compared
@@ -55,7 +48,7 @@ def test_models_are_ranked_by_their_own_worst_challenge() -> None:
 
 
 def test_without_a_challenge_there_is_no_row() -> None:
-    assert worst(table(_asked("", 11))).is_empty()
+    assert worst(table(answered("", 11))).is_empty()
     assert worst(table([])).is_empty()
 
 
