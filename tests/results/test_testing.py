@@ -153,7 +153,7 @@ def test_the_levels_of_both_tests_for_an_average_of_six(questions: int) -> None:
 P = st.lists(st.floats(0, 1), max_size=40).map(lambda p: np.array(p, np.float64))
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(P)
 def test_holm_against_statsmodels(p: Floats) -> None:
     library = multipletests(p, method="holm")[1] if len(p) else p
