@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from holdfast.protocols.medfuzz.attack_arms import MOST_AGAIN, REWRITES
-from tests.results.frames import COLUMNS
+from tests.results.frames import filled
 
 Truths = NDArray[np.bool_]
 
@@ -78,24 +78,15 @@ def _turns(
     acts: Truths | None = None,
 ) -> pl.DataFrame:
     study, unit = np.nonzero(mask)
-    text, replies = pl.String(), arm != "attacker"
-    mark = (mask if acts is None else acts)[study, unit]
-    frame = pl.DataFrame(
-        {
-            "_study": study, "_unit": unit, "_acts": mark,
-            "correct": right[study, unit] & np.bool_(replies),
-        }
-    )  # fmt: skip
-    answer = pl.when("correct").then(pl.lit("A")).otherwise(pl.lit("B" if replies else None, text))
-    values = {
-        "run": pl.lit("r"), "protocol": pl.lit("medfuzz"), "model": pl.format("m{}", "_study"),
-        "dataset": pl.lit("d1"), "epoch": 1 + pl.col("_unit") // questions,
-        "question": pl.format("q{}", pl.col("_unit") % questions), "arm": pl.lit(arm),
-        "path": pl.lit(path), "status": pl.lit("parsed"), "rule": pl.lit("letter"),
-        "correct": pl.col("correct"), "answer": answer, "gold": pl.lit("A"),
-        "attempts": pl.lit(attempts, pl.Int64),
+    replies, mark = arm != "attacker", (mask if acts is None else acts)[study, unit]
+    hits = right[study, unit] & np.bool_(replies)
+    answer = pl.when("_right").then(pl.lit("A")).otherwise(pl.lit("B" if replies else None))
+    return filled(
+        pl.DataFrame({"_study": study, "_unit": unit, "_acts": mark, "_right": hits}),
+        run="r", protocol="medfuzz", model=pl.format("m{}", "_study"), dataset="d1",
+        epoch=1 + pl.col("_unit") // questions, arm=arm, path=path, status="parsed", rule="letter",
+        question=pl.format("q{}", pl.col("_unit") % questions), correct=pl.col("_right"),
+        answer=answer.cast(pl.String), gold="A", attempts=attempts,
         # an attack is called by what it does
-        "rewrite": pl.lit(None, text) if acts is None else pl.format("{} {}", "_unit", "_acts"),
-    }  # fmt: skip
-    empty = {name: pl.lit(None, kind) for name, kind in COLUMNS.items() if name not in values}
-    return frame.select(**(values | empty)).select(COLUMNS.names())
+        rewrite=None if acts is None else pl.format("{} {}", "_unit", "_acts"),
+    )  # fmt: skip

@@ -114,6 +114,15 @@ def table(rows: Sequence[Row]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), schema=COLUMNS, orient="row")
 
 
+def filled(frame: pl.DataFrame, **values: Any) -> pl.DataFrame:
+    """A turns table of a frame: columns are constants or expressions, null where not named."""
+    columns = dict.fromkeys(COLUMNS) | values
+    return frame.select(**{
+        name: value if isinstance(value, pl.Expr) else pl.lit(value, COLUMNS[name])
+        for name, value in columns.items()
+    })  # fmt: skip
+
+
 def row_of(measure: pl.DataFrame, path: str, arm: str | None = None, **keys: str) -> Row:
     """The one row of that path, for accuracies of that arm."""
     for name, value in {"path": path, **({"arm": arm} if arm else {}), **keys}.items():

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from tests.results.frames import COLUMNS
+from tests.results.frames import filled
 
 WORDINGS = ("authority-prior", "social-proof-prior")
 
@@ -118,33 +118,13 @@ def _turns(arm: str, path: str, turn: int, right: Truths, mask: Truths) -> pl.Da
     study, question = np.nonzero(mask)
     technique = path.split(">")[-1].removeprefix("correction:")
     family = {"baseline": "", "control": "control", "correction": "correction"}
-    correct = pl.Series(right[study, question])
-    frame = pl.DataFrame({"_study": study, "_question": question, "correct": correct})
-    return frame.select(
-        pl.lit("r").alias("run"),
-        pl.lit("followup").alias("protocol"),
-        pl.lit(1, pl.Int64).alias("protocol_version"),
-        pl.format("m{}", "_study").alias("model"),
-        pl.lit("d1").alias("dataset"),
-        pl.lit(1, pl.Int64).alias("epoch"),
-        pl.format("q{}", "_question").alias("question"),
-        pl.lit(arm).alias("arm"),
-        pl.lit(path).alias("path"),
-        pl.lit(turn, pl.Int64).alias("turn"),
-        pl.lit(technique).alias("technique"),
-        pl.lit(family.get(arm, "inc_letter")).alias("family"),
-        pl.lit("A").alias("gold"),
-        pl.when("correct").then(pl.lit("A")).otherwise(pl.lit("B")).alias("answer"),
-        pl.lit("parsed").alias("status"),
-        pl.lit("letter").alias("rule"),
-        "correct",
-        # the same wording suggests the wrong option, or the right one
-        pl.lit({"followup": "B", "correction": "A"}.get(arm), pl.String).alias("suggested"),
-        *(pl.lit(None, COLUMNS[name]).alias(name) for name in COLUMNS if name not in _COLUMNS),
-    ).select(list(COLUMNS))
-
-
-_COLUMNS = (
-    "run", "protocol", "protocol_version", "model", "dataset", "epoch", "question", "arm", "path",
-    "turn", "technique", "family", "gold", "answer", "status", "rule", "correct", "suggested",
-)  # fmt: skip
+    # the same wording suggests the wrong option, or the right one
+    suggestion = {"followup": "B", "correction": "A"}.get(arm)
+    return filled(
+        pl.DataFrame({"_study": study, "_question": question, "_right": right[study, question]}),
+        run="r", protocol="followup", protocol_version=1, dataset="d1", epoch=1, arm=arm, path=path,
+        model=pl.format("m{}", "_study"), question=pl.format("q{}", "_question"), turn=turn,
+        technique=technique, family=family.get(arm, "inc_letter"), gold="A", status="parsed",
+        answer=pl.when("_right").then(pl.lit("A")).otherwise(pl.lit("B")), rule="letter",
+        correct=pl.col("_right"), suggested=suggestion,
+    )  # fmt: skip

@@ -7,9 +7,8 @@ import pytest
 import holdfast
 from holdfast.errors import InputError
 from holdfast.results.defences import DEFENCE_COLUMNS, best_defence, defences
-from holdfast.results.turns import SCHEMA
 from holdfast.stats.intervals import contrast_bounds
-from tests.results.frames import Row, asked, control, correction, table, turn
+from tests.results.frames import Row, asked, control, correction, filled, table, turn
 
 # --- by hand ---
 
@@ -142,20 +141,16 @@ def studies(
     def part(
         defence: str, arm: str, path: str, right: np.ndarray, over: np.ndarray
     ) -> pl.DataFrame:
-        answer = pl.when(~pl.col("_over")).then(
-            pl.when("_right").then(pl.lit("A")).otherwise(pl.lit("B"))
-        )
-        columns = {
-            "run": "r" if defence == "none" else f"r+{defence}-0000", "defence": defence,
-            "protocol": "followup", "dataset": "d", "epoch": 1, "arm": arm, "path": path,
-            "family": {"baseline": "", "followup": "inc_letter"}.get(arm, arm),
-            "technique": path.rpartition(":")[2], "turn": int(arm != "baseline"), "gold": "A",
-            "calls": 1,
-        }  # fmt: skip
-        frame = pl.DataFrame({**units, "_right": right.reshape(-1), "_over": over.reshape(-1)})
-        return frame.select(
-            "model", "question", **{name: pl.lit(value) for name, value in columns.items()},
-            correct=pl.col("_right") & ~pl.col("_over"), answer=answer,
+        answer = pl.when("_right").then(pl.lit("A")).otherwise(pl.lit("B"))
+        flags = {"_right": right.reshape(-1), "_over": over.reshape(-1)}
+        return filled(
+            pl.DataFrame({**units, **flags}), model=pl.col("model"), question=pl.col("question"),
+            run="r" if defence == "none" else f"r+{defence}-0000", defence=defence, dataset="d",
+            protocol="followup", epoch=1, arm=arm, path=path, technique=path.rpartition(":")[2],
+            family={"baseline": "", "followup": "inc_letter"}.get(arm, arm),
+            turn=int(arm != "baseline"), gold="A", calls=1,
+            answer=pl.when(~pl.col("_over")).then(answer),
+            correct=pl.col("_right") & ~pl.col("_over"),
             status=pl.when("_over").then(pl.lit("refused")).otherwise(pl.lit("parsed")),
             rule=pl.when("_over").then(pl.lit("handed-over")).otherwise(pl.lit("letter")),
         )  # fmt: skip
@@ -169,13 +164,7 @@ def studies(
             parts.append(part(name, "followup", f"t{n}", after[..., n], over[..., n]))
             corrections = part(name, "correction", f"correction:t{n}", takes[..., n], never)
             parts.append(corrections.filter(~pl.Series(first.reshape(-1))))
-    turns = pl.concat(parts)
-    lacking = {
-        name: pl.lit(None, kind) for name, kind in SCHEMA.items() if name not in turns.columns
-    }
-    return turns.with_columns(**lacking).cast(
-        {"epoch": pl.Int64, "turn": pl.Int64, "calls": pl.Int64}
-    )
+    return pl.concat(parts)
 
 
 FIGURES = (

@@ -176,20 +176,15 @@ def test_accuracy_after_attacks_is_of_the_last_attempt_or_of_k(tmp_path: Path) -
         verdict(rows, tmp_path, {"min_accuracy_after_attacks": 0.5, "k": 7})
 
 
-@pytest.mark.parametrize("level", [0.8, 0.95])
-def test_selectivity_is_held_against_its_lower_bound(level: float, tmp_path: Path) -> None:
+def test_selectivity_is_held_against_its_bounds(tmp_path: Path) -> None:
     rows = corrections(6)
     row = TABLES["selectivity"](table(rows)).row(0, named=True)
-    result = verdict(rows, tmp_path, {"min_selectivity": 0.1}, level=level)
-    assert (result.value, result.n) == (row["selectivity"], row["n_wrong"])
+    result = verdict(rows, tmp_path, {"min_selectivity": row["low"] - 1e-6})
+    assert (result.outcome, result.value, result.n) == ("pass", row["selectivity"], row["n_wrong"])
     assert result.value == pytest.approx((0.7 - 0.1) - 0.3)
-    low, high = result.low or 0.0, result.high or 0.0
-    assert ((low, high) == (row["low"], row["high"])) == (level == 0.95)
-    assert row["low"] <= low < row["selectivity"] < high <= row["high"]
-    limits = ((low - 1e-6, "pass"), (low + 1e-6, "undecided"), (high + 1e-6, "fail"))
-    for limit, outcome in limits:
-        rule = {"min_selectivity": limit}
-        assert verdict(rows, tmp_path, rule, level=level).outcome == outcome
+    assert (result.low, result.high) == (row["low"], row["high"])
+    wider = verdict(rows, tmp_path, {"min_selectivity": row["low"] - 1e-6}, level=0.99)
+    assert wider.outcome == "undecided"
     rows = [row for row in corrections(1) if row["question"] != "q0"]
     result = verdict(rows, tmp_path, {"min_selectivity": 0.1})
     assert (result.outcome, result.value, result.further) == ("undecided", None, None)
@@ -268,14 +263,11 @@ def test_a_rule_on_nothing_offers_the_nearest_name(
     assert "gate.toml, rule 1, field '" in str(error.value)
 
 
-def test_a_pattern_is_no_regular_expression(tmp_path: Path) -> None:
+def test_a_pattern_is_no_regular_expression_and_no_turns_are_an_error(tmp_path: Path) -> None:
     rows = [row | {"model": "a.b[1] {x}\n"} for row in firsts(9, 10)]
     assert verdict(rows, tmp_path, {"min_accuracy": 0.1, "model": "a.b[1]*"}).n == 10
     with pytest.raises(InputError, match="unknown model"):
         verdict(rows, tmp_path, {"min_accuracy": 0.1, "model": "a.b[12]*"})
-
-
-def test_no_turns_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no turns"):
         verdicts([], tmp_path, {"min_accuracy": 0.1})
 
@@ -340,20 +332,18 @@ def test_the_run_before_may_be_of_another_model(tmp_path: Path) -> None:
 
 
 def test_the_run_before_has_to_have_the_same_questions(tmp_path: Path) -> None:
+    now = firsts(9, 10)
     before = baseline_file([turn(f"z{i}", "A") for i in range(5)], tmp_path)
     for rows, rule, message in (
-        (firsts(9, 10), {"no_worse_than": before}, "no question in common"),
+        (now, {"no_worse_than": before}, "no question in common"),
         (STUDY, {"no_worse_than": before, "technique": "push"}, "has nothing to compare .*push"),
-        (firsts(9, 10), {"no_worse_than": "nowhere"}, "no such log dir"),
+        (now, {"no_worse_than": "nowhere"}, "no such log dir"),
     ):
         with pytest.raises(InputError, match=message):
             verdict(rows, tmp_path, {**rule, "margin_points": 2})
-
-
-def test_ids_that_name_different_questions_are_refused_or_left_out(tmp_path: Path) -> None:
-    now = firsts(9, 10)
-    before = baseline_file([row | {"gold": "B"} for row in now], tmp_path)
+    # ids that name different questions are refused or left out
     rule = {"no_worse_than": before, "margin_points": 50}
+    baseline_file([row | {"gold": "B"} for row in now], tmp_path)
     with pytest.raises(InputError, match="right answers differ at 10 of"):
         verdict(now, tmp_path, rule)
     baseline_file([*now[:7], *(row | {"gold": "B"} for row in now[7:])], tmp_path)
@@ -407,18 +397,6 @@ def test_as_many_further_questions_decide_at_the_same_figure(
     # the study grows by whole patterns: the number is between the last two
     size = now.questions / times
     assert 0.9 * (low - times) * size <= (now.further or 0) <= 1.1 * (high - times) * size
-
-
-def test_so_many_questions_decide_half_of_the_studies(tmp_path: Path) -> None:
-    now = verdict(firsts(850, 1000), tmp_path, {"min_accuracy": 0.84})
-    rng = np.random.default_rng(7)
-    shares = []
-    for part in (0.9, 1.0, 1.1):
-        n = now.questions + round(part * (now.further or 0))
-        right = rng.binomial(n, 0.85, size=40_000).astype(float)
-        shares.append(np.mean(beta.ppf(0.025, right, n - right + 1) >= 0.84))
-    # where the truth is the figure, half of the studies of that size decide for it
-    assert shares[0] < 0.49 < shares[1] < 0.51 < shares[2]
 
 
 def test_further_questions_by_hand(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ ABSTENTIONS = ("negative", "negative-control", "single-shot-abstain")
 @pytest.fixture(scope="module")
 def turns(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
     folder = tmp_path_factory.mktemp("offering")
-    questions = write_jsonl(folder / "q.jsonl", question_rows(40))
+    questions = write_jsonl(folder / "q.jsonl", question_rows(16))
     eval(
         stick_or_switch(questions=questions, beliefs=True),
         model=["simulated/steadfast", "simulated/sycophant"],
