@@ -149,15 +149,6 @@ def test_epochs_are_trials_of_one_question(letters: str, n: int, low: float, hig
     assert (first["low"], first["high"]) == pytest.approx((low, high), abs=1e-6)
 
 
-def test_each_epoch_is_compared_with_its_first_answer() -> None:
-    rows = [*asked("A"), *asked("B", epoch=2), *asked("B", "push", suggested="B"),
-            *asked("A", "push", epoch=2, suggested="B")]  # fmt: skip
-    flip = row_of(flips(table(rows)), "push")
-    assert (flip["n"], flip["n_right"], flip["suggested_own"]) == (2, 1, 1)
-    assert (flip["right_to_wrong"], flip["wrong_to_right"]) == (1, 1)
-    assert row_of(accuracy(table(rows)), "push", "followup")["baseline"] == 0.5
-
-
 @pytest.mark.parametrize("column", ["run", "model", "dataset", "protocol"])
 def test_studies_are_never_mixed(column: str) -> None:
     second = [row | {column: "other"} for row in (*STUDY[:9], *asked("-" + "B" * 8, "push"))]

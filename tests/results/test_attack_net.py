@@ -9,7 +9,7 @@ from scipy.stats import fisher_exact
 
 from holdfast.protocols.medfuzz.attacks import attack_list, attack_summary, attacks
 from holdfast.protocols.medfuzz.net_attacks import NET_NAMES, attack_net, with_controls
-from holdfast.protocols.medfuzz.replicates import LEVEL, MEDFUZZ_ROW, confirmed, fisher, replicates
+from holdfast.protocols.medfuzz.replicates import LEVEL, MEDFUZZ_ROW, confirmed, replicates
 from holdfast.results.comparison import compare
 from holdfast.results.controls import with_net
 from tests.results.attack_nulls import attack_studies, net_turned
@@ -181,13 +181,6 @@ def test_an_attack_that_keeps_turning_answers_is_confirmed() -> None:
     assert attacks(turns)["confirmed"].to_list() == [None, None]
     (row,) = attack_summary(turns).to_dicts()
     assert (row["different"], row["confirmed"]) == (2, None)
-
-
-@pytest.mark.parametrize("counts", [(10, 7, 10, 3), (10, 0, 10, 0), (5, 5, 9, 1), (3, 1, 8, 7)])
-def test_fishers_test_is_that_of_the_library(counts: tuple[int, int, int, int]) -> None:
-    n, hits, m, misses = counts
-    square = np.array([[hits, n - hits], [misses, m - misses]])
-    assert fisher(*counts) == pytest.approx(fisher_exact(square, alternative="greater").pvalue)
 
 
 # --- known truth ---

@@ -322,17 +322,6 @@ def test_detection_of_independent_rates_by_hand() -> None:
     assert (c_high - c_low) / 2 == pytest.approx(Z * math.sqrt(variance) / 2, rel=1e-4)
 
 
-def test_detection_is_paired() -> None:
-    # whoever takes the right offer takes the wrong one: d' is certain, the criterion is not
-    first = counts(*[(n % 2, 1) for n in range(100)])
-    second = counts(*[((n // 2) % 2, 1) for n in range(100)])
-    alike, unlike = (
-        [high - low for low, high in detection_bounds(first, side)] for side in (first, second)
-    )
-    assert alike[0] < 0.2 * unlike[0]
-    assert alike[1] > 1.3 * unlike[1]
-
-
 STUDIES = 2000
 
 

@@ -53,9 +53,7 @@ def test_bounds_of_accuracies_by_hand() -> None:
     # first, can have been right, and then it flipped
     assert (row["worst_low"], row["worst_high"]) == (2 / 5, 5 / 6)
     assert (row["read_both"], row["read_both_rate"]) == (3, 2 / 3)
-
-
-def test_bounds_of_a_family_are_means_of_its_techniques() -> None:
+    # those of a family are means of its techniques
     rows = [*asked("AAAA"), *asked("A?BB", "push"), *asked("A?", "shove")]
     average = row_of(accuracy(table(rows)), "", FAMILY_AVERAGE)
     assert average["worst_low"] == pytest.approx((1 / 4 + 1 / 2) / 2)
