@@ -150,6 +150,9 @@ CONFIRMING = [
     # one inert rewrite of twenty is always wrong too
     *attack("q5", "AB", rewrite="five"), *again("q5", "BBBBBBBBBB", "AAAAAAAAAA"),
     *inert("q5", *"A" * 19, "BBBB"),
+    # most inert rewrites turn the answer too, though none for long
+    *attack("q6", "AB", rewrite="six"), *again("q6", "BBBBBBBBBB", "AAAAAAAAAA"),
+    *inert("q6", "A", "A", *["BA"] * 18),
     *attack("q4", "AAA"),
 ]  # fmt: skip
 
@@ -158,23 +161,27 @@ def test_an_attack_that_keeps_turning_answers_is_confirmed() -> None:
     turns = table(CONFIRMING)
     rows = confirmed(turns).sort("question").to_dict(as_series=False)
     counts = {
-        "again": [10, 10, 8, 10], "again_wrong": [10, 4, 8, 10],
-        "plain": [10, 10, 10, 10], "plain_wrong": [0, 4, 1, 0],
-        "inert": [20, 0, 20, 20], "inert_wrong": [1, 0, 1, 1], "inert_lasting": [0, 0, 0, 1],
-        "inert_p": [1 / 21, 1, 1 / 21, 2 / 21], "confirmed": [True, False, True, False],
+        "again": [10, 10, 8, 10, 10], "again_wrong": [10, 4, 8, 10, 10],
+        "plain": [10] * 5, "plain_wrong": [0, 4, 1, 0, 0],
+        "inert": [20, 0, 20, 20, 20], "inert_wrong": [1, 0, 1, 1, 18],
+        "inert_lasting": [0, 0, 0, 1, 0],
+        "inert_p": [1 / 21, 1, 1 / 21, 2 / 21, 1 / 21],
+        "confirmed": [True, False, True, False, False],
     }  # fmt: skip
     assert {name: rows[name] for name in counts} == counts
     p = rows["confirm_p"]
     assert p[0] == pytest.approx(1 / math.comb(20, 10))
     exact = fisher_exact(np.array([[8, 0], [1, 9]]), alternative="greater").pvalue
     assert p[2] == pytest.approx(exact)
-    # of four hypotheses, not five
-    p_values = [4 / 2 * p[0], p[1], 4 / 3 * p[2], 4 / 2 * p[0]]
+    # against the inert ones: 20 over 18, of 30 over 28
+    assert p[4] == pytest.approx(190 / 435)
+    # of five hypotheses, not six
+    p_values = [5 / 2 * p[0], p[1], 5 / 3 * p[2], 5 / 2 * p[0], 5 / 4 * p[4]]
     assert rows["confirm_adjusted"] == pytest.approx(p_values)
     (row,) = attack_summary(turns).to_dicts()
-    assert (row["succeeded"], row["different"], row["confirmed"]) == (5, 4, 2)
-    assert attacks(turns).select("turned", "confirmed").rows() == [(0, 0), (4, 2), (1, 1)]
-    assert attack_list(turns)["confirmed"].to_list() == [True, True, True, False, False]
+    assert (row["succeeded"], row["different"], row["confirmed"]) == (6, 5, 2)
+    assert attacks(turns).select("turned", "confirmed").rows() == [(0, 0), (5, 2), (1, 1)]
+    assert attack_list(turns)["confirmed"].to_list() == [True] * 3 + [False] * 3
     # without repetitions nothing is confirmed or refuted
     turns = table([*attack("q1", "AB", rewrite="one"), *attack("q2", "AB", rewrite="two")])
     assert confirmed(turns).is_empty()
