@@ -53,7 +53,7 @@ def test_a_missing_key_of_a_line(tmp_path: Path) -> None:
         ("[turn]\nmodel = { colum = 'x' }\n", "unknown field 'colum'. Did you mean 'column'"),
         ("turns = 0\n", "field 'turns': input should be greater than or equal to 1"),
         ("turns = 2\nmessages = 'm'\n", "give one of messages and turns"),
-        ("[turn]\nmodel = { column = 'x', value = 'y' }\n", "give exactly one of column, columns, by"),
+        ("[turn]\nmodel = { column = 'x', value = 'y' }\n", "exactly one of column, columns, by"),
         ("[later]\nquestion = 'x'\n", "question is the same for a whole"),
         ("[turn]\nreply = 'r{turn}'\n", "reply has {turn}: give the number of turns"),
         ("[turn]\ngold = { column = 'x', numbered = true }\n", "gold cannot be numbered"),
