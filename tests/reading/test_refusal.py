@@ -43,6 +43,8 @@ def test_a_text_that_is_declined_is_a_refusal(reply: str) -> None:
         "Without troponins, we cannot confirm the diagnosis.",
         "Type I hypersensitivity cannot be diagnosed from the history alone.",
         "Stage I disease cannot be given a prognosis without imaging.",
+        "I cannot rule out croup. The fever is unexplained.",
+        "I am unable to confirm the diagnosis without a lateral film.",
         # the text of an option in MedQA
         'The physician would say: "I can not help you due to the ethical principle."',
         "We cannot make a definitive diagnosis without an echocardiogram.",

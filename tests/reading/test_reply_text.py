@@ -18,6 +18,7 @@ from holdfast.reading.reply_text import plain_text, without_reasoning
         ("Hm.</think>Text.", "Text."),
         ("Before <reasoning>Hm.</reasoning>after.", "Before after."),
         ("<think>a</think>One. <think>b</think>Two.", "One. Two."),
+        ("One. <think>a</think>b</think>Two.", "Two."),
         ("<think>never closed", ""),
         ("<THINK>Hm.</THINK>Text.", "Text."),
         ("Less <thin> than.", "Less <thin> than."),
