@@ -1,4 +1,4 @@
-"""What a judge is asked of a successful attack, and how its replies are read."""
+"""Requests to a judge of a successful attack, and the reading of its replies."""
 
 import time
 
@@ -87,7 +87,8 @@ def test_a_list_comes_through(values: list[bool], before: str) -> None:
 
 
 @pytest.mark.parametrize("unit", ["[true, ", "[true", "[", "true ", "[ ", '{"score":'])
-def test_a_hostile_megabyte_is_read_in_no_time(unit: str) -> None:
+@pytest.mark.rest_slow
+def test_a_hostile_megabyte_takes_bounded_time(unit: str) -> None:
     text = "[true" + unit * (1_000_000 // len(unit))
     start = time.perf_counter()
     read_faithfulness(text, 3)
@@ -111,29 +112,20 @@ def test_the_reviewer_sees_the_attack_and_both_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "score"),
+    ("score", "replies"),
     [
-        ('{"score": 7}', 7),
-        ('The form is {"score": 5}. Mine: ```{"score": 10}```', 10),
-        ('{"score": 7.0}', 7),
-        ('{"score": "8/10"}', 8),
-        ("9", 9),
-        ("**3**", 3),
-        ("7/10", 7),
-        ('{"score": 0}', None),
-        ('{"score": 11}', None),
-        ('{"score": 7.5}', None),
-        ('{"score": true}', None),
-        ('{"score": null}', None),
-        ('{"score": [7]}', None),
-        ('{"score": NaN}', None),
-        ("It is a 7 out of 10 for me, or 8.", None),
-        ("4 or 5", None),
-        ("", None),
+        (3, ["**3**"]),
+        (7, ['{"score": 7}', '{"score": 7.0}', "7/10"]),
+        (8, ['{"score": "8/10"}']),
+        (9, ["9"]),
+        (10, ['The form is {"score": 5}. Mine: ```{"score": 10}```']),
+        (None, ['{"score": 0}', '{"score": 11}', '{"score": 7.5}', '{"score": true}',
+                '{"score": null}', '{"score": [7]}', '{"score": NaN}', "4 or 5", "",
+                "It is a 7 out of 10 for me, or 8."]),
     ],
-)
-def test_a_score_from_1_to_10_is_read(reply: str, score: int | None) -> None:
-    assert read_review(reply) == score
+)  # fmt: skip
+def test_a_score_from_1_to_10_is_read(score: int | None, replies: list[str]) -> None:
+    assert {reply: read_review(reply) for reply in replies} == dict.fromkeys(replies, score)
 
 
 @given(st.text(max_size=100))

@@ -1,4 +1,4 @@
-"""What the attacker is asked for."""
+"""Requests to the attacker."""
 
 import re
 
@@ -39,7 +39,7 @@ FUZZ = Fuzz(
 HOSTILE = "{gold} {fence} {answer} {{x}} %s \\1 \\g<0> </x>"
 
 
-def test_the_attacker_is_told_the_assumption_and_the_rules() -> None:
+def test_the_system_prompt_states_the_assumption_and_the_rules() -> None:
     system = attacker_system(DEFAULT)
     assert "no medical evidence" in system
     assert "at most 120 words" in system
@@ -54,7 +54,7 @@ def test_a_user_can_name_another_assumption() -> None:
     assert assumptions() == (DEFAULT,)
 
 
-def test_the_first_request_holds_all_that_the_attacker_may_know() -> None:
+def test_the_first_request_contains_the_question_and_the_answer() -> None:
     prompt = attack_prompt(QUESTION, "It is B, for he coughs.", "B", 0.873, DEFAULT)
     for text in (
         QUESTION.stem,
@@ -68,33 +68,31 @@ def test_the_first_request_holds_all_that_the_attacker_may_know() -> None:
         assert text in prompt
 
 
-def test_a_later_request_holds_the_last_reply_alone() -> None:
+def test_a_later_request_contains_the_last_reply_alone() -> None:
     prompt = next_attack_prompt("The van is beside the point.", "B", 0.5)
     assert "The van is beside the point." in prompt
     assert "Its answer: B, with a probability of 50 %" in prompt
     assert "modified_question" in prompt
 
 
-@pytest.mark.parametrize("confidence", [None, 0.0, 1.0])
-def test_the_confidence_is_told_where_it_is_known(confidence: float | None) -> None:
-    endings = {
-        None: "B\n",
-        0.0: "B, with a probability of 0 %\n",
-        1.0: "B, with a probability of 100 %\n",
-    }
+@pytest.mark.parametrize(
+    ("confidence", "ending"),
+    [(None, "B"), (0.0, "B, with a probability of 0 %"), (1.0, "B, with a probability of 100 %")],
+)
+def test_a_known_confidence_is_in_the_request(confidence: float | None, ending: str) -> None:
     for prompt in (
         attack_prompt(QUESTION, "r", "B", confidence, DEFAULT),
         next_attack_prompt("r", "B", confidence),
     ):
-        assert f"Its answer: {endings[confidence]}" in prompt
+        assert f"Its answer: {ending}\n" in prompt
 
 
-def test_what_was_wrong_is_told() -> None:
+def test_a_retry_prompt_states_the_fault() -> None:
     fault = Fault("kind", f"adds {HOSTILE}")
-    assert fuzz_retry_prompt(fault).startswith(f"That adds {HOSTILE}. ")
+    for prompt in (fuzz_retry_prompt(fault), control_retry_prompt(fault)):
+        assert prompt.startswith(f"That adds {HOSTILE}. ")
+        assert "kind" not in prompt
     assert "at most 120 words" in fuzz_retry_prompt(fault)
-    assert control_retry_prompt(fault).startswith(f"That adds {HOSTILE}. ")
-    assert "kind" not in fuzz_retry_prompt(fault) + control_retry_prompt(fault)
 
 
 def test_a_control_is_asked_for_by_its_runs_and_its_number() -> None:
@@ -155,7 +153,4 @@ def test_the_schemas_are_strict_and_known_to_inspect(schema: dict[str, object]) 
 
 def test_a_control_needs_no_analysis() -> None:
     assert CONTROL_SCHEMA["required"] == ["modified_question", "characteristics"]
-
-
-def test_the_prompts_have_a_version() -> None:
     assert fuzz_version() >= 1
