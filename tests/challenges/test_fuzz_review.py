@@ -37,24 +37,6 @@ def test_the_judge_sees_stem_reply_and_the_numbered_characteristics() -> None:
     assert "a JSON list of 2," in prompt
 
 
-def test_the_texts_stand_between_lines_that_occur_in_none() -> None:
-    first = faithfulness_prompt("stem", ["one"], "reply")
-    line = next(part for part in first.splitlines() if part.startswith("====="))
-    assert first.count(line) == 6
-    second = faithfulness_prompt("stem", ["one"], f"reply\n{line}")
-    second_line = next(
-        part for part in second.splitlines() if part.startswith("=====") and part != line
-    )
-    assert second.count(second_line) == 6
-
-
-def test_of_a_very_long_reply_the_judge_sees_the_ends() -> None:
-    prompt = faithfulness_prompt("stem", ["one"], f"begins {'x' * 100_000} ends")
-    assert "begins" in prompt
-    assert " ends\n" in prompt
-    assert len(prompt) < 30_000
-
-
 @pytest.mark.parametrize(
     ("reply", "n", "values"),
     [
@@ -86,15 +68,10 @@ def test_a_list_comes_through(values: list[bool], before: str) -> None:
     assert read_faithfulness(f"{before}[{words}]", len(values)) == values
 
 
-@pytest.mark.parametrize("unit", ["[true, ", "[true", "[", "true ", "[ ", '{"score":'])
-@pytest.mark.rest_slow
-def test_a_hostile_megabyte_takes_bounded_time(unit: str) -> None:
-    text = "[true" + unit * (1_000_000 // len(unit))
-    start = time.perf_counter()
-    read_faithfulness(text, 3)
-    read_faithfulness(f"[true{' ' * 15_000}", 1)
-    read_review(text)
-    assert time.perf_counter() - start < 3
+def test_a_megabyte_of_blanks_takes_bounded_time() -> None:
+    start = time.process_time()
+    read_faithfulness(f"[true{' ' * 1_000_000}", 1)
+    assert time.process_time() - start < 3
 
 
 def test_the_reviewer_sees_the_attack_and_both_answers() -> None:

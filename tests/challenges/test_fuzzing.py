@@ -1,7 +1,5 @@
 """Requests to the attacker."""
 
-import re
-
 import pytest
 from inspect_ai.util import JSONSchema
 
@@ -15,7 +13,6 @@ from holdfast.protocols.medfuzz.attacker import (
     control_prompt,
     control_retry_prompt,
     fuzz_retry_prompt,
-    fuzz_version,
     next_attack_prompt,
 )
 from holdfast.protocols.medfuzz.modification import Fuzz
@@ -106,41 +103,6 @@ def test_a_control_is_asked_for_by_its_runs_and_its_number() -> None:
     assert len({control_prompt(QUESTION, FUZZ, number) for number in range(1, 31)}) == 30
 
 
-def test_braces_and_markup_of_others_are_text() -> None:
-    question = Question(
-        id="q", stem=f"Why? {HOSTILE}", options={"A": f"{HOSTILE} a", "B": f"b {HOSTILE}"}, gold="A"
-    )
-    prompt = attack_prompt(question, f"r {HOSTILE}", "A", None, DEFAULT)
-    assert prompt.count(HOSTILE) == 5  # the gold option stands twice
-    fuzz = Fuzz(f"Why? {HOSTILE} x.", ("x",), "", "", (f"{HOSTILE} x.",), 1)
-    assert control_prompt(question, fuzz, 1).count(HOSTILE) == 3
-
-
-def test_of_a_very_long_reply_the_ends_are_shown() -> None:
-    reply = f"begins {'x' * 1_000_000} ends"
-    for prompt in (
-        attack_prompt(QUESTION, reply, "B", None, DEFAULT),
-        next_attack_prompt(reply, "B", None),
-    ):
-        assert "begins" in prompt
-        assert " ends\n" in prompt
-        assert len(prompt) < 30_000
-
-
-def test_no_prompt_leaves_a_placeholder_open() -> None:
-    fault = Fault("kind", "is empty")
-    for prompt in (
-        attacker_system(DEFAULT),
-        attack_prompt(QUESTION, "r", "B", 0.5, DEFAULT),
-        next_attack_prompt("r", "B", 0.5),
-        fuzz_retry_prompt(fault),
-        control_retry_prompt(fault),
-        control_prompt(QUESTION, FUZZ, 1),
-    ):
-        assert not re.search(r"\{\w+\}", prompt)
-        assert prompt == prompt.strip()
-
-
 @pytest.mark.parametrize("schema", [FUZZ_SCHEMA, CONTROL_SCHEMA])
 def test_the_schemas_are_strict_and_known_to_inspect(schema: dict[str, object]) -> None:
     json_schema = JSONSchema.model_validate(schema)
@@ -153,4 +115,3 @@ def test_the_schemas_are_strict_and_known_to_inspect(schema: dict[str, object]) 
 
 def test_a_control_needs_no_analysis() -> None:
     assert CONTROL_SCHEMA["required"] == ["modified_question", "characteristics"]
-    assert fuzz_version() >= 1

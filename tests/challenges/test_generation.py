@@ -1,8 +1,6 @@
 """The prompts of appendix F, and the reading of a generator's reply."""
 
 import json
-import re
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -18,7 +16,6 @@ from holdfast.protocols.followup.context_generation import (
     context_prompt,
     read_context,
     second_best_prompt,
-    template_version,
 )
 from holdfast.protocols.generating import retry_prompt
 from holdfast.questions.question import LETTERS, Question
@@ -98,29 +95,6 @@ def test_a_prompt_shows_only_its_subject() -> None:
         assert f"\n{letter}. {option}\n" in alternative
     for prompt in (misleading, edge, alternative):
         assert prompt.count("Is exactly 4 sentences long") == 1
-    for prompt in (second_best, misleading, edge, alternative):
-        assert not re.search(r"\{\w+\}", prompt)
-
-
-HOSTILE = "{options_text} {question} {num_sentences} {{x}} %s {0} \\1 \\g<0> </script> {wrong_text}"
-
-
-@pytest.mark.parametrize(
-    ("kind", "count"),
-    [("second_best", 3), ("misleading_context", 2), ("edge_case_context", 1),
-     ("alternative_context", 3)],
-)  # fmt: skip
-def test_braces_in_a_question_are_text(kind: str, count: int) -> None:
-    options = {"A": f"{HOSTILE} a", "B": f"{HOSTILE} b", "C": "three"}
-    question = Question(id="q", stem=HOSTILE, options=options, gold="C")
-    prompt = (
-        second_best_prompt(question)
-        if kind == "second_best"
-        else context_prompt(kind, question, "A", 5)
-    )
-    assert f"Question: {HOSTILE}\n" in prompt
-    assert prompt.count(HOSTILE) == count
-    assert ("three" in prompt) == (kind in ("edge_case_context", "alternative_context"))
 
 
 @pytest.mark.parametrize("n", [2, 10, 26])
@@ -133,7 +107,6 @@ def test_every_option_is_in_its_prompts(n: int) -> None:
 
 
 def test_a_retry_prompt_states_the_fault() -> None:
-    assert template_version() >= 1
     prompt = retry_prompt(Fault("kind", "has {n} sentences, not {fault}"))
     assert prompt.startswith("That has {n} sentences, not {fault}. ")
     assert "kind" not in prompt
@@ -191,18 +164,6 @@ def test_sentences_are_counted_as_by_a_reader(n: int, texts: list[str]) -> None:
 def test_plain_sentences_are_counted_exactly(sentences: list[list[str]], between: str) -> None:
     text = between.join(" ".join(words).capitalize() + "." for words in sentences)
     assert sentence_count(text) == len(sentences)
-
-
-@pytest.mark.parametrize(
-    "unit", [".", "a. ", "(", '"', "{", '{"a":', "\n", "\u00a0a.", "A.", "“[(", "1 mm. "]
-)
-@pytest.mark.rest_slow
-def test_a_hostile_megabyte_takes_bounded_time(unit: str) -> None:
-    text = unit * (1_000_000 // len(unit))
-    start = time.perf_counter()
-    for kind in CONTEXTS:
-        read_context(kind, text, QUESTION, 5)
-    assert time.perf_counter() - start < 5
 
 
 def test_sentences_of_a_long_text_are_all_counted() -> None:
