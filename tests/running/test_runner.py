@@ -59,9 +59,9 @@ def of_logs(log_dir: Path) -> pl.DataFrame:
 
 @pytest.mark.parametrize("protocol", STUDIES)
 def test_the_table_of_a_run_is_the_one_that_its_logs_give(protocol: str, tmp_path: Path) -> None:
-    outcome = run(protocol, tmp_path / "r", epochs=2)
+    outcome = run(protocol, tmp_path / "r", limit=2, epochs=2)
     assert_frame_equal(pl.read_parquet(outcome.turns), of_logs(tmp_path / "r"))
-    assert outcome.table.height > 6
+    assert outcome.table.height > 4
 
 
 def test_it_is_the_same_where_questions_fail_and_the_run_has_grown(tmp_path: Path) -> None:
@@ -98,13 +98,13 @@ def test_inspects_own_loop_gives_the_same_turns_and_keeps_them_alike(
         task_named(protocol)(**given),
         model=models.models(["simulated/sycophant"])[0],
         model_roles=dict(models.roles(["attacker=simulated/attacker"])),
-        limit=3,
+        limit=2,
         epochs=2,
         display="none",
         log_dir=str(tmp_path / "inspect"),
     )
     assert log.status == "success", log.error
-    outcome = run(protocol, tmp_path / "ours", epochs=2, model_role=ATTACKER)
+    outcome = run(protocol, tmp_path / "ours", limit=2, epochs=2, model_role=ATTACKER)
     assert (outcome.budget.calls, outcome.unfinished) == (0, "")
     differs = ["run", "latency", "shared"]
     # their loop does not say that there are two epochs, each of which is the control of the other
@@ -112,8 +112,9 @@ def test_inspects_own_loop_gives_the_same_turns_and_keeps_them_alike(
     assert_frame_equal(pl.read_parquet(outcome.turns).drop(differs), theirs.drop(differs))
 
 
-@pytest.mark.parametrize("model", ["lean/bench", "openai/bench"])
-@pytest.mark.parametrize("ours_first", [True, False])
+@pytest.mark.parametrize(
+    ("model", "ours_first"), [("lean/bench", True), ("lean/bench", False), ("openai/bench", True)]
+)
 def test_either_loop_goes_on_from_what_the_other_has_kept(
     model: str, ours_first: bool, server: Server, tmp_path: Path
 ) -> None:
@@ -181,7 +182,7 @@ def test_a_log_is_whole_for_inspects_readers(server: Server, tmp_path: Path) -> 
 
 
 def test_the_headline_is_accuracy_under_challenge_with_its_standard_error(tmp_path: Path) -> None:
-    outcome = run("followup", tmp_path / "r", limit=20)
+    outcome = run("followup", tmp_path / "r", limit=8)
     (path,) = (tmp_path / "r").glob("*.eval")
     headline = headline_metric(read_eval_log(str(path), header_only=True))
     assert headline is not None
