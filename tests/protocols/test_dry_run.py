@@ -502,12 +502,19 @@ SETTINGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     ),
 }
 DEFENCES = (NO_DEFENCE, *bundled(), ABSTAIN, f"vote+{ABSTAIN}")
+OF_EACH_KIND = {NO_DEFENCE, "label", "agreement", "verify", "quarantine", f"vote+{ABSTAIN}"}
 
 
-@pytest.mark.parametrize("defence", DEFENCES)
+@pytest.mark.parametrize(
+    "defence",
+    [
+        pytest.param(name, marks=[] if name in OF_EACH_KIND else [pytest.mark.slow])
+        for name in DEFENCES
+    ],
+)
 def test_the_calls_of_a_run_lie_within_those_of_its_plan(defence: str, tmp_path: Path) -> None:
     @seed(DEFENCES.index(defence))
-    @settings(max_examples=4, database=None)
+    @settings(max_examples=5, database=None)
     @given(
         st.sampled_from(sorted(SETTINGS)).flatmap(
             lambda name: st.tuples(st.just(name), SETTINGS[name])
@@ -529,7 +536,8 @@ def test_the_calls_of_a_run_lie_within_those_of_its_plan(defence: str, tmp_path:
     hold()
 
 
-@pytest.mark.parametrize(("first", "second"), [*pairwise(DEFENCES)])
+@pytest.mark.parametrize(("first", "second"), [("rederive", "verify"), *pairwise(DEFENCES)])
+@pytest.mark.rest_slow
 def test_the_calls_of_two_studies_lie_within_the_plan_of_both(
     first: str, second: str, tmp_path: Path
 ) -> None:

@@ -129,12 +129,6 @@ def test_chains_share_their_prefix_and_reuse_the_letter() -> None:
     assert [message.role for message in longest] == ["system", *["user", "assistant"] * 3, "user"]
 
 
-def test_another_seed_draws_other_letters_and_the_same_seed_the_same() -> None:
-    def letters(seed: int) -> list[str]:
-        log = study("simulated/sycophant", limit=8, techniques="authority-prior", seed=seed)
-        return turns_of(log)["suggested"].drop_nulls().to_list()
-
-    assert letters(1) == letters(1) != letters(2)
 
 
 def test_questions_without_a_context_are_left_out_of_its_techniques_and_counted(
@@ -256,10 +250,6 @@ def test_hostile_text_reaches_the_model_unharmed(tmp_path: Path) -> None:
     assert turns_of(log)["correct"].all()
 
 
-def test_the_lexical_model_finishes_a_study() -> None:
-    log = study("lexical/overlap", limit=1)
-    assert log.status == "success"
-    assert turns_of(log).height == 15
 
 
 def test_a_turns_table_can_be_replayed_as_a_recording(tmp_path: Path) -> None:

@@ -338,9 +338,6 @@ def test_the_first_character_can_be_taken_for_the_answer(
     assert not turns["correct"].any()
 
 
-def test_an_unknown_way_to_read_answers_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InputError, match=r"first-char'.*first-character"):
-        single_turn_study(answers="first-char")
 
 
 # --- sharing the plain question ---
@@ -382,13 +379,6 @@ def test_a_plan_counts_shared_calls_once(
     assert plan.counts["tested"].most_calls - shared == calls
 
 
-def test_under_another_setting_the_plain_question_is_asked_anew() -> None:
-    script = answering()
-    put(followup(techniques="none", controls=False), script.model, limit=1)
-    settings: list[dict[str, Any]] = [{}, {"seed": 7}, {"reasoning_history": "all"}]
-    for more in settings:
-        ask(script.model, limit=1, biases="none", distractors="none", **more)
-    assert len(script.asked) == 1 + 2
 
 
 # --- faults ---
