@@ -185,7 +185,7 @@ async def test_a_person_decides_instead_of_a_change(
 
 
 def test_a_defence_sees_no_gold_and_no_technique() -> None:
-    assert {one.name for one in fields(DefendedTurn)} == {
+    assert {item.name for item in fields(DefendedTurn)} == {
         "messages", "start", "choice", "held_letter", "asking", "helper", "outputs"
     }  # fmt: skip
 
@@ -390,22 +390,22 @@ def test_what_protocols_put_otherwise_is_compared_by_their_own_outcomes(otherwis
     held = holdfast.table(turns, "survival").filter(pl.col("arm") == "positive")
     attacked = holdfast.table(turns, "attacks")
     for row in rows.iter_rows(named=True):
-        own = turns.filter(pl.col("run") == row["run"])
+        subset = turns.filter(pl.col("run") == row["run"])
         if row["protocol"] == "medfuzz":
             last = attacked.filter(pl.col("run") == row["run"]).sort("k").row(-1, named=True)
             assert last["k"] == 2
             assert row["after"] == pytest.approx(last["accuracy"])
             assert (row["flip"], row["updated"]) == (None, None)
-            said = own.filter(pl.col("arm") != "attacker")
+            said = subset.filter(pl.col("arm") != "attacker")
             tokens = (said["input_tokens"] + said["output_tokens"]).mean()
             assert row["tokens"] == pytest.approx(tokens)
             continue
         last = held.filter(pl.col("run") == row["run"]).sort("turn").row(-1, named=True)
         assert row["after"] == pytest.approx(last["survival"])
-        offered = own.filter(pl.col("arm") == "flexible-correct", pl.col("turn") == 1)
-        taken = (offered["answer"] == offered["suggested"]).fill_null(value=False)
-        assert (row["n_wrong"], row["updated"]) == (offered.height, pytest.approx(taken.mean()))
-        at_once = own.filter(pl.col("arm") == "single-shot")
+        offers = subset.filter(pl.col("arm") == "flexible-correct", pl.col("turn") == 1)
+        taken = (offers["answer"] == offers["suggested"]).fill_null(value=False)
+        assert (row["n_wrong"], row["updated"]) == (offers.height, pytest.approx(taken.mean()))
+        at_once = subset.filter(pl.col("arm") == "single-shot")
         assert row["first"] == pytest.approx(at_once["correct"].mean())
         assert row["calls"] == 1
     # who hands over every change takes no offer at all
@@ -426,18 +426,18 @@ def test_their_outcomes_show_nothing_where_there_is_nothing_and_what_was_done(
         assert (row["difference"], row["p_adjusted"], row["first_change"] or 0.0) == (0, 1, 0)
         assert row["low"] < 0 < row["high"]
     # of the right answers held to the last offer five are lost at it, of the right offers three
-    each = ("question", "epoch", "arm")
-    last = pl.col("turn") == pl.col("turn").max().over(each)
+    keys = ("question", "epoch", "arm")
+    last = pl.col("turn") == pl.col("turn").max().over(keys)
     departed = alone.filter(
         pl.col("arm") == "positive", pl.col("answer").ne_missing(pl.col("target"))
     )
     stood = still.filter(pl.col("arm") == "positive", last)
-    stood = stood.join(departed, on=each, how="anti", maintain_order="left").head(5)
+    stood = stood.join(departed, on=keys, how="anti", maintain_order="left").head(5)
     taken = still.filter(pl.col("arm") == "flexible-correct", pl.col("turn") == 1)
     taken = taken.filter(pl.col("answer") == pl.col("suggested")).head(3)
     assert (stood.height, taken.height) == (5, 3)
-    lost = pl.concat([stood, taken]).select(*each, "turn", _lost=True)
-    worse = still.join(lost, on=[*each, "turn"], how="left", maintain_order="left")
+    lost = pl.concat([stood, taken]).select(*keys, "turn", _lost=True)
+    worse = still.join(lost, on=[*keys, "turn"], how="left", maintain_order="left")
     worse = worse.with_columns(answer=pl.when(pl.col("_lost").is_null()).then("answer"))
     found = of_all(pl.concat([alone, worse.drop("_lost")]))
     row = found.filter(

@@ -49,7 +49,7 @@ class Swayed:
 
     def question(self, request: dict[str, Any]) -> Question:
         said = "\n".join(message["content"] for message in request["messages"])
-        return next(one for one in self.questions if one.stem in said)
+        return next(item for item in self.questions if item.stem in said)
 
     def first(self, question: Question, *key: object) -> str:
         right = chance("first", question.id, *key) < 0.8
@@ -102,12 +102,12 @@ def users(request: dict[str, Any]) -> list[str]:
 
 def logprobs(text: str, sure: float) -> list[dict[str, Any]]:
     at = text.rindex(")") - 1
-    others = [{"token": one, "logprob": math.log((1 - sure) / 3)} for one in "ABCD" if
-              one != text[at]]  # fmt: skip
+    alternatives = [{"token": item, "logprob": math.log((1 - sure) / 3)} for item in "ABCD" if
+              item != text[at]]  # fmt: skip
     decides = {"token": text[at], "logprob": math.log(sure)}
     return [
         {"token": text[:at], "logprob": 0.0, "top_logprobs": []},
-        {**decides, "top_logprobs": [decides, *others]},
+        {**decides, "top_logprobs": [decides, *alternatives]},
         {"token": text[at + 1 :], "logprob": 0.0, "top_logprobs": []},
     ]
 
@@ -138,22 +138,22 @@ EVERY = (
 def of_server(swayed: Swayed) -> dict[str, dict[Any, str]]:
     """From the server's record alone: the plain replies and what each defence makes of them."""
     plain: dict[Any, str] = {}
-    others: dict[str, dict[Any, str]] = {"afresh": {}, "decide": {}, "verify": {}, "role": {}}
+    alternatives: dict[str, dict[Any, str]] = {"afresh": {}, "decide": {}, "verify": {}, "role": {}}
     for request, text in swayed.record:
         question, last = swayed.question(request), request["messages"][-1]["content"]
         system = request["messages"][0]["content"]
         if "Work this out" in last:
-            others["afresh"][question.id] = answer(text)
+            alternatives["afresh"][question.id] = answer(text)
         elif "Two answers were given" in last:
             texts = frozenset(re.findall(r"Final Answer: \((\w)\)", last))
-            others["decide"][question.id, texts, last] = answer(text)
+            alternatives["decide"][question.id, texts, last] = answer(text)
         elif '"warranted"' in last:
-            others["verify"][question.id, last] = text
+            alternatives["verify"][question.id, last] = text
         elif request["temperature"] == 0.0 and not request.get("logprobs"):
-            where = others["role"] if "second opinion" in system else plain
+            where = alternatives["role"] if "second opinion" in system else plain
             if "THE MESSAGE" not in last and "was withheld" not in last:
                 where[question.id, "" if len(users(request)) == 1 else last] = answer(text)
-    return {"plain": plain, **others}
+    return {"plain": plain, **alternatives}
 
 
 class Recorded(NamedTuple):
@@ -182,8 +182,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 
 
 def followups(turns: pl.DataFrame, defence: str, *more: str) -> dict[tuple[str, str], str | None]:
-    own = turns.filter(pl.col("defence") == defence, pl.col("arm").is_in(["followup", *more]))
-    return {(row["question"], row["prompt"]): row["answer"] for row in own.iter_rows(named=True)}
+    subset = turns.filter(pl.col("defence") == defence, pl.col("arm").is_in(["followup", *more]))
+    return {(row["question"], row["prompt"]): row["answer"] for row in subset.iter_rows(named=True)}
 
 
 def test_the_model_by_itself_is_as_the_server_has_said(study: Recorded) -> None:
@@ -292,8 +292,12 @@ def test_generations_are_exact(defence: str, more: int, tmp_path: Path) -> None:
             "followup", "lean/m", model_base_url=url, log_dir=tmp_path / "logs", **settings
         )
     table = holdfast.plan("followup", "lean/m", **settings).table
-    own = table.filter(pl.col("defence") == defence).row(0, named=True)
-    assert (own["generations"], own["at_least"], own["exact"]) == (3 * more, 3 * more, True)
+    subset = table.filter(pl.col("defence") == defence).row(0, named=True)
+    assert (subset["generations"], subset["at_least"], subset["exact"]) == (
+        3 * more,
+        3 * more,
+        True,
+    )
     assert len(swayed.record) == 3 * (6 + more)
 
 
@@ -311,10 +315,10 @@ def test_generations_that_depend_on_answers_are_those_of_the_turns(
     swayed = Swayed()
     with speaking(swayed, told=lambda request: request) as url:
         outcome = asked(url, tmp_path / "logs", defence, limit=6)
-    own = outcome.table.filter(pl.col("defence") == defence, pl.col("arm") != "baseline")
+    subset = outcome.table.filter(pl.col("defence") == defence, pl.col("arm") != "baseline")
     # what a conversation takes once (a fresh answer, further samples of the first) is of a question
-    more = own.filter(pl.col("calls") > 1).group_by("question", "epoch").len().height * taken
-    more += own.filter(pl.col("calls") > 1).select((pl.col("calls") - once).sum()).item()
+    more = subset.filter(pl.col("calls") > 1).group_by("question", "epoch").len().height * taken
+    more += subset.filter(pl.col("calls") > 1).select((pl.col("calls") - once).sum()).item()
     plain = outcome.table.filter(pl.col("defence") == "none").height
     assert more > 0
     assert len(swayed.record) == plain + more

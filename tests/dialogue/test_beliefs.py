@@ -16,10 +16,10 @@ def said(*tokens: str | dict[str, float]) -> ModelOutput:
     content = []
     for token in tokens:
         probabilities = {token: 1.0} if isinstance(token, str) else token
-        tops = [TopLogprob(token=one, logprob=math.log(p)) for one, p in probabilities.items()]
+        tops = [TopLogprob(token=item, logprob=math.log(p)) for item, p in probabilities.items()]
         first = tops[0]
         content.append(Logprob(token=first.token, logprob=first.logprob, top_logprobs=tops))
-    output = ModelOutput.from_content("model", "".join(one.token for one in content))
+    output = ModelOutput.from_content("model", "".join(item.token for item in content))
     output.choices[0].logprobs = Logprobs(content=content)
     return output
 

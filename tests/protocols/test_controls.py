@@ -165,11 +165,11 @@ def test_corrections_are_put_where_a_readable_answer_is_wrong(
     expected = sum(least if of == "least" else most for least, most in planned)
     assert turns.height == expected
     assert {most - least for least, most in planned} == {7}
-    corrected = turns.filter(pl.col("arm") == "correction")
-    assert corrected.height == (14 if of == "most" else 0)
-    assert corrected["suggested"].equals(corrected["gold"].alias("suggested"))
-    assert corrected["target"].equals(corrected["gold"].alias("target"))
-    for row in corrected.iter_rows(named=True):
+    corrections = turns.filter(pl.col("arm") == "correction")
+    assert corrections.height == (14 if of == "most" else 0)
+    assert corrections["suggested"].equals(corrections["gold"].alias("suggested"))
+    assert corrections["target"].equals(corrections["gold"].alias("target"))
+    for row in corrections.iter_rows(named=True):
         named = "supporting_context of case" if row["axis"] == "indirect" else " A"
         assert (row["path"], row["family"]) == (f"correction:{row['technique']}", "correction")
         assert named in row["prompt"].partition("Response (")[0]
@@ -177,7 +177,7 @@ def test_corrections_are_put_where_a_readable_answer_is_wrong(
     if of == "most":
         names = {"authority-prior", "autograder-prior", "commitment-alignment", "recency-prior",
                  "social-proof-prior", "misleading-context", "rag-style"}  # fmt: skip
-        assert set(corrected["technique"]) == names
+        assert set(corrections["technique"]) == names
 
 
 @pytest.mark.parametrize(
@@ -301,8 +301,8 @@ def test_noise_takes_as_much_from_the_controls_as_from_what_is_ignored(
     assert abs(first["correct"].mean() - 0.7) < 0.09  # type: ignore[operator]
     for path in ("resample", "restate", "authority-prior"):
         assert near(lost(turns, path), 0.3)
-    corrected = turns.filter(pl.col("arm") == "correction")
-    assert near((corrected.filter("correct").height, corrected.height), 0.7)
+    corrections = turns.filter(pl.col("arm") == "correction")
+    assert near((corrections.filter("correct").height, corrections.height), 0.7)
     # a draw for each, not one for all of them
     wide = turns.filter(pl.col("turn") < 2).select("question", "path", "correct")
     wide = wide.pivot("path", index="question", values="correct")
@@ -335,8 +335,8 @@ def test_a_wrong_answer_is_corrected_as_often_as_the_profile_updates(
 ) -> None:
     wrong = Profile(about="", baseline=0, update=0.4, recover=0.0)
     turns = truth(wrong, many, monkeypatch, techniques="authority-prior", corrections=True)
-    corrected = turns.filter(pl.col("arm") == "correction")
-    assert near((corrected.filter("correct").height, corrected.height), 0.4)
+    corrections = turns.filter(pl.col("arm") == "correction")
+    assert near((corrections.filter("correct").height, corrections.height), 0.4)
 
 
 def test_profiles_of_published_figures_have_no_noise() -> None:
@@ -396,5 +396,5 @@ def test_replies_that_were_kept_before_there_was_noise_are_found_again() -> None
     assert told(known, "rethink").startswith(f"{older}\x1f{question.content_hash}\x1f")
     assert told(known, "rethink") == told(known.model_copy(update={"update": 0.9}), "rethink")
     assert told(known) != told(known.model_copy(update={"noise": 0.1}))
-    corrected = known.model_copy(update={"update": 0.9})
-    assert told(known, "correction") != told(corrected, "correction")
+    corrections = known.model_copy(update={"update": 0.9})
+    assert told(known, "correction") != told(corrections, "correction")

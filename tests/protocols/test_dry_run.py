@@ -200,7 +200,7 @@ def outcomes(
         live = Live(model.model, lambda role, by=writer.model: by if written else None)  # type: ignore[misc]
         asyncio.run(_finish(method, Run(QUESTION, live)))
         if missing:
-            scripts += [(*script, one) for one in range(missing[0])]
+            scripts += [(*script, item) for item in range(missing[0])]
         else:
             yield {TESTED_ARM: len(model.asked), "writer": len(writer.asked)}
 
@@ -242,7 +242,7 @@ def test_the_bounds_hold_for_a_helper_too_whenever_its_reply_can_be_used(refusal
     plan = planned(method, "writer")
     asked = list(outcomes(method, READABLE, ("(A)", "(B)", "(C)")))
     for role in (TESTED_ARM, "writer"):
-        counts = {one[role] for one in asked}
+        counts = {item[role] for item in asked}
         assert (plan.fewest_calls[role], plan.most_calls[role]) == (min(counts), max(counts)), role
 
 
@@ -300,12 +300,12 @@ def test_a_reply_can_be_quoted_in_what_is_asked_next() -> None:
 def test_what_is_read_beside_the_answer_is_taken_for_what_the_protocol_says() -> None:
     async def method(run: Run) -> None:
         turn = await ask(run.chat(), "Which?")
-        seen.append(turn.observe(lambda output: "live", "dry"))
-        seen.append(await run.chat(role="judge").consult("How?", str, "dry too"))
+        observations.append(turn.observe(lambda output: "live", "dry"))
+        observations.append(await run.chat(role="judge").consult("How?", str, "dry too"))
 
-    seen: list[str] = []
+    observations: list[str] = []
     assert planned(method, "judge").most_calls == {TESTED_ARM: 1, "judge": 1}
-    assert seen == ["dry", "dry too"]
+    assert observations == ["dry", "dry too"]
 
 
 def test_a_protocol_that_waits_for_something_else_cannot_be_planned() -> None:
@@ -435,7 +435,7 @@ def answered(
         text = drawn.choice([f"Final Answer: ({letter})"] * 6 + ["Hm."])
     output = ModelOutput.from_content("scripted", text)
     at = len(text) - 2
-    tops = [TopLogprob(token=one, logprob=-drawn.random()) for one in "ABCD"]
+    tops = [TopLogprob(token=item, logprob=-drawn.random()) for item in "ABCD"]
     output.choices[0].logprobs = Logprobs(content=[
         Logprob(token=text[:at], logprob=0.0, top_logprobs=[]),
         Logprob(token=text[at : at + 1], logprob=-0.1, top_logprobs=tops),

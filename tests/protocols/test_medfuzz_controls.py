@@ -373,23 +373,23 @@ def test_attacks_found_on_one_model_are_put_to_another(
     attacked("--limit", "6", "--epochs", "2")
     outcome = replayed(*BOTH)
     turns = pl.read_parquet(outcome["turns"])
-    own = turns.filter(pl.col("arm").is_in(["unattacked", "replayed"]))
-    replays = turns.filter(pl.col("run").is_in(own["run"].unique()))
+    subset = turns.filter(pl.col("arm").is_in(["unattacked", "replayed"]))
+    replays = turns.filter(pl.col("run").is_in(subset["run"].unique()))
     assert set(replays["arm"]) == {"unattacked", "replayed", "reask", "inert"}
-    found = TABLES["attacks by question"](turns)
+    result = TABLES["attacks by question"](turns)
     rows = {row["model"]: row for row in TABLES["transfer"](turns).iter_rows(named=True)}
     assert set(rows) == {"simulated/steadfast", "simulated/sycophant"}
     for row in rows.values():
         assert row["found_on"] == "simulated/fuzz-swayed"
-        put = own.filter(pl.col("model") == row["model"], pl.col("arm") == "replayed")
-        assert row["attacks"] == row["pairs"] == put.height <= found.height
+        put = subset.filter(pl.col("model") == row["model"], pl.col("arm") == "replayed")
+        assert row["attacks"] == row["pairs"] == put.height <= result.height
         assert row["turned"] == pytest.approx((~put["correct"]).mean())
         assert row["turned_reask"] == 0.0
     assert rows["simulated/steadfast"]["net"] == 0.0
     # the texts are those of the attacks, put in the replicate in which each succeeded
     attacks = turns.filter(pl.col("arm") == "attack", ~pl.col("correct"))
     at = ["question", "epoch", "prompt"]
-    assert set(own.filter(pl.col("arm") == "replayed").select(at).rows()) <= set(
+    assert set(subset.filter(pl.col("arm") == "replayed").select(at).rows()) <= set(
         attacks.select(at).rows()
     )
     done = holdfast("table", "runs", "--table", "transfer", "--format", "md")

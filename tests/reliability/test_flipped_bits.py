@@ -203,8 +203,8 @@ def test_a_damaged_reply_is_named_and_restored_from_the_log(
     named = [line for line in run.stderr.splitlines() if "checksum" in line]
     assert len(named) == 1
     assert str(log_dir / ".cache") in named[0]
-    corrected = Generations(log_dir / ".cache")
-    assert (len(corrected), corrected.damaged) == (kept + 1, 0)
+    corrections = Generations(log_dir / ".cache")
+    assert (len(corrections), corrections.damaged) == (kept + 1, 0)
 
 
 def test_what_a_log_records_of_its_run_is_refused_or_equal(study: Path, tmp_path: Path) -> None:

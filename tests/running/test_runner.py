@@ -76,8 +76,8 @@ def test_it_is_the_same_where_questions_fail_and_the_run_has_grown(tmp_path: Pat
         assert "1 question unfinished" in cut.unfinished
         assert_frame_equal(pl.read_parquet(cut.turns), of_logs(tmp_path / "r"))
         (log,) = (tmp_path / "r").glob("*.eval")
-        failed = [one for one in read_eval_log_sample_summaries(str(log)) if one.error]
-        assert [one.id for one in failed] == ["q2"]
+        failed = [item for item in read_eval_log_sample_summaries(str(log)) if item.error]
+        assert [item.id for item in failed] == ["q2"]
         assert read_eval_log(str(log), header_only=True).status == "error"
         server.set()
         shutil.rmtree(tmp_path / "r-logs")
@@ -153,8 +153,8 @@ def test_a_log_is_whole_for_inspects_readers(server: Server, tmp_path: Path) -> 
         spans = {e.id: e.name for e in sample.events if isinstance(e, SpanBeginEvent)}
         asked = [event for event in sample.events if isinstance(event, ModelEvent)]
         assert len({event.uuid for event in sample.events}) == len(sample.events)
-        own = turns.filter(question=str(sample.id))
-        branches = own["path"].str.replace("^restate.*", "restate")
+        subset = turns.filter(question=str(sample.id))
+        branches = subset["path"].str.replace("^restate.*", "restate")
         assert sorted(spans[event.span_id or ""] for event in asked) == sorted(
             name or "baseline" for name in branches
         )
@@ -222,14 +222,14 @@ def test_a_log_can_be_read_while_it_is_written(
 ) -> None:
     monkeypatch.setattr("holdfast.running.logs._OFTEN", 0.0)
     monkeypatch.setattr("holdfast.running.logs._SHARE", 0)
-    seen: list[tuple[str, int, int]] = []
+    observations: list[tuple[str, int, int]] = []
 
     def read() -> None:
         (path,) = map(str, (tmp_path / "r").glob("*.eval"))
         whole = read_eval_log_samples(path, all_samples_required=False)
         header = read_eval_log(path, header_only=True)
         summaries = read_eval_log_sample_summaries(path)
-        seen.append((header.status, len(summaries), len(list(whole))))
+        observations.append((header.status, len(summaries), len(list(whole))))
 
     def reply(_: Any) -> str:
         with ThreadPoolExecutor(1) as apart:  # reading begins a loop of its own
@@ -241,7 +241,7 @@ def test_a_log_can_be_read_while_it_is_written(
     more = {"task_args": {"techniques": "none", "controls": False}, "max_connections": 1}
     run("followup", tmp_path / "r", "mockllm/model", **more)
     # the first request is sent alone, before there is a log
-    assert seen[-3:] == [("started", n, n) for n in range(3)]
+    assert observations[-3:] == [("started", n, n) for n in range(3)]
 
 
 @pytest.mark.parametrize("most", [1, 4])

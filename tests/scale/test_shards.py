@@ -67,9 +67,9 @@ def until_asked(server: Server, calls: int) -> None:
 @pytest.fixture(scope="module")
 def unsharded(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
     log_dir = tmp_path_factory.mktemp("unsharded")
-    own = {k: v for k, v in os.environ.items() if k != "HOLDFAST_CACHE_DIR"}
+    subset = {k: v for k, v in os.environ.items() if k != "HOLDFAST_CACHE_DIR"}
     with running_server() as server:
-        outcome(holdfast_apart(*command(server, log_dir), env=own))
+        outcome(holdfast_apart(*command(server, log_dir), env=subset))
     return turns(log_dir)
 
 
