@@ -119,8 +119,9 @@ def test_a_negation_of_something_else_does_not_turn_the_word(before: tuple[str, 
 
 @pytest.mark.parametrize("word", [("ort", "ic", " dissection"), ("ortic", " dissection")])
 def test_a_letter_that_begins_a_word_is_no_letter(word: tuple[str, ...]) -> None:
-    after = (".", {" A": 0.5, " B": 0.5}, *word, " is", " less", " likely", ".")
-    assert chosen("Answer", ":", ANSWER, *after) == about(0.8, 0, 0.2)
+    tokens: list[str | dict[str, float]] = ["Answer", ":", ANSWER, ".", {" A": 0.5, " B": 0.5}]
+    tokens += [*word, " is", " less", " likely", "."]
+    assert chosen(*tokens) == about(0.8, 0, 0.2)
 
 
 def test_what_is_not_among_the_alternatives_has_no_probability() -> None:
