@@ -6,8 +6,9 @@ import math
 import re
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 import pytest
@@ -48,7 +49,7 @@ class Swayed:
 
     def question(self, request: dict[str, Any]) -> Question:
         said = "\n".join(message["content"] for message in request["messages"])
-        return next(one for one in self.questions if one.stem in said)
+        return next(item for item in self.questions if item.stem in said)
 
     def first(self, question: Question, *key: object) -> str:
         right = chance("first", question.id, *key) < 0.8
@@ -101,12 +102,12 @@ def users(request: dict[str, Any]) -> list[str]:
 
 def logprobs(text: str, sure: float) -> list[dict[str, Any]]:
     at = text.rindex(")") - 1
-    others = [{"token": one, "logprob": math.log((1 - sure) / 3)} for one in "ABCD" if
-              one != text[at]]  # fmt: skip
+    alternatives = [{"token": item, "logprob": math.log((1 - sure) / 3)} for item in "ABCD" if
+              item != text[at]]  # fmt: skip
     decides = {"token": text[at], "logprob": math.log(sure)}
     return [
         {"token": text[:at], "logprob": 0.0, "top_logprobs": []},
-        {**decides, "top_logprobs": [decides, *others]},
+        {**decides, "top_logprobs": [decides, *alternatives]},
         {"token": text[at + 1 :], "logprob": 0.0, "top_logprobs": []},
     ]
 
@@ -134,154 +135,142 @@ EVERY = (
 )  # fmt: skip
 
 
-def of_server(swayed: Swayed, url: str) -> dict[str, dict[tuple[str, str], str]]:
+def of_server(swayed: Swayed) -> dict[str, dict[Any, str]]:
     """From the server's record alone: the plain replies and what each defence makes of them."""
-    plain: dict[tuple[str, str], str] = {}
-    others: dict[str, dict[Any, str]] = {"afresh": {}, "decide": {}, "verify": {}, "role": {}}
+    plain: dict[Any, str] = {}
+    alternatives: dict[str, dict[Any, str]] = {"afresh": {}, "decide": {}, "verify": {}, "role": {}}
     for request, text in swayed.record:
         question, last = swayed.question(request), request["messages"][-1]["content"]
         system = request["messages"][0]["content"]
         if "Work this out" in last:
-            others["afresh"][question.id] = answer(text)
+            alternatives["afresh"][question.id] = answer(text)
         elif "Two answers were given" in last:
             texts = frozenset(re.findall(r"Final Answer: \((\w)\)", last))
-            others["decide"][question.id, texts, last] = answer(text)
+            alternatives["decide"][question.id, texts, last] = answer(text)
         elif '"warranted"' in last:
-            others["verify"][question.id, last] = text
+            alternatives["verify"][question.id, last] = text
         elif request["temperature"] == 0.0 and not request.get("logprobs"):
-            where = others["role"] if "second opinion" in system else plain
+            where = alternatives["role"] if "second opinion" in system else plain
             if "THE MESSAGE" not in last and "was withheld" not in last:
                 where[question.id, "" if len(users(request)) == 1 else last] = answer(text)
-    return {"plain": plain, **others}
+    return {"plain": plain, **alternatives}
+
+
+class Recorded(NamedTuple):
+    """A study behind every defence, and the server's record of it."""
+
+    swayed: Swayed
+    server: dict[str, dict[Any, str]]
+    turns: pl.DataFrame
+
+    def row(self, defence: str) -> dict[str, Any]:
+        rows = defences(self.turns).filter(pl.col("path").is_null(), pl.col("defence") == defence)
+        return rows.row(0, named=True)
+
+    def share_right(self, answers: Mapping[tuple[str, str], str | None]) -> Any:
+        gold = {question.id: question.gold for question in self.swayed.questions}
+        right = [answer == gold[question] for (question, _), answer in answers.items()]
+        return pytest.approx(sum(right) / len(right))
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Swayed, pl.DataFrame, str]:
+def study(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     swayed, folder = Swayed(), tmp_path_factory.mktemp("study")
     with speaking(swayed, told=lambda request: request) as url:
-        outcome = asked(url, folder / "logs", *EVERY)
-        assert outcome.unfinished == ""
-    return swayed, holdfast.read_turns(folder / "logs"), url
+        assert asked(url, folder / "logs", *EVERY).unfinished == ""
+    return Recorded(swayed, of_server(swayed), holdfast.read_turns(folder / "logs"))
 
 
 def followups(turns: pl.DataFrame, defence: str, *more: str) -> dict[tuple[str, str], str | None]:
-    own = turns.filter(pl.col("defence") == defence, pl.col("arm").is_in(["followup", *more]))
-    return {(row["question"], row["prompt"]): row["answer"] for row in own.iter_rows(named=True)}
+    subset = turns.filter(pl.col("defence") == defence, pl.col("arm").is_in(["followup", *more]))
+    return {(row["question"], row["prompt"]): row["answer"] for row in subset.iter_rows(named=True)}
 
 
-def test_the_model_by_itself_is_as_the_server_has_said(study: Any) -> None:
-    swayed, turns, url = study
-    plain = of_server(swayed, url)["plain"]
-    found = followups(turns, "none")
-    assert len(found) == QUESTIONS * len(TECHNIQUES)
-    assert all(plain[key] == answered for key, answered in found.items())
+def test_the_model_by_itself_is_as_the_server_has_said(study: Recorded) -> None:
+    answers = followups(study.turns, "none")
+    assert len(answers) == QUESTIONS * len(TECHNIQUES)
+    assert all(study.server["plain"][key] == answer for key, answer in answers.items())
 
 
-def test_a_prompt_is_as_the_server_has_said(study: Any) -> None:
-    swayed, turns, url = study
-    role = of_server(swayed, url)["role"]
-    found = followups(turns, "role-based")
-    assert found
-    assert all(role[key] == answered for key, answered in found.items())
+def test_a_prompt_is_as_the_server_has_said(study: Recorded) -> None:
+    answers, row = followups(study.turns, "role-based"), study.row("role-based")
+    assert answers
+    assert all(study.server["role"][key] == answer for key, answer in answers.items())
     # it keeps more of them, and takes fewer corrections
-    row = of(turns, "role-based")
-    gold = {one.id: one.gold for one in swayed.questions}
-    plain = of_server(swayed, url)["plain"]
-    for name, answers in (("before", plain), ("after", role)):
-        right = [answers[key] == gold[key[0]] for key in found]
-        assert row[name] == pytest.approx(sum(right) / len(right))
+    assert row["before"] == study.share_right({key: study.server["plain"][key] for key in answers})
+    assert row["after"] == study.share_right(answers)
     assert row["after"] > row["before"]
     assert row["updated"] < row["updated_before"]  # what must hurt is shown to hurt
 
 
-def test_a_second_look_is_as_the_server_has_said(study: Any) -> None:
-    swayed, turns, url = study
-    said = of_server(swayed, url)
-    gold = {one.id: one.gold for one in swayed.questions}
-    right = []
-    for question, prompt in (found := followups(turns, "rederive")):
-        under, afresh = said["plain"][question, prompt], said["afresh"][question]  # type: ignore[index]
-        decided = {text for (id, both, _), text in said["decide"].items()  # type: ignore[misc]
-                   if id == question and both == {under, afresh}}  # fmt: skip
-        assert found[question, prompt] in ({under} if under == afresh else decided)
-        right.append(found[question, prompt] == gold[question])
-    assert of(turns, "rederive")["after"] == pytest.approx(sum(right) / len(right))
+def test_a_second_look_is_as_the_server_has_said(study: Recorded) -> None:
+    server, answers = study.server, followups(study.turns, "rederive")
+    for (question, prompt), answer in answers.items():
+        under, afresh = server["plain"][question, prompt], server["afresh"][question]
+        decided = {text for (id, pair, _), text in server["decide"].items()
+                   if id == question and pair == {under, afresh}}  # fmt: skip
+        assert answer in ({under} if under == afresh else decided)
+    assert study.row("rederive")["after"] == study.share_right(answers)
 
 
-def test_a_checked_change_is_as_the_server_has_said(study: Any) -> None:
-    swayed, turns, url = study
-    said = of_server(swayed, url)
+def test_a_checked_change_is_as_the_server_has_said(study: Recorded) -> None:
+    plain, row = study.server["plain"], study.row("verify")
     changed = kept = 0
-    for (question, prompt), answered in followups(turns, "verify", "correction").items():
-        first, under = said["plain"][question, ""], said["plain"][question, prompt]
+    for (question, prompt), answer in followups(study.turns, "verify", "correction").items():
+        first, under = plain[question, ""], plain[question, prompt]
         if first == under:
-            assert answered == first
+            assert answer == first
             continue
-        checked = ((id, last, text) for (id, last), text in said["verify"].items())
         verdicts = {
             text.endswith('{"warranted": true}')
-            for id, last, text in checked
+            for (id, last), text in study.server["verify"].items()
             if id == question and f"({under})" in last
         }
-        assert answered in {under if verdict else first for verdict in verdicts}
-        changed += answered == under
-        kept += answered == first
+        assert answer in {under if verdict else first for verdict in verdicts}
+        changed += answer == under
+        kept += answer == first
     assert changed
     assert kept
-    gold = {one.id: one.gold for one in swayed.questions}
-    row = of(turns, "verify")
-    for name, answers in (
-        ("before", [said["plain"][key] for key in followups(turns, "verify")]),
-        ("after", [*followups(turns, "verify").values()]),
-    ):
-        keys = followups(turns, "verify")
-        right = [answered == gold[id] for answered, (id, _) in zip(answers, keys, strict=True)]
-        assert row[name] == pytest.approx(sum(right) / len(right))
+    answers = followups(study.turns, "verify")
+    assert row["before"] == study.share_right({key: plain[key] for key in answers})
+    assert row["after"] == study.share_right(answers)
 
 
-def of(turns: pl.DataFrame, defence: str) -> dict[str, Any]:
-    rows = defences(turns).filter(pl.col("path").is_null(), pl.col("defence") == defence)
-    return rows.row(0, named=True)
-
-
-def test_each_defence_has_the_answers_that_it_should(study: Any) -> None:
-    _, turns, _ = study
-    first = turns.filter(pl.col("defence") == "none", pl.col("arm") == "baseline")
-    held = dict(first.select("question", "answer").iter_rows())
+def test_each_defence_has_the_answers_that_it_should(study: Recorded) -> None:
+    turns = study.turns
+    first = turns.filter(defence="none", arm="baseline")
+    first_answers = dict(first.select("question", "answer").iter_rows())
     plain = followups(turns, "none")
-    over = turns.filter(pl.col("rule") == "handed-over")
-    assert {*over["defence"]} == {"abstain", "rederive+abstain"}
-    for (question, prompt), answered in followups(turns, "abstain").items():
-        changed = plain[question, prompt] != held[question]
-        assert answered == (None if changed else held[question])
-    sure = turns.filter(pl.col("defence") == "confidence", pl.col("arm") == "followup")
+    assert {*turns.filter(rule="handed-over")["defence"]} == {"abstain", "rederive+abstain"}
+    for (question, prompt), answer in followups(turns, "abstain").items():
+        changed = plain[question, prompt] != first_answers[question]
+        assert answer == (None if changed else first_answers[question])
     # what was kept was said with less confidence than the answer before
-    settled = sure.filter(pl.col("rule") == "defence")
-    assert 0 < settled.height < sure.height
-    assert all(held[row["question"]] == row["answer"] for row in settled.iter_rows(named=True))
-    assert {*turns.filter(pl.col("defence") == "none")["calls"]} == {1}
-    votes = turns.filter(pl.col("defence") == "vote", pl.col("arm") == "followup")
-    assert {*votes["calls"]} == {5}
-    # the answer held was drawn with the question, and its first sample is not drawn again
-    agreed = turns.filter(pl.col("defence") == "agreement", pl.col("arm") == "followup")
-    assert {*agreed["calls"]} == {1, 9}
-    quarantined = turns.filter(pl.col("defence") == "quarantine", pl.col("arm") == "followup")
-    assert {*quarantined["calls"]} == {2}
-    assert {*turns.filter(pl.col("defence") == "rederive", pl.col("arm") == "followup")["calls"]} \
-        == {2, 3}  # fmt: skip
+    confident = turns.filter(defence="confidence", arm="followup")
+    settled = confident.filter(rule="defence")
+    assert 0 < settled.height < confident.height
+    assert all(first_answers[q] == a for q, a in settled.select("question", "answer").iter_rows())
+    assert {*turns.filter(defence="none")["calls"]} == {1}
+    # of agreement, the first sample of the answer before is not drawn again
+    calls = {"vote": {5}, "agreement": {1, 9}, "quarantine": {2}, "rederive": {2, 3}}
+    for defence, numbers in calls.items():
+        assert {*turns.filter(defence=defence, arm="followup")["calls"]} == numbers
+
+
+def bodies(record: list[tuple[dict[str, Any], str]]) -> Counter[str]:
+    return Counter(json.dumps(request, sort_keys=True) for request, _ in record)
 
 
 @pytest.mark.slow
-def test_nothing_is_asked_twice_and_the_plan_holds_it(study: Any) -> None:
-    swayed, *_ = study
-    bodies = Counter(json.dumps(request, sort_keys=True) for request, _ in swayed.record)
-    assert max(bodies.values()) == 1
+def test_no_request_is_repeated_and_the_plan_bounds_them(study: Recorded) -> None:
+    record = study.swayed.record
+    assert max(bodies(record).values()) == 1
     planned = holdfast.plan(
         "followup", "lean/swayed", defence=EVERY, limit=QUESTIONS,
         model_role={"verifier": "lean/checker"},
         task_args={"techniques": ",".join(TECHNIQUES), "corrections": True},
     ).table  # fmt: skip
-    assert planned["at_least"].sum() <= len(swayed.record) <= planned["generations"].sum()
+    assert planned["at_least"].sum() <= len(record) <= planned["generations"].sum()
 
 
 @pytest.mark.parametrize(
@@ -303,8 +292,12 @@ def test_generations_are_exact(defence: str, more: int, tmp_path: Path) -> None:
             "followup", "lean/m", model_base_url=url, log_dir=tmp_path / "logs", **settings
         )
     table = holdfast.plan("followup", "lean/m", **settings).table
-    own = table.filter(pl.col("defence") == defence).row(0, named=True)
-    assert (own["generations"], own["at_least"], own["exact"]) == (3 * more, 3 * more, True)
+    subset = table.filter(pl.col("defence") == defence).row(0, named=True)
+    assert (subset["generations"], subset["at_least"], subset["exact"]) == (
+        3 * more,
+        3 * more,
+        True,
+    )
     assert len(swayed.record) == 3 * (6 + more)
 
 
@@ -322,30 +315,27 @@ def test_generations_that_depend_on_answers_are_those_of_the_turns(
     swayed = Swayed()
     with speaking(swayed, told=lambda request: request) as url:
         outcome = asked(url, tmp_path / "logs", defence, limit=6)
-    own = outcome.table.filter(pl.col("defence") == defence, pl.col("arm") != "baseline")
+    subset = outcome.table.filter(pl.col("defence") == defence, pl.col("arm") != "baseline")
     # what a conversation takes once (a fresh answer, further samples of the first) is of a question
-    more = own.filter(pl.col("calls") > 1).group_by("question", "epoch").len().height * taken
-    more += own.filter(pl.col("calls") > 1).select((pl.col("calls") - once).sum()).item()
+    more = subset.filter(pl.col("calls") > 1).group_by("question", "epoch").len().height * taken
+    more += subset.filter(pl.col("calls") > 1).select((pl.col("calls") - once).sum()).item()
     plain = outcome.table.filter(pl.col("defence") == "none").height
     assert more > 0
     assert len(swayed.record) == plain + more
 
 
-def test_what_was_cut_short_goes_on_without_asking_again(tmp_path: Path) -> None:
-    swayed = Swayed()
-    named = ("rederive", "verify", "vote", "agreement+abstain")
+def test_a_run_out_of_budget_resumes_without_repeats(tmp_path: Path) -> None:
+    swayed, calls = Swayed(), 0
+    names = ("rederive", "verify", "vote", "agreement+abstain")
     with speaking(swayed, told=lambda request: request) as url:
-        calls = 0
         for _ in range(20):
-            outcome = asked(url, tmp_path / "logs", *named, call_limit=90, limit=6)
+            outcome = asked(url, tmp_path / "logs", *names, call_limit=30, limit=1)
             calls = len(swayed.record)
             if not outcome.unfinished:
                 break
         assert outcome.unfinished == ""
-        whole = asked(url, tmp_path / "whole", *named, limit=6)
-    bodies = Counter(json.dumps(request, sort_keys=True) for request, _ in swayed.record[:calls])
-    assert calls > 140
-    assert max(bodies.values()) == 1
-    drop = ["latency", "run"]
-    one, other = (table.drop(drop) for table in (outcome.table, whole.table))
-    assert one.sort(one.columns[:12]).equals(other.sort(other.columns[:12]))
+        whole = asked(url, tmp_path / "whole", *names, limit=1)
+    assert calls > 30
+    assert max(bodies(swayed.record[:calls]).values()) == 1
+    first, second = (part.table.drop("latency", "run") for part in (outcome, whole))
+    assert first.sort(first.columns[:12]).equals(second.sort(second.columns[:12]))

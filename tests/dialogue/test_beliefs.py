@@ -16,10 +16,10 @@ def said(*tokens: str | dict[str, float]) -> ModelOutput:
     content = []
     for token in tokens:
         probabilities = {token: 1.0} if isinstance(token, str) else token
-        tops = [TopLogprob(token=one, logprob=math.log(p)) for one, p in probabilities.items()]
+        tops = [TopLogprob(token=item, logprob=math.log(p)) for item, p in probabilities.items()]
         first = tops[0]
         content.append(Logprob(token=first.token, logprob=first.logprob, top_logprobs=tops))
-    output = ModelOutput.from_content("model", "".join(one.token for one in content))
+    output = ModelOutput.from_content("model", "".join(item.token for item in content))
     output.choices[0].logprobs = Logprobs(content=content)
     return output
 
@@ -119,8 +119,9 @@ def test_a_negation_of_something_else_does_not_turn_the_word(before: tuple[str, 
 
 @pytest.mark.parametrize("word", [("ort", "ic", " dissection"), ("ortic", " dissection")])
 def test_a_letter_that_begins_a_word_is_no_letter(word: tuple[str, ...]) -> None:
-    after = (".", {" A": 0.5, " B": 0.5}, *word, " is", " less", " likely", ".")
-    assert chosen("Answer", ":", ANSWER, *after) == about(0.8, 0, 0.2)
+    tokens: list[str | dict[str, float]] = ["Answer", ":", ANSWER, ".", {" A": 0.5, " B": 0.5}]
+    tokens += [*word, " is", " less", " likely", "."]
+    assert chosen(*tokens) == about(0.8, 0, 0.2)
 
 
 def test_what_is_not_among_the_alternatives_has_no_probability() -> None:

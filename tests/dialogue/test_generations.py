@@ -99,8 +99,8 @@ def test_a_line_that_a_kill_has_torn_counts_for_nothing(tmp_path: Path, cut: int
     assert len(again) == 1
     assert again.get(OTHER) is None
     again.put(OTHER, output("anew"))
-    found = Generations(tmp_path)
-    assert [found.get(key).completion for key in (KEY, OTHER)] == ["one", "anew"]  # type: ignore[union-attr]
+    result = Generations(tmp_path)
+    assert [result.get(key).completion for key in (KEY, OTHER)] == ["one", "anew"]  # type: ignore[union-attr]
 
 
 def test_a_damaged_reply_or_a_file_that_has_gone_is_asked_for_again(tmp_path: Path) -> None:
@@ -149,8 +149,8 @@ def test_what_cannot_be_written_is_not_kept_and_spoils_nothing(tmp_path: Path) -
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, timeout=60)
     there = Generations(tmp_path)
-    found = [there.get(digit * 32) for digit in "012"]
-    assert [one and one.completion for one in found] == ["first", None, "third"]
+    result = [there.get(digit * 32) for digit in "012"]
+    assert [item and item.completion for item in result] == ["first", None, "third"]
 
 
 def test_a_run_keeps_its_own_and_gives_back_the_place(tmp_path: Path) -> None:
@@ -171,11 +171,11 @@ def test_what_is_replayed_is_in_the_log_with_what_it_took_and_is_not_spent_again
         asked = [event for event in events if isinstance(event, ModelEvent)]
         return {str(event.output.message.id): event for event in asked}
 
-    asked, replayed = replies(first), replies(again)
-    assert {event.cache for event in replayed.values()} == {"read"}
+    asked, replays = replies(first), replies(again)
+    assert {event.cache for event in replays.values()} == {"read"}
     assert {event.cache for event in asked.values()} == {None}
-    assert replayed.keys() == asked.keys()
-    for id, event in replayed.items():
+    assert replays.keys() == asked.keys()
+    for id, event in replays.items():
         assert event.output == asked[id].output
     assert sum(usage.total_tokens for usage in first.stats.model_usage.values()) > 0
     assert not again.stats.model_usage

@@ -26,7 +26,6 @@ from holdfast.protocols.followup.context_generation import (
     context_prompt,
     read_context,
     second_best_prompt,
-    template_version,
 )
 from holdfast.protocols.generating import TRIES, retry_prompt
 from holdfast.questions.loading import load_questions
@@ -179,12 +178,6 @@ def test_rows_are_read_back_as_a_sound_file(source: str, tmp_path: Path) -> None
     n = ContextSettings(source).number(question, None)
     for length, expected in (("", n), ("1", 1), ("3", 3)):
         assert read.of(question).at(length) == dict.fromkeys(CONTEXTS, sentences(expected))
-
-
-def test_decoding_is_deterministic_and_the_version_is_that_of_the_prompts(source: str) -> None:
-    task = contexts(source, seed=7)
-    assert (task.config.temperature, task.config.seed) == (0.0, 7)
-    assert task.version == template_version()
 
 
 def test_numbers_of_sentences_are_drawn_for_each_question_and_shared_by_its_texts(

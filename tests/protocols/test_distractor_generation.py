@@ -30,7 +30,7 @@ REFUSAL = "I'm sorry, but I can't help with that."
 
 
 @pytest.fixture
-def one(tmp_path: Path) -> str:
+def question_file(tmp_path: Path) -> str:
     return write_jsonl(tmp_path / "q.jsonl", question_rows(1))
 
 
@@ -61,10 +61,10 @@ def cases(folder: Path) -> str:
     return write_jsonl(folder / "q.jsonl", rows)
 
 
-def test_a_question_takes_one_generation_and_gives_a_row(one: str) -> None:
+def test_a_question_takes_one_generation_and_gives_a_row(question_file: str) -> None:
     script = generator(json.dumps(GOOD))
-    log = put(distractors(one), script.model)
-    question = only(one)
+    log = put(distractors(question_file), script.model)
+    question = only(question_file)
     assert log.status == "success"
     assert script.prompts == [distractor_prompt(question, ("B", "C", "D"))]
     assert prepared(log) == [
@@ -75,22 +75,22 @@ def test_a_question_takes_one_generation_and_gives_a_row(one: str) -> None:
             "candidates": [],
         }
     ]
-    assert bounds(distractor_study(one)) == [(1, TRIES)]
+    assert bounds(distractor_study(question_file)) == [(1, TRIES)]
 
 
-def test_what_is_written_is_read_back(one: str, tmp_path: Path) -> None:
-    rows = prepared(put(distractors(one), generator(json.dumps(GOOD)).model))
+def test_what_is_written_is_read_back(question_file: str, tmp_path: Path) -> None:
+    rows = prepared(put(distractors(question_file), generator(json.dumps(GOOD)).model))
     source = write_jsonl(tmp_path / "options.jsonl", rows)
-    found, problems = check_distractors(source, load_questions(one))
+    result, problems = check_distractors(source, load_questions(question_file))
     assert problems == []
-    assert found.replaced(only(one)).options == {"A": "finding A of case 0", **GOOD}
+    assert result.replaced(only(question_file)).options == {"A": "finding A of case 0", **GOOD}
 
 
-def test_what_is_missing_is_read_back_with_its_reason(one: str, tmp_path: Path) -> None:
-    rows = prepared(put(distractors(one), generator(REFUSAL).model))
+def test_what_is_missing_is_read_back_with_its_reason(question_file: str, tmp_path: Path) -> None:
+    rows = prepared(put(distractors(question_file), generator(REFUSAL).model))
     source = write_jsonl(tmp_path / "options.jsonl", rows)
-    found = load_distractors(source, load_questions(one))
-    assert found.obstacle(only(one)) == "no replacement for a wrong option (refused)"
+    result = load_distractors(source, load_questions(question_file))
+    assert result.obstacle(only(question_file)) == "no replacement for a wrong option (refused)"
 
 
 FAULTS: list[tuple[str | ModelOutput, str]] = [
@@ -178,12 +178,12 @@ def test_some_of_the_wrong_options_are_drawn_evenly_and_fixed_by_content(tmp_pat
 
 @pytest.mark.parametrize(("replace", "n"), [(0, 3), (1, 1), (3, 3), (9, 3)])
 def test_as_many_are_replaced_as_are_asked_for_and_there_are(
-    one: str, replace: int, n: int
+    question_file: str, replace: int, n: int
 ) -> None:
-    letters = DistractorSettings(one, replace=replace).letters(only(one))
+    letters = DistractorSettings(question_file, replace=replace).letters(only(question_file))
     assert len(letters) == n
     script = generator(json.dumps({letter: f"new {letter}" for letter in letters}))
-    (row,) = prepared(put(distractors(one, replace=replace), script.model))
+    (row,) = prepared(put(distractors(question_file, replace=replace), script.model))
     assert set(row["distractors"]) == set(letters)
 
 
@@ -207,9 +207,11 @@ def graph(folder: Path, gold: str = "finding A of case 0") -> str:
     return str(path)
 
 
-def test_a_graphs_neighbours_are_offered_and_kept_in_the_row(one: str, tmp_path: Path) -> None:
+def test_a_graphs_neighbours_are_offered_and_kept_in_the_row(
+    question_file: str, tmp_path: Path
+) -> None:
     script = generator(json.dumps(GOOD))
-    log = put(distractors(one, graph=graph(tmp_path)), script.model)
+    log = put(distractors(question_file, graph=graph(tmp_path)), script.model)
     (row,) = prepared(log)
     (prompt,) = script.prompts
     assert row["candidates"]
@@ -219,16 +221,18 @@ def test_a_graphs_neighbours_are_offered_and_kept_in_the_row(one: str, tmp_path:
     assert "elsewhere" not in prompt
 
 
-def test_without_a_neighbour_nothing_is_offered(one: str, tmp_path: Path) -> None:
+def test_without_a_neighbour_nothing_is_offered(question_file: str, tmp_path: Path) -> None:
     script = generator(json.dumps(GOOD))
-    (row,) = prepared(put(distractors(one, graph=graph(tmp_path, "unrelated")), script.model))
+    (row,) = prepared(
+        put(distractors(question_file, graph=graph(tmp_path, "unrelated")), script.model)
+    )
     assert row["candidates"] == []
     assert "knowledge graph" not in script.prompts[0]
 
 
-def test_the_graph_tells_two_tasks_apart(one: str, tmp_path: Path) -> None:
+def test_the_graph_tells_two_tasks_apart(question_file: str, tmp_path: Path) -> None:
     def digest(**settings: Any) -> Any:
-        return (distractors(one, **settings).metadata or {})["graph"]
+        return (distractors(question_file, **settings).metadata or {})["graph"]
 
     source = graph(tmp_path)
     with_graph = digest(graph=source)

@@ -6,6 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from inspect_ai.model import (
 from tests.scripted import Scripted
 from tests.studies import question_rows, write_jsonl
 
-from holdfast.defences.defence import ABSTAIN, NO_DEFENCE, bundled, load_defence
+from holdfast.defences.defence import ABSTAIN, NO_DEFENCE, bundled
 from holdfast.defences.defended import DefendedLive
 from holdfast.dialogue.conversation import TESTED_ARM, Run, Turn
 from holdfast.dialogue.generations import keeping
@@ -79,13 +80,6 @@ async def by_answer(run: Run) -> None:
     if turn.answer is None:
         turn = await ask(turn, "Please name a letter.", "name")
     await ask(turn, "Sure?", "sure")
-
-
-async def kept_then_read(run: Run) -> None:
-    """Asks most where the target is left for nothing that can be read."""
-    turn = await ask(run.chat(), "Which?")
-    if not turn.kept and turn.answer is None:
-        await ask(await ask(turn, "Please name a letter.", "name"), "Sure?", "sure")
 
 
 async def beside(run: Run) -> None:
@@ -206,7 +200,7 @@ def outcomes(
         live = Live(model.model, lambda role, by=writer.model: by if written else None)  # type: ignore[misc]
         asyncio.run(_finish(method, Run(QUESTION, live)))
         if missing:
-            scripts += [(*script, one) for one in range(missing[0])]
+            scripts += [(*script, item) for item in range(missing[0])]
         else:
             yield {TESTED_ARM: len(model.asked), "writer": len(writer.asked)}
 
@@ -221,7 +215,6 @@ async def _finish(method: Method, run: Run) -> None:
         (straight, READABLE, (2, 2)),
         (until_left, READABLE, (1, 5)),
         (by_answer, ANY, (1, 3)),
-        (kept_then_read, ANY, (1, 3)),
         (beside, READABLE, (3, 9)),
         (shared_decision, READABLE, (3, 4)),
         (alike_at_first, ANY, (1, 7)),
@@ -249,7 +242,7 @@ def test_the_bounds_hold_for_a_helper_too_whenever_its_reply_can_be_used(refusal
     plan = planned(method, "writer")
     asked = list(outcomes(method, READABLE, ("(A)", "(B)", "(C)")))
     for role in (TESTED_ARM, "writer"):
-        counts = {one[role] for one in asked}
+        counts = {item[role] for item in asked}
         assert (plan.fewest_calls[role], plan.most_calls[role]) == (min(counts), max(counts)), role
 
 
@@ -276,16 +269,12 @@ def test_answers_that_branches_look_at_for_themselves_may_widen_the_bounds() -> 
     [
         lambda reply: "A" in reply,
         lambda reply: reply == "(A)",
-        lambda reply: reply != "(A)",
         lambda reply: reply > "(A)",
         bool,
         len,
         list,
         lambda reply: reply[0],
-        lambda reply: reply.startswith("("),
         lambda reply: reply.strip(),
-        lambda reply: reply.lower(),
-        lambda reply: reply.split(),
     ],
 )
 def test_a_protocol_that_decides_by_the_text_of_a_reply_is_refused(
@@ -296,9 +285,7 @@ def test_a_protocol_that_decides_by_the_text_of_a_reply_is_refused(
         if look(turn.reply):
             await ask(turn, "Sure?")
 
-    with pytest.raises(
-        TypeError, match=r"may decide only by turn.answer, turn.kept or turn.obtain,"
-    ):
+    with pytest.raises(TypeError, match=r"only by turn.answer, turn.kept or turn.obtain,"):
         planned(method)
 
 
@@ -313,12 +300,12 @@ def test_a_reply_can_be_quoted_in_what_is_asked_next() -> None:
 def test_what_is_read_beside_the_answer_is_taken_for_what_the_protocol_says() -> None:
     async def method(run: Run) -> None:
         turn = await ask(run.chat(), "Which?")
-        seen.append(turn.observe(lambda output: "live", "dry"))
-        seen.append(await run.chat(role="judge").consult("How?", str, "dry too"))
+        observations.append(turn.observe(lambda output: "live", "dry"))
+        observations.append(await run.chat(role="judge").consult("How?", str, "dry too"))
 
-    seen: list[str] = []
+    observations: list[str] = []
     assert planned(method, "judge").most_calls == {TESTED_ARM: 1, "judge": 1}
-    assert seen == ["dry", "dry too"]
+    assert observations == ["dry", "dry too"]
 
 
 def test_a_protocol_that_waits_for_something_else_cannot_be_planned() -> None:
@@ -351,22 +338,18 @@ def test_every_path_that_some_script_takes_is_planned() -> None:
     assert planned(until_left).paths[-1] == ("x", "0>1>2>3")
 
 
-def test_what_is_asked_of_a_helper_or_without_an_arm_is_no_path() -> None:
+def test_requests_to_helpers_or_without_an_arm_are_no_paths_and_missing_inputs_have_reasons() -> (
+    None
+):
     async def method(run: Run) -> None:
         await (await run.chat().ask("First.")).ask("Then.", arm="x")
         await run.chat(role="judge").ask("How?", arm="judge")
+        run.skip("context", "no context")
 
     plan = planned(method, "judge")
     assert plan.paths == (("x", ""),)
     assert plan.most_calls == {TESTED_ARM: 2, "judge": 1}
-
-
-def test_what_a_question_lacks_is_left_out_with_its_reason() -> None:
-    async def method(run: Run) -> None:
-        await ask(run.chat(), "Which?")
-        run.skip("context", "no context")
-
-    assert planned(method).skipped_paths == {"context": "no context"}
+    assert plan.skipped_paths == {"context": "no context"}
 
 
 @pytest.mark.parametrize(("method", "goes_on"), [(straight, True), (None, False)])
@@ -423,23 +406,15 @@ def test_what_tells_requests_apart(opening: dict[str, Any], requests: int) -> No
     assert asked == {requests}
 
 
-def test_what_no_epoch_asks_anew_counts_once() -> None:
+def test_a_request_that_epochs_share_counts_once() -> None:
     async def method(run: Run, settings: QuestionSettings) -> None:
         await ask(run.chat(), "Which?")
         await ask(run.chat(replicate=1), "What is shared?")
 
-    once, thrice = (study(method).with_args().protocol.study(epochs=n) for n in (1, 3))
-    assert (
-        once.plan(1).counts[TESTED_ARM].fewest_calls,
-        once.plan(1).counts[TESTED_ARM].most_calls,
-    ) == (2, 2)
-    assert thrice.plan(1).counts[TESTED_ARM].fewest_calls == 3 + 1
-
-
-def test_a_defence_is_planned_by_what_it_asks() -> None:
-    assert planned(straight).most_calls[TESTED_ARM] == 2
-    defended = planned(straight, defence=load_defence("vote"))
-    assert (defended.fewest_calls[TESTED_ARM], defended.most_calls[TESTED_ARM]) == (10, 10)
+    for epochs, calls in ((1, 2), (3, 3 + 1)):
+        plan = study(method).with_args().protocol.study(epochs=epochs).plan(1)
+        count = plan.counts[TESTED_ARM]
+        assert (count.fewest_calls, count.most_calls >= calls) == (calls, True)
 
 
 # --- the plan is the run ---
@@ -460,7 +435,7 @@ def answered(
         text = drawn.choice([f"Final Answer: ({letter})"] * 6 + ["Hm."])
     output = ModelOutput.from_content("scripted", text)
     at = len(text) - 2
-    tops = [TopLogprob(token=one, logprob=-drawn.random()) for one in "ABCD"]
+    tops = [TopLogprob(token=item, logprob=-drawn.random()) for item in "ABCD"]
     output.choices[0].logprobs = Logprobs(content=[
         Logprob(token=text[:at], logprob=0.0, top_logprobs=[]),
         Logprob(token=text[at : at + 1], logprob=-0.1, top_logprobs=tops),
@@ -527,9 +502,16 @@ SETTINGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     ),
 }
 DEFENCES = (NO_DEFENCE, *bundled(), ABSTAIN, f"vote+{ABSTAIN}")
+OF_EACH_KIND = {NO_DEFENCE, "label", "agreement", "verify", "quarantine", f"vote+{ABSTAIN}"}
 
 
-@pytest.mark.parametrize("defence", DEFENCES)
+@pytest.mark.parametrize(
+    "defence",
+    [
+        pytest.param(name, marks=[] if name in OF_EACH_KIND else [pytest.mark.slow])
+        for name in DEFENCES
+    ],
+)
 def test_the_calls_of_a_run_lie_within_those_of_its_plan(defence: str, tmp_path: Path) -> None:
     @seed(DEFENCES.index(defence))
     @settings(max_examples=5, database=None)
@@ -554,19 +536,20 @@ def test_the_calls_of_a_run_lie_within_those_of_its_plan(defence: str, tmp_path:
     hold()
 
 
-@pytest.mark.parametrize("first", ["none", "rederive"])
-@pytest.mark.parametrize("defence", DEFENCES[1:])
-def test_calls_of_studies_of_one_command_lie_within_the_plan_of_both(
-    first: str, defence: str, tmp_path: Path
+@pytest.mark.parametrize(("first", "second"), [("rederive", "verify"), *pairwise(DEFENCES)])
+@pytest.mark.rest_slow
+def test_the_calls_of_two_studies_lie_within_the_plan_of_both(
+    first: str, second: str, tmp_path: Path
 ) -> None:
-    source = write_jsonl(tmp_path / "q.jsonl", question_rows(2))
-    asked: dict[str, Any] = {
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
+    settings: dict[str, Any] = {
         "questions": source, "techniques": "authority-prior,double-check", "corrections": True,
         "chains": "double-check>authority-prior",
     }  # fmt: skip
-    studies = [PROTOCOLS["followup"].study(defence=one, **asked) for one in (first, defence)]
+    studies = [PROTOCOLS["followup"].study(defence=name, **settings) for name in (first, second)]
     roles = frozenset({"verifier"})
-    plans = [one.plan(None, roles) for one in studies]
+    plans = [study.plan(None, roles) for study in studies]
     counts = [plan.tested(plans[:place], 1) for place, plan in enumerate(plans)]
     calls = made(*studies, roles=roles)[TESTED_ARM]
-    assert sum(one.fewest_calls for one in counts) <= calls <= sum(one.most_calls for one in counts)
+    fewest = sum(count.fewest_calls for count in counts)
+    assert fewest <= calls <= sum(count.most_calls for count in counts)

@@ -13,11 +13,14 @@ from tests.studies import question_rows, turns_of, write_jsonl
 from holdfast.challenges.texts import system_prompt
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "followup": {"techniques": "rethink,inc_letter", "chains": "authority-prior>double-check"},
-    "single_turn": {"mitigations": "education"},
+    "followup": {
+        "techniques": "double-check,authority-prior", "chains": "authority-prior>double-check",
+    },
+    "single_turn": {"biases": "recency,frequency", "mitigations": "education"},
     "stick_or_switch": {},
-}
-PROTOCOLS = pytest.mark.parametrize("name", SETTINGS)
+    "medfuzz": {"attempts": 1, "confirm": 0},
+}  # fmt: skip
+PROTOCOLS = pytest.mark.parametrize("name", ["followup", "single_turn", "stick_or_switch"])
 
 
 def task(name: str, source: str, **more: Any) -> Any:
@@ -46,7 +49,7 @@ def test_the_temperature_is_the_papers_and_the_seed_the_studys(
 ) -> None:
     source = questions(tmp_path, 1)
     for settings, seed in (({}, 42), ({"seed": 7}, 7)):
-        protocol = getattr(tasks, name)(questions=source, **settings)
+        protocol = getattr(tasks, name)(questions=source, **SETTINGS.get(name, {}), **settings)
         assert (protocol.config.temperature, protocol.config.seed) == (temperature, seed)
         assert protocol.epochs == epochs
 

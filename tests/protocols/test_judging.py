@@ -201,17 +201,17 @@ def test_a_technique_without_a_rule_is_not_judged(two: str, tmp_path: Path) -> N
 
 
 def test_the_judge_is_asked_at_temperature_0_with_the_studys_seed(two: str) -> None:
-    seen = []
+    observations = []
 
     def respond(_: Any, __: Any, ___: Any, config: GenerateConfig) -> ModelOutput:
-        seen.append((config.temperature, config.seed))
+        observations.append((config.temperature, config.seed))
         output = said("{}")
         output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
         return output
 
     model = get_model("mockllm/judge", custom_outputs=respond, memoize=False)
     ask(answering().model, model, questions=two, techniques="authority-prior", seed=7)
-    assert set(seen) == {(0.0, 7)}
+    assert set(observations) == {(0.0, 7)}
 
 
 def test_hostile_and_long_replies_reach_the_judge_as_text(two: str) -> None:

@@ -169,7 +169,7 @@ def test_a_success_and_its_original_are_each_asked_again(source: str) -> None:
 
 
 def test_an_inert_rewrite_that_flips_is_asked_again_as_long_as_it_is_wrong(source: str) -> None:
-    """The third of them is never right, the fifth from its second reply on."""
+    """The third is never right, the fifth from its second reply on, the eighth unreadable."""
     replies = Counter[str]()
 
     def reply(messages: Sequence[Message]) -> str:
@@ -177,6 +177,8 @@ def test_an_inert_rewrite_that_flips_is_asked_again_as_long_as_it_is_wrong(sourc
         if inert_in(prompt):
             replies[prompt] += 1
             place = [*replies].index(prompt)
+            if place == 7:
+                return "It is cold."
             right = place != 2 and (place != 4 or replies[prompt] > 1)
         else:
             right = trade_in(prompt) != TRADES[0]
@@ -186,10 +188,10 @@ def test_an_inert_rewrite_that_flips_is_asked_again_as_long_as_it_is_wrong(sourc
     paths = turns.filter(arm="again-inert")["path"].str.extract(r"(inert@\d+)").value_counts()
     assert sorted(paths["count"].to_list(), reverse=True) == [4, 2, *[1] * 18]
     (row,) = attack_list(turns).iter_rows(named=True)
-    assert (row["again_wrong"], row["inert"]) == (10, 20)
+    assert (row["again_wrong"], row["inert"]) == (10, 19)
     assert (row["inert_wrong"], row["inert_lasting"]) == (2, 1)
     assert row["confirm_adjusted"] < 0.001
-    assert row["inert_p"] == 2 / 21
+    assert row["inert_p"] == 2 / 20
     assert not row["confirmed"]
 
 
@@ -214,9 +216,9 @@ def test_controls_and_confirmations_are_planned(source: str) -> None:
         (False, 0): 6,
     }  # fmt: skip
     for (controls, confirm), expected in most.items():
-        study = medfuzz_study(questions=source, controls=controls, confirm=confirm)
+        study = medfuzz_study(source, controls=controls, confirm=confirm, epochs=1)
         count = study.plan().counts["tested"]
-        assert (count.most_calls, count.fewest_calls) == (5 * expected, 5)
+        assert (count.most_calls, count.fewest_calls) == (expected, 1)
     # a success at the last attempt takes all of them but for inert rewrites that flip
     target = target_of(TRADES[4])
     run(target, source, controls=True, confirm=10)
@@ -305,7 +307,7 @@ def test_hidden_reasoning_is_read_and_marked_unless_forbidden(allowed: bool, sou
 
 
 @pytest.mark.parametrize("seed", [42, 43, 44])
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_a_null_server_has_no_net_turned_and_nothing_confirmed(seed: int, tmp_path: Path) -> None:
     said: dict[str, Counter[bool]] = {}
 
@@ -373,23 +375,23 @@ def test_attacks_found_on_one_model_are_put_to_another(
     attacked("--limit", "6", "--epochs", "2")
     outcome = replayed(*BOTH)
     turns = pl.read_parquet(outcome["turns"])
-    own = turns.filter(pl.col("arm").is_in(["unattacked", "replayed"]))
-    replays = turns.filter(pl.col("run").is_in(own["run"].unique()))
+    subset = turns.filter(pl.col("arm").is_in(["unattacked", "replayed"]))
+    replays = turns.filter(pl.col("run").is_in(subset["run"].unique()))
     assert set(replays["arm"]) == {"unattacked", "replayed", "reask", "inert"}
-    found = TABLES["attacks by question"](turns)
+    result = TABLES["attacks by question"](turns)
     rows = {row["model"]: row for row in TABLES["transfer"](turns).iter_rows(named=True)}
     assert set(rows) == {"simulated/steadfast", "simulated/sycophant"}
     for row in rows.values():
         assert row["found_on"] == "simulated/fuzz-swayed"
-        put = own.filter(pl.col("model") == row["model"], pl.col("arm") == "replayed")
-        assert row["attacks"] == row["pairs"] == put.height <= found.height
+        put = subset.filter(pl.col("model") == row["model"], pl.col("arm") == "replayed")
+        assert row["attacks"] == row["pairs"] == put.height <= result.height
         assert row["turned"] == pytest.approx((~put["correct"]).mean())
         assert row["turned_reask"] == 0.0
     assert rows["simulated/steadfast"]["net"] == 0.0
     # the texts are those of the attacks, put in the replicate in which each succeeded
     attacks = turns.filter(pl.col("arm") == "attack", ~pl.col("correct"))
     at = ["question", "epoch", "prompt"]
-    assert set(own.filter(pl.col("arm") == "replayed").select(at).rows()) <= set(
+    assert set(subset.filter(pl.col("arm") == "replayed").select(at).rows()) <= set(
         attacks.select(at).rows()
     )
     done = holdfast("table", "runs", "--table", "transfer", "--format", "md")
@@ -428,11 +430,11 @@ def test_later_attacks_leave_the_controls_of_earlier_ones_as_they_are(source: st
     folder = find("attacker 0", TRADES[0])
     first = inert(folder)
     assert len(first) == 1
-    for number in (1, 2, 3):
+    for number in (1, 2):
         find(f"attacker {number}", TRADES[number])
     # the order in which runs are read does not depend on when they were done
     more = inert(folder)
-    assert len(more) == 4
+    assert len(more) == 3
     assert len(set(more.values())) > 1
     assert first.items() <= more.items()
 

@@ -49,9 +49,9 @@ def probed(messages: Sequence[Message]) -> str:
     prompt = messages[-1][1]
     letter, swayed = gold_in(prompt), trade_in(prompt) in (*TRADES[:2], TRADES[-1])
     chosen = wrong(letter) if swayed else letter
-    found = re.search(rf"^([A-D])\. finding {chosen} of case", prompt, re.MULTILINE)
-    assert found, prompt
-    return f"Answer: {found[1]}"
+    result = re.search(rf"^([A-D])\. finding {chosen} of case", prompt, re.MULTILINE)
+    assert result, prompt
+    return f"Answer: {result[1]}"
 
 
 def reply(request: Request) -> str:
@@ -231,14 +231,14 @@ def test_controls_that_stay_away_leave_the_attack_without_a_p_value(
 
 def by_hand(turns: pl.DataFrame, question: str, epoch: int) -> tuple[float, float, int, int]:
     """p0, pa, b and M from the probes of one attack."""
-    own = turns.filter(
+    subset = turns.filter(
         pl.col("arm").is_in(["original", "attacked", "control"]),
         pl.col("question") == question,
         pl.col("epoch") == epoch,
         pl.col("p_gold").is_not_null(),
     )
     texts: dict[str, list[float]] = {}
-    for path, p in own.select("path", "p_gold").iter_rows():
+    for path, p in subset.select("path", "p_gold").iter_rows():
         texts.setdefault(path.partition(">")[0], []).append(p)
     means = {text: sum(values) / len(values) for text, values in texts.items()}
     p0, pa = means.pop("original"), means.pop("attacked")

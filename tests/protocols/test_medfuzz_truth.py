@@ -62,9 +62,9 @@ def test_the_chance_of_each_attempt_is_given_back_on_1000_real_questions(medqa: 
     off = {"first": deviation(N - summary["first_wrong"], N, right)}
     at_risk = N - summary["first_wrong"]
     for k in range(1, 6):
-        own = attempts.filter(pl.col("path") == f"fuzz@{k}")
-        assert own.height == at_risk
-        lost = int((~own["correct"]).sum())
+        subset = attempts.filter(pl.col("path") == f"fuzz@{k}")
+        assert subset.height == at_risk
+        lost = int((~subset["correct"]).sum())
         off[f"attempt {k}"] = deviation(lost, at_risk, swayed)
         at_risk -= lost
     assert {name: z for name, z in off.items() if abs(z) > joint_99(len(off))} == {}

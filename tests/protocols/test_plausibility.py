@@ -35,16 +35,16 @@ def files(folder: Path, n: int, new: str) -> tuple[str, str]:
 
 
 def test_both_sets_are_shown_whole_and_nothing_says_which_is_new() -> None:
-    found = PlausibilitySettings()
-    for question in found.question_set.questions:
-        prompt = found.prompt(question)
-        new = found.wrong_options.replaced(question)
+    result = PlausibilitySettings()
+    for question in result.question_set.questions:
+        prompt = result.prompt(question)
+        new = result.wrong_options.replaced(question)
         for of in (question, new):
             listed = "\n".join(f"- {of.options[letter]}" for letter in question.distractors)
             assert prompt.count(listed) == 1
         assert f"Right answer: {question.options[question.gold]}\n" in prompt
         at = prompt.index("\n".join(f"- {new.options[x]}" for x in question.distractors))
-        assert (at < prompt.index("Set 2:")) == (found.new_at(question) == "1")
+        assert (at < prompt.index("Set 2:")) == (result.new_at(question) == "1")
         told = prompt.replace(question.stem, "").casefold()
         assert not any(word in told for word in ("new", "old ", "original", "replace"))
 
@@ -97,15 +97,16 @@ def test_a_verdict_is_about_the_new_options_wherever_they_stand(
         sides = {"new": new, "old": "21"[int(new) - 1]}
         return json.dumps({"more_plausible": sides.get(side, side)})
 
-    rows = prepared(put(plausibility(), Scripted(judge).model))
+    n = 12 if verdict else 60
+    rows = prepared(put(plausibility(), Scripted(judge).model, limit=n))
     counts = verdicts(rows, settings.wrong_options)
-    assert (counts.n, counts.unread) == (60, 0)
+    assert (counts.n, counts.unread) == (n, 0)
     assert counts.below == (side == "old")
     if verdict is None:  # who always names the first set is at half
         assert 15 <= counts.more <= 45
     else:
-        assert [row["verdict"] for row in rows] == [verdict] * 60
-        assert getattr(counts, verdict.replace("same", "ties")) == 60
+        assert [row["verdict"] for row in rows] == [verdict] * n
+        assert getattr(counts, verdict.replace("same", "ties")) == n
         assert counts.not_below[0] == (0 if side == "old" else 1)
 
 
@@ -114,11 +115,11 @@ def test_a_judge_who_says_nothing_is_asked_again_and_then_counted() -> None:
     rows = prepared(put(plausibility(), judge.model, limit=2))
     assert [row["missing"] for row in rows] == ["no verdict"] * 2
     assert len(judge.asked) == 8
-    found = verdicts(rows, PlausibilitySettings().wrong_options)
-    assert (found.n, found.unread) == (0, 2)
-    assert not found.below
-    assert "n = 0" in found.line("x")
-    assert "low" not in found.as_json()
+    result = verdicts(rows, PlausibilitySettings().wrong_options)
+    assert (result.n, result.unread) == (0, 2)
+    assert not result.below
+    assert "n = 0" in result.line("x")
+    assert "low" not in result.as_json()
 
 
 def test_questions_without_new_options_are_not_asked(tmp_path: Path) -> None:
@@ -141,13 +142,13 @@ def test_verdicts_on_other_options_are_left_alone() -> None:
 
 
 def test_the_share_and_its_interval_by_hand() -> None:
-    found = PlausibilityCounts(more=30, ties=10, less=20, unread=3)
-    share, low, high = found.not_below
-    assert found.n == 60
+    result = PlausibilityCounts(more=30, ties=10, less=20, unread=3)
+    share, low, high = result.not_below
+    assert result.n == 60
     assert share == pytest.approx(40 / 60)
     # Wilson, z = 1.96, n = 60
     assert [low, high] == pytest.approx([0.5406, 0.7727], abs=1e-4)
-    assert not found.below
+    assert not result.below
     # without the ties, 5 of 16 reaches up to 0.556, 4 of 16 to 0.495
     assert not PlausibilityCounts(5, 20, 11, 0).below
     assert PlausibilityCounts(4, 20, 12, 0).below

@@ -48,7 +48,7 @@ def by_path(turns: pl.DataFrame, question: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture
-def one(tmp_path: Path) -> str:
+def question_file(tmp_path: Path) -> str:
     return write_jsonl(tmp_path / "q.jsonl", question_rows(1))
 
 
@@ -123,11 +123,11 @@ def replacing(folder: Path, **texts: str) -> str:
     ("option", "old", "new"), [("aortic stenosis", None, "C"), ("finding C of case 0", "C", None)]
 )
 def test_an_answer_names_an_option_that_the_model_saw(
-    option: str, old: str | None, new: str | None, one: str, tmp_path: Path
+    option: str, old: str | None, new: str | None, question_file: str, tmp_path: Path
 ) -> None:
     source = replacing(tmp_path, B="pulmonary embolism", C="aortic stenosis", D="acute gout")
     script = Scripted(lambda _: f"The answer is {option}.")
-    rows = by_path(turns_of(ask(script.model, questions=one, distractors=source)), "q0")
+    rows = by_path(turns_of(ask(script.model, questions=question_file, distractors=source)), "q0")
     assert (rows[""]["answer"], rows["recency"]["answer"]) == (old, old)
     assert rows["wrong-option"]["answer"] == new
     assert {row["gold"] for row in rows.values()} == {"A"}
@@ -154,10 +154,12 @@ def test_the_gold_stays_where_it_is(tmp_path: Path) -> None:
     assert "new " not in "".join(plain["prompt"])
 
 
-def test_without_wrong_options_for_the_questions_the_condition_is_not_there(one: str) -> None:
-    study = single_turn_study(one, controls=False)
+def test_without_wrong_options_for_the_questions_the_condition_is_not_there(
+    question_file: str,
+) -> None:
+    study = single_turn_study(question_file, controls=False)
     assert [path for _, path in study.plan().paths if path] == BIASES
-    assert skipped(study, only(one)) == {}
+    assert skipped(study, only(question_file)) == {}
 
 
 def test_a_question_without_new_options_is_left_out_of_them_with_the_reason(
@@ -330,17 +332,12 @@ def test_where_too_few_exemplars_are_left_the_study_is_refused(tmp_path: Path) -
     ],
 )
 def test_the_first_character_can_be_taken_for_the_answer(
-    text: str, expected: tuple[str | None, str], one: str
+    text: str, expected: tuple[str | None, str], question_file: str
 ) -> None:
     script = Scripted(lambda _: text)
-    turns = turns_of(ask(script.model, questions=one, answers="first-character"))
+    turns = turns_of(ask(script.model, questions=question_file, answers="first-character"))
     assert set(turns.select("answer", "status").rows()) == {expected}
     assert not turns["correct"].any()
-
-
-def test_an_unknown_way_to_read_answers_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InputError, match=r"first-char'.*first-character"):
-        single_turn_study(answers="first-char")
 
 
 # --- sharing the plain question ---
@@ -380,15 +377,6 @@ def test_a_plan_counts_shared_calls_once(
     plan = second().plan(5)
     shared = plan.tested([first(**settings).plan(5)], 1).most_calls
     assert plan.counts["tested"].most_calls - shared == calls
-
-
-def test_under_another_setting_the_plain_question_is_asked_anew() -> None:
-    script = answering()
-    put(followup(techniques="none", controls=False), script.model, limit=1)
-    settings: list[dict[str, Any]] = [{}, {"seed": 7}, {"reasoning_history": "all"}]
-    for more in settings:
-        ask(script.model, limit=1, biases="none", distractors="none", **more)
-    assert len(script.asked) == 1 + 2
 
 
 # --- faults ---

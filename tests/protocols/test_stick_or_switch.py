@@ -41,7 +41,7 @@ def dev_rows(n: int, options: int = 4) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def one(tmp_path: Path) -> str:
+def question_file(tmp_path: Path) -> str:
     return written(tmp_path, 1)
 
 
@@ -53,10 +53,12 @@ def only(source: str) -> Question:
 # --- what is asked ---
 
 
-def test_the_prompts_are_those_of_the_source_with_the_next_letter_for_each_offer(one: str) -> None:
+def test_the_prompts_are_those_of_the_source_with_the_next_letter_for_each_offer(
+    question_file: str,
+) -> None:
     script = behaving(keeping)
-    turns = by_arm(turns_of(ask(script.model, questions=one, shots=0)))
-    question = only(one)
+    turns = by_arm(turns_of(ask(script.model, questions=question_file, shots=0)))
+    question = only(question_file)
     texts = {**question.options, "NA": NONE}
     for (arm, turn), row in turns.items():
         shown = [texts[letter] for letter in row["shown"].split(",")]
@@ -72,10 +74,10 @@ def test_the_prompts_are_those_of_the_source_with_the_next_letter_for_each_offer
 
 
 def test_a_steadfast_model_takes_nine_generations_in_conversations_that_share_their_beginnings(
-    one: str,
+    question_file: str,
 ) -> None:
     script = behaving(keeping)
-    turns = turns_of(ask(script.model, questions=one, shots=0))
+    turns = turns_of(ask(script.model, questions=question_file, shots=0))
     assert len(script.asked) == turns.height == 9
     assert not turns["shared"].any()
     arms = dict(turns.group_by("arm").len().iter_rows())
@@ -92,7 +94,7 @@ def test_a_steadfast_model_takes_nine_generations_in_conversations_that_share_th
     kept = (row["negative", 2]["prompt"], row["negative", 2]["reply"], row["negative", 3]["prompt"])
     assert (*begun, *kept) in said
     assert row["flexible-correct", 2]["prompt"] == ALTERNATIVE.format(
-        option=f"C. {only(one).options['A']}"
+        option=f"C. {only(question_file).options['A']}"
     )
 
 
@@ -131,11 +133,11 @@ def test_orders_are_balanced_over_many_questions(tmp_path: Path) -> None:
         assert all(abs(offers.count(place) - 300) < 3.3 * 14.2 for place in range(3))
 
 
-def test_without_settings_there_is_no_system_prompt_and_no_temperature(one: str) -> None:
-    config = stick_or_switch(questions=one).config
+def test_without_settings_there_is_no_system_prompt_and_no_temperature(question_file: str) -> None:
+    config = stick_or_switch(questions=question_file).config
     assert config.model_dump(exclude_none=True) == {"seed": 42}
     script = behaving(keeping)
-    ask(script.model, questions=one)
+    ask(script.model, questions=question_file)
     assert "system" not in {message.role for messages in script.asked for message in messages}
 
 
@@ -179,18 +181,18 @@ def settings(questions: str, exemplars: str = "bank", **more: Any) -> StickOrSwi
     return StickOrSwitchSettings(questions=questions, exemplars=exemplars, **more)
 
 
-def test_exemplars_of_a_file_are_drawn_by_the_seed(tmp_path: Path, one: str) -> None:
+def test_exemplars_of_a_file_are_drawn_by_the_seed(tmp_path: Path, question_file: str) -> None:
     source = write_jsonl(tmp_path / "dev.jsonl", dev_rows(12))
     drawn = {
-        tuple(q.id for q in settings(one, source, shots=2, seed=seed).chosen_exemplars)
+        tuple(q.id for q in settings(question_file, source, shots=2, seed=seed).chosen_exemplars)
         for seed in range(6)
     }
     assert len(drawn) > 1
     assert all(len(set(ids)) == 2 and all(id.startswith("dev") for id in ids) for ids in drawn)
     turned = write_jsonl(tmp_path / "turned.jsonl", dev_rows(12)[::-1])
-    again = settings(one, turned, shots=2, seed=3).chosen_exemplars
+    again = settings(question_file, turned, shots=2, seed=3).chosen_exemplars
     assert [q.id for q in again] == [
-        q.id for q in settings(one, source, shots=2, seed=3).chosen_exemplars
+        q.id for q in settings(question_file, source, shots=2, seed=3).chosen_exemplars
     ]
 
 
@@ -224,9 +226,11 @@ def test_exemplars_that_are_asked_or_say_none_of_the_above_are_never_shown(
 
 @pytest.mark.parametrize("arm", ["positive", "negative"])
 @pytest.mark.parametrize("turn", [1, 2, 3])
-def test_a_conversation_stops_at_the_first_departure(arm: str, turn: int, one: str) -> None:
+def test_a_conversation_stops_at_the_first_departure(
+    arm: str, turn: int, question_file: str
+) -> None:
     wrong = at(arm, turn, "I would switch to the new option." if turn > 1 else "")
-    log = ask(wrong.model, questions=one)
+    log = ask(wrong.model, questions=question_file)
     turns = turns_of(log)
     rows = turns.filter(arm=arm)
     assert rows["turn"].to_list() == list(range(turn))
@@ -315,16 +319,16 @@ def test_words_and_letters_both_tell_sticking_from_switching(tmp_path: Path) -> 
     ("arm", "turn", "calls"), [("positive", 2, 8), ("negative", 1, 6), ("single-shot", 1, 9)]
 )
 def test_a_failed_branch_leaves_its_siblings_and_the_question_resumable(
-    arm: str, turn: int, calls: int, one: str
+    arm: str, turn: int, calls: int, question_file: str
 ) -> None:
     broken = at(arm, turn, OSError("no route"))
-    log = ask(broken.model, questions=one)
+    log = ask(broken.model, questions=question_file)
     assert log.status == "error"
     assert "OSError: no route" in errors(log)[0]
     turns = turns_of(log)
     assert turns.filter(status="error").select("arm", "rule").rows() == [(arm, "OSError")]
     assert turns.height == len(broken.asked) == calls
-    turns = turns_of(ask(broken.model, questions=one))
+    turns = turns_of(ask(broken.model, questions=question_file))
     # the failed request, and what follows it
     assert len(broken.asked) == 9 + 1
     assert (turns["status"] == "parsed").all()

@@ -55,9 +55,9 @@ def test_a_control_stops_at_its_first_departure_and_nothing_else_does(tmp_path: 
     turns = turns_of(
         ask(behaving(reply).model, questions=written(tmp_path, 4), shots=0, controls=True)
     )
-    found = turns.filter(pl.col("arm") == "positive-control")
-    assert found["turn"].to_list() == [1] * 4
-    assert (found["answer"] == found["suggested"]).all()
+    result = turns.filter(pl.col("arm") == "positive-control")
+    assert result["turn"].to_list() == [1] * 4
+    assert (result["answer"] == result["suggested"]).all()
     rows = {(row["behaviour"], row["against"]): row for row in tax(turns).to_dicts()}
     net = rows["conviction", "control"]
     assert (net["n"], net["single_shot"], net["end_to_end"], net["tax"]) == (4, 0.0, 1.0, 1.0)
@@ -85,8 +85,8 @@ def test_noise_alone_pays_a_tax_but_no_net_tax(tmp_path: Path) -> None:
         assert truth is not None
         drawn = chance(truth.question.id, given["arm"], len(truth.path))
         target = given["held"] or given["right"]
-        others = [letter for letter in given["shown"] if letter != target]
-        return f"Answer: {label(given, target if drawn < 0.7 else others[0])}"
+        alternatives = [letter for letter in given["shown"] if letter != target]
+        return f"Answer: {label(given, target if drawn < 0.7 else alternatives[0])}"
 
     source = written(tmp_path, 120)
     turns = turns_of(ask(behaving(reply).model, questions=source, shots=0, controls=True))
@@ -116,7 +116,7 @@ def last_letter(exemplars: Exemplars, shown: list[str]) -> int:
 
 
 def usual_letter(exemplars: Exemplars, shown: list[str]) -> int:
-    return Counter(answered(one)[0] for one in exemplars).most_common(1)[0][0] % len(shown)
+    return Counter(answered(item)[0] for item in exemplars).most_common(1)[0][0] % len(shown)
 
 
 def from_the_end(exemplars: Exemplars, shown: list[str]) -> int:
@@ -130,18 +130,18 @@ def none_if_ever(exemplars: Exemplars, shown: list[str]) -> int:
     none = shown.index(NONE)
     if before[place] == NONE:
         return none
-    others = [n for n in range(len(shown)) if n != none]
-    return others[place % len(others)]
+    alternatives = [n for n in range(len(shown)) if n != none]
+    return alternatives[place % len(alternatives)]
 
 
 def imitate(settings: StickOrSwitchSettings, arm: str, imitator: Imitator) -> list[bool]:
     """Whether what it answers is right, question by question."""
-    found = []
+    result = []
     for question in settings.question_set.questions:
         shown, right = settings.first(arm, question)
         texts = [NONE if letter == ABSTAIN else question.options[letter] for letter in shown]
-        found.append(shown[imitator(settings.examples(arm, question), texts)] == right)
-    return found
+        result.append(shown[imitator(settings.examples(arm, question), texts)] == right)
+    return result
 
 
 def in_order(question: Question) -> list[str]:
@@ -212,14 +212,14 @@ def test_noise_and_causal_rate_of_a_simulated_model_are_both_given_back(tmp_path
         (row,) = tax(turns).filter(behaviour=behaviour, against="control").to_dicts()
         assert row["n"] == n
         # within four standard deviations
-        for found, truth in ((row["single_shot"], usual), (row["end_to_end"], pressed)):
-            assert abs(found - truth) < 4 * (truth * (1 - truth) / n) ** 0.5
+        for result, truth in ((row["single_shot"], usual), (row["end_to_end"], pressed)):
+            assert abs(result - truth) < 4 * (truth * (1 - truth) / n) ** 0.5
         assert row["low"] < pressed - usual < row["high"]
         # at each turn of the control noise alone, at each offer the causal rate too
-        for found, truth in (
+        for result, truth in (
             (control_turns(turns), again),
             (conviction_turns(turns), again * stick[arm]),
         ):
-            later = found.filter(pl.col("arm") == arm, pl.col("turn") > 0)["kept"]
+            later = result.filter(pl.col("arm") == arm, pl.col("turn") > 0)["kept"]
             share = float(later.cast(pl.Float64).mean())  # type: ignore[arg-type]
             assert abs(share - truth) < 4 * (truth * (1 - truth) / later.len()) ** 0.5

@@ -132,22 +132,22 @@ def test_tables_and_summary_agree_whatever_the_number_of_options(
     assert {n for row in paid for n in [row["n"]]} == {12 * len(options)}
     at_turns = positions(turns).filter(pl.col("effect") == "offer")
     for arm, behaviour in (("positive", "conviction"), ("negative", "abstention")):
-        own = held.filter(pl.col("arm") == arm)
-        assert own["turn"].to_list() == list(range(1, max(options)))
-        last = own.row(-1, named=True)
-        assert own["lost"].sum() == last["n"] - last["kept"]
+        subset = held.filter(pl.col("arm") == arm)
+        assert subset["turn"].to_list() == list(range(1, max(options)))
+        last = subset.row(-1, named=True)
+        assert subset["lost"].sum() == last["n"] - last["kept"]
         # of the questions that have an offer left, all that still hold are asked
-        for row, before in zip(own.to_dicts(), [None, *own.to_dicts()[:-1]], strict=True):
+        for row, before in zip(subset.to_dicts(), [None, *subset.to_dicts()[:-1]], strict=True):
             assert row["kept"] == (before or row)["kept" if before else "n"] - row["lost"]
-            offered = 12 * sum(n > row["turn"] for n in options)
-            assert row["at_risk"] <= offered
-        asked = {row["turn"]: row["at_risk"] for row in own.to_dicts() if row["at_risk"]}
+            offers = 12 * sum(n > row["turn"] for n in options)
+            assert row["at_risk"] <= offers
+        asked = {row["turn"]: row["at_risk"] for row in subset.to_dicts() if row["at_risk"]}
         by_offer = at_turns.filter(pl.col("arm") == arm)
         assert dict(by_offer.select(pl.col("level").cast(pl.Int64), "n").iter_rows()) == asked
         for against in ("single-shot", "control"):
             if (paid_for := taxes.get((behaviour, against))) is not None:
                 assert paid_for["end_to_end"] == last["survival"]
-                assert paid_for["isolated"] == own["survival"][0]
+                assert paid_for["isolated"] == subset["survival"][0]
                 # the tax net of its control, where there is one
                 if against == "control" or (arm, "control") not in controlled:
                     assert f"{100 * paid_for['tax']:+.1f} [" in summary
@@ -306,9 +306,9 @@ def test_beliefs_are_read_by_the_letter_on_display(tmp_path: Path) -> None:
     def reply(given: Given) -> ModelOutput:
         chosen = label(given, given["held"] or given["right"])
         output = said(f"Answer: {chosen}")
-        others = [x for x in LETTERS[: len(given["shown"])] if x != chosen]
+        alternatives = [x for x in LETTERS[: len(given["shown"])] if x != chosen]
         # a model's own list of alternatives holds other words too
-        top = {chosen: 0.5, others[0]: 0.25, "The": 0.25}
+        top = {chosen: 0.5, alternatives[0]: 0.25, "The": 0.25}
         token = Logprob(token=chosen, logprob=math.log(0.5), top_logprobs=[
             TopLogprob(token=text, logprob=math.log(p)) for text, p in top.items()])  # fmt: skip
         before = [Logprob(token=text, logprob=0.0) for text in ("Answer", ": ")]

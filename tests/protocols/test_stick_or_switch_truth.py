@@ -63,7 +63,7 @@ def deviations(model: str, turns: pl.DataFrame, medmcqa: str) -> dict[str, float
         for question in sample
     )
     assert 900 < abstaining < N
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     held = rows_of(survival(turns), "arm", "turn")
     for arm, single, first, asked in (
         ("positive", "single-shot", profile(model).baseline / 100, N),
@@ -73,26 +73,26 @@ def deviations(model: str, turns: pl.DataFrame, medmcqa: str) -> dict[str, float
             row = held[arm, turn]
             assert row["n"] == asked
             truth = first * known.stick[arm] ** (turn - 1)
-            found[f"S({turn}) {arm}"] = deviation(row["kept"], asked, truth)
+            result[f"S({turn}) {arm}"] = deviation(row["kept"], asked, truth)
             if turn > 1:
                 assert row["lost"] == row["lost_to_suggested"]
                 hazard = deviation(row["lost"], row["at_risk"], 1 - known.stick[arm])
-                found[f"hazard({turn}) {arm}"] = hazard
-        own = turns.filter(pl.col("arm") == single)["correct"]
-        assert own.len() == asked
-        found[single] = deviation(int(own.sum()), asked, first)
+                result[f"hazard({turn}) {arm}"] = hazard
+        subset = turns.filter(pl.col("arm") == single)["correct"]
+        assert subset.len() == asked
+        result[single] = deviation(int(subset.sum()), asked, first)
         # where the target is shown makes no difference to a model that does not look
         places = positions(turns).filter(pl.col("effect") == "position", pl.col("arm") == arm)
         assert places["level"].to_list() == ["1", "2"]
         for place in places.iter_rows(named=True):
-            found[f"at {place['level']} {arm}"] = deviation(place["kept"], place["n"], first)
-            found[f"shown at {place['level']} {arm}"] = deviation(place["n"], asked, 0.5)
-    (switched,) = flexibility(turns).iter_rows(named=True)
+            result[f"at {place['level']} {arm}"] = deviation(place["kept"], place["n"], first)
+            result[f"shown at {place['level']} {arm}"] = deviation(place["n"], asked, 0.5)
+    (switches,) = flexibility(turns).iter_rows(named=True)
     for side, truth in (("correct", known.flexible), ("incorrect", 1 - known.stick["negative"])):
-        hits, n = switched[f"{side}_switches"], switched[f"n_{side}"]
+        hits, n = switches[f"{side}_switches"], switches[f"n_{side}"]
         assert n == held["negative", 1]["kept"]
-        found[f"{side} switches"] = deviation(hits, n, truth)
-    return found
+        result[f"{side} switches"] = deviation(hits, n, truth)
+    return result
 
 
 @pytest.mark.slow
@@ -103,11 +103,11 @@ def test_of_a_blind_switcher_everything_is_given_back_and_no_switch_tells_right_
     off = deviations("blind-switcher", turns, medmcqa)
     assert len(off) == 22
     assert {name: z for name, z in off.items() if abs(z) > joint_99(len(off))} == {}
-    (switched,) = flexibility(turns).iter_rows(named=True)
-    assert switched["switching"] == "blind"
-    assert switched["d_prime_low"] <= 0 <= switched["d_prime_high"]
-    assert switched["difference_low"] <= 0 <= switched["difference_high"]
-    assert switched["d_prime_high"] - switched["d_prime_low"] < 0.6
+    (switches,) = flexibility(turns).iter_rows(named=True)
+    assert switches["switching"] == "blind"
+    assert switches["d_prime_low"] <= 0 <= switches["d_prime_high"]
+    assert switches["difference_low"] <= 0 <= switches["difference_high"]
+    assert switches["d_prime_high"] - switches["d_prime_low"] < 0.6
 
 
 @pytest.mark.slow
@@ -117,11 +117,11 @@ def test_of_a_sycophant_everything_is_given_back_the_tax_and_the_asymmetry_too(
     turns = turns_of_1000("sycophant", medmcqa)
     off = deviations("sycophant", turns, medmcqa)
     assert {name: z for name, z in off.items() if abs(z) > joint_99(len(off))} == {}
-    (switched,) = flexibility(turns).iter_rows(named=True)
-    assert switched["switching"] == "not blind"
+    (switches,) = flexibility(turns).iter_rows(named=True)
+    assert switches["switching"] == "not blind"
     # it gives way to 0.9 of the right offers and to 0.7 of the wrong ones
     truth = NormalDist().inv_cdf(0.9) - NormalDist().inv_cdf(0.7)
-    assert 0 < switched["d_prime_low"] <= truth <= switched["d_prime_high"]
+    assert 0 < switches["d_prime_low"] <= truth <= switches["d_prime_high"]
     paid = taxes(turns)
     # 0.9 known at once, and held through two further offers with 0.6 each; abstentions likewise
     conviction, abstention = 0.9 * 0.6**2, 0.7 * 0.3**2

@@ -36,9 +36,9 @@ def test_tokens_and_dollars_are_held_to_within_what_is_in_flight(
 ) -> None:
     prices = tmp_path / "prices.json"
     prices.write_text('{"lean/bench": {"input": 1.0, "output": 1.0}}')
-    limit = 6000 if option == "--token-limit" else 0.006
+    limit = 3000 if option == "--token-limit" else 0.003
     with faulty_server(FAULTS, latency=Latency("uniform", 10)) as server:
-        study = Study(server, tmp_path, n=6)
+        study = Study(server, tmp_path, n=4)
         more = (option, str(limit), "--prices", prices, "--max-connections", str(CONNECTIONS))
         run = study.run("--json", *more)
         assert run.returncode == 3
@@ -51,7 +51,7 @@ def test_tokens_and_dollars_are_held_to_within_what_is_in_flight(
         assert server.stats()["finished"] == outcome["calls"]
 
         rest = study.outcome()
-        assert outcome["calls"] + rest["calls"] == 6 * TURNS
+        assert outcome["calls"] + rest["calls"] == 4 * TURNS
         assert server.stats()["repeated"] == 0
 
 
@@ -91,7 +91,7 @@ def test_an_estimate_is_near_what_a_server_tells(tmp_path: Path) -> None:
     spent = []
     for kind in ("no-usage", "slow-drip"):
         with faulty_server(Fault(kind, seconds=0.0)) as server:
-            study = Study(server, tmp_path / kind)
+            study = Study(server, tmp_path / kind, n=1)
             study.folder.mkdir()
             spent.append(study.outcome()["tokens"])
     assert spent[0] == pytest.approx(spent[1], rel=0.01)

@@ -165,13 +165,13 @@ def certificate(tmp_path: Path) -> Path:
     """Key and certificate for 127.0.0.1, made on the spot."""
     if shutil.which("openssl") is None:
         pytest.skip("no openssl to make a certificate with")
-    key, found, both = (tmp_path / name for name in ("key.pem", "cert.pem", "both.pem"))
+    key, result, both = (tmp_path / name for name in ("key.pem", "cert.pem", "both.pem"))
     command: list[str | Path] = [
         "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1",
-        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", found,
+        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", result,
     ]  # fmt: skip
     subprocess.run(command, check=True, capture_output=True)
-    both.write_bytes(key.read_bytes() + found.read_bytes())
+    both.write_bytes(key.read_bytes() + result.read_bytes())
     return both
 
 

@@ -18,7 +18,7 @@ from holdfast.results.records import finished_orders, run_records
 from holdfast.results.turns import turns_table
 from tests.studies import holdfast, question_rows, write_jsonl
 
-FLIPS = 200
+FLIPS = 80
 COMMAND = ("run", "followup", "--model", "simulated/sycophant", "-T", "techniques=double-check")
 
 
@@ -162,7 +162,7 @@ def test_a_log_with_a_flipped_bit_in_its_table_of_contents_is_refused_or_equal(
         contents = archive.start_dir
     read = partial(turns_table, [str(log)])
     turns = read()
-    assert sum(refused(read, turns) for _ in flipped(log, start=contents)) > 20
+    assert sum(refused(read, turns) for _ in flipped(log, start=contents)) > FLIPS * 0.1
 
 
 def test_no_kept_reply_differs_for_a_flipped_bit(study: Path, tmp_path: Path) -> None:
@@ -203,8 +203,8 @@ def test_a_damaged_reply_is_named_and_restored_from_the_log(
     named = [line for line in run.stderr.splitlines() if "checksum" in line]
     assert len(named) == 1
     assert str(log_dir / ".cache") in named[0]
-    corrected = Generations(log_dir / ".cache")
-    assert (len(corrected), corrected.damaged) == (kept + 1, 0)
+    corrections = Generations(log_dir / ".cache")
+    assert (len(corrections), corrections.damaged) == (kept + 1, 0)
 
 
 def test_what_a_log_records_of_its_run_is_refused_or_equal(study: Path, tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_what_a_log_records_of_its_run_is_refused_or_equal(study: Path, tmp_path
         return pl.DataFrame({"said": [repr((run_records(source), finished_orders(source)))]})
 
     before = read()
-    assert sum(refused(read, before) for _ in flipped(log)) > 20
+    assert sum(refused(read, before) for _ in flipped(log)) > FLIPS * 0.1
 
 
 def test_a_panic_of_the_reader_ends_in_one_line(

@@ -15,7 +15,7 @@ from tests.studies import HOLDFAST, holdfast_apart
 from .driving import TURNS, Study, apart
 from .killing import wait_for
 
-N = 12
+N = 8
 
 # whatever the tests were started with: under nohup, or in the background of a script
 AT_HAND = ("env", "--default-signal=HUP,INT")
@@ -42,7 +42,7 @@ def test_a_run_that_is_told_to_end_leaves_turns_and_a_summary(
             stderr=subprocess.PIPE,
             text=True,
         )
-        wait_for(server, 5 * TURNS, process)
+        wait_for(server, 3 * TURNS, process)
         process.send_signal(sent)
         out, err = process.communicate(timeout=60)
         assert process.returncode == 130, err
@@ -75,7 +75,7 @@ def test_a_run_whose_terminal_is_closed_leaves_turns_and_goes_on(tmp_path: Path)
             env=apart(), stdin=theirs, stdout=theirs, stderr=theirs, text=True,
         )  # fmt: skip
         os.close(theirs)
-        wait_for(server, 5 * TURNS, process)
+        wait_for(server, 3 * TURNS, process)
         os.close(ours)
         process.wait(60)
         turns = pl.read_parquet(study.log_dir / "turns.parquet")

@@ -95,7 +95,7 @@ def reply(padding: int = 0) -> bytes:
 
 
 @pytest.mark.parametrize("bomb", [UNPACKED_MIB, LARGEST_MIB - 1], ids=["refused", "just allowed"])
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_fifty_bombs_at_once_take_little_more_memory_than_one(bomb: int) -> None:
     with packed(gzip.compress(reply()), gzip.compress(reply(bomb * 2**20))) as url:
         measured = asked(url)

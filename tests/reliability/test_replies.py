@@ -53,27 +53,26 @@ def test_an_odd_reply_has_a_status_and_touches_no_other_turn(
         assert odd["reply"].str.len_chars().to_list() == [LARGE + 19] * 3
 
 
-def _summary(kind: str, tmp_path: Path, *more: str) -> Any:
+@pytest.mark.parametrize(
+    ("kind", "cut_off", "answered_by", "words"),
+    [
+        ("cut-off", {"n": 1, "unread": 1}, None, "cut off"),
+        ("wrong-model", None, {"answered_by": "another-model-7b", "n": 1}, "another-model-7b"),
+        ("slow-drip", None, None, ""),
+    ],
+)
+def test_the_summary_counts_replies_that_are_cut_off_or_of_another_model(
+    kind: str, cut_off: Any, answered_by: Any, words: str, tmp_path: Path
+) -> None:
     with faulty_server(Fault(kind, match=MARK, seconds=0.1)) as server:
-        study = Study(server, tmp_path)
-        return study.outcome(*more), study.run(*more).stdout
-
-
-def test_cut_off_replies_are_counted_in_the_summary(tmp_path: Path) -> None:
-    outcome, printed = _summary("cut-off", tmp_path)
-    assert outcome["cut_off"] == [{"model": "lean/bench", "n": 3, "unread": 3}]
-    assert "lean/bench: 3 replies cut off by the token limit, 3 of them without an" in printed
-
-
-def test_another_model_than_the_one_asked_is_named_in_the_summary(tmp_path: Path) -> None:
-    outcome, printed = _summary("wrong-model", tmp_path)
-    named = {"model": "lean/bench", "answered_by": "another-model-7b", "n": 3}
-    assert outcome["answered_by"] == [named]
-    assert "lean/bench: 3 turns answered by 'another-model-7b'" in printed
-
-
-def test_a_sound_run_says_neither(tmp_path: Path) -> None:
-    outcome, printed = _summary("slow-drip", tmp_path)
-    assert (outcome["cut_off"], outcome["answered_by"]) == ([], [])
-    assert "cut off" not in printed
-    assert "answered by" not in printed
+        study = Study(server, tmp_path, n=1)
+        outcome, summary = study.outcome(), study.run().stdout
+    assert outcome["cut_off"] == ([{"model": "lean/bench", **cut_off}] if cut_off else [])
+    assert outcome["answered_by"] == (
+        [{"model": "lean/bench", **answered_by}] if answered_by else []
+    )
+    assert words in summary
+    assert ("cut off" in summary, "answered by" in summary) == (
+        cut_off is not None,
+        answered_by is not None,
+    )

@@ -5,7 +5,9 @@ import shutil
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -30,63 +32,67 @@ def started(study: Study, *more: str) -> "subprocess.Popen[str]":
     )
 
 
+def kill_at(study: Study, moments: list[int], *more: str) -> None:
+    """Start the run and kill it, each time after that many generations."""
+    for moment in moments:
+        process = started(study, "--max-connections", str(CONNECTIONS), *more)
+        wait_for(study.server, moment, process)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+
+
+def run_whole(study: Study, *more: str) -> Any:
+    """Run in a process of its own to the end; what it prints for machines."""
+    done = holdfast_apart(*study.command("--json", *more), env=apart())
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def unbroken(study: Study) -> Study:
+    """The same study in another folder."""
+    folder = study.folder / "unbroken"
+    folder.mkdir()
+    return replace(study, folder=folder)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_run_killed_at_any_moment_goes_on_and_repeats_nothing(seed: int, tmp_path: Path) -> None:
+def test_a_run_killed_at_any_moment_resumes_and_repeats_nothing(seed: int, tmp_path: Path) -> None:
     n = 20
     moments = sorted(int(drawn(seed, kill) * n * TURNS) for kill in range(2))
     with faulty_server(latency=Latency("lognormal", 20, 0.7), seed=seed) as server:
         study = Study(server, tmp_path, n=n)
-        for moment in moments:
-            process = started(study, "--max-connections", str(CONNECTIONS))
-            wait_for(server, moment, process)
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
+        kill_at(study, moments)
         kept = finished_generations(study.log_dir)
-        resumed = holdfast_apart(*study.command("--json"), env=apart())
-        assert resumed.returncode == 0, resumed.stderr
-        assert json.loads(resumed.stdout)["calls"] == n * TURNS - kept
+        assert run_whole(study)["calls"] == n * TURNS - kept
         # only what was on its way to the process as it was killed
         assert server.stats()["repeated"] <= CONNECTIONS * len(moments)
-        killed = study.turns()
-
-        unbroken = Study(server, tmp_path / "unbroken", n=n)
-        unbroken.folder.mkdir()
-        whole = holdfast_apart(*unbroken.command("--json"), env=apart())
-        assert whole.returncode == 0, whole.stderr
-    assert killed.equals(unbroken.turns())
+        whole = unbroken(study)
+        run_whole(whole)
+    assert study.turns().equals(whole.turns())
 
 
 @pytest.mark.slow
-def test_a_run_behind_defences_that_is_killed_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
+def test_a_killed_run_behind_defences_resumes_and_repeats_nothing(tmp_path: Path) -> None:
     behind = ("--defence", "rederive", "--defence", "vote", "--defence", "hardened+abstain")
     n = 10
     with faulty_server(latency=Latency("lognormal", 20, 0.7), seed=5) as server:
         study = Study(server, tmp_path, n=n)
         moments = [n * TURNS // 2, 2 * n * TURNS]
-        for moment in moments:
-            process = started(study, "--max-connections", str(CONNECTIONS), *behind)
-            wait_for(server, moment, process)
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
+        kill_at(study, moments, *behind)
         kept = finished_generations(study.log_dir)
-        resumed = holdfast_apart(*study.command("--json", *behind), env=apart())
-        assert resumed.returncode == 0, resumed.stderr
         assert kept > n * TURNS
+        calls = run_whole(study, *behind)["calls"]
         # samples of a vote differ in nothing but their seed: what is kept says how many there are
-        made = finished_generations(study.log_dir)
-        assert server.stats()["finished"] - made <= CONNECTIONS * len(moments)
-        killed = study.turns()
-
-        unbroken = Study(server, tmp_path / "unbroken", n=n)
-        unbroken.folder.mkdir()
-        whole = holdfast_apart(*unbroken.command("--json", *behind), env=apart())
-        assert whole.returncode == 0, whole.stderr
-        assert made == finished_generations(unbroken.log_dir)
-        assert json.loads(resumed.stdout)["calls"] == made - kept
+        generations = finished_generations(study.log_dir)
+        assert server.stats()["finished"] - generations <= CONNECTIONS * len(moments)
+        assert calls == generations - kept
+        whole = unbroken(study)
+        run_whole(whole, *behind)
+        assert generations == finished_generations(whole.log_dir)
     # runs stand in the order in which they were begun
-    both = (turns.sort("run", maintain_order=True) for turns in (killed, unbroken.turns()))
-    assert next(both).equals(next(both))
+    first, second = (part.turns().sort("run", maintain_order=True) for part in (study, whole))
+    assert first.equals(second)
 
 
 @pytest.mark.slow

@@ -14,10 +14,10 @@ from .driving import MARK, Study, apart
 KEY = "sk-planted-0123456789abcdef"
 
 
-def planted_in(folder: Path) -> list[str]:
+def planted_in(folder: Path, key: str = KEY) -> list[str]:
     """Files below a folder that hold the key, in their bytes or in what they unpack to."""
-    found = []
-    needles = [KEY.encode(), base64.b64encode(f"user:{KEY}".encode())]
+    needles = [KEY.encode(), base64.b64encode(f"user:{key}".encode())]
+    files = []
     for path in sorted(folder.rglob("*")):
         if not path.is_file() or path.name == "q.jsonl":
             continue
@@ -25,8 +25,8 @@ def planted_in(folder: Path) -> list[str]:
         if path.suffix == ".eval":
             parts += unpacked(path)
         if any(needle in part for needle in needles for part in parts):
-            found.append(str(path.relative_to(folder)))
-    return found
+            files.append(str(path.relative_to(folder)))
+    return files
 
 
 def unpacked(path: Path) -> list[bytes]:
@@ -37,33 +37,26 @@ def unpacked(path: Path) -> list[bytes]:
 
 def followed_up(study: Study, folder: Path, env: dict[str, str]) -> list[str]:
     """What the commands after a run print; their files go into the folder."""
-    said = []
+    texts = []
     for command in (
-        ("report", str(study.log_dir), "-o", str(folder / "report.html")),
-        ("table", str(study.log_dir), "--format", "json"),
-        (
-            "export",
-            str(study.log_dir),
-            "--format",
-            "openai-chat",
-            "-o",
-            str(folder / "chats.jsonl"),
-        ),
+        ("report", study.log_dir, "-o", folder / "report.html"),
+        ("table", study.log_dir, "--format", "json"),
+        ("export", study.log_dir, "--format", "openai-chat", "-o", folder / "chats.jsonl"),
     ):
         done = holdfast_apart(*command, env=env)
-        said += [done.stdout, done.stderr]
-    return said
+        texts += [done.stdout, done.stderr]
+    return texts
 
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("kind", ["echo-key", "echo-key-busy", "status-503"])
-@pytest.mark.parametrize("given", ["environment", "-M"])
+@pytest.mark.parametrize("place", ["environment", "-M"])
 @pytest.mark.parametrize("provider", ["lean", "openai"])
 def test_a_key_stands_nowhere_even_if_the_server_quotes_it(
-    provider: str, given: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    provider: str, place: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(f"{provider.upper()}_API_KEY", KEY if given == "environment" else "other")
-    more = ("-M", f"api_key={KEY}") if given == "-M" else ()
+    monkeypatch.setenv(f"{provider.upper()}_API_KEY", KEY if place == "environment" else "other")
+    more = ("-M", f"api_key={KEY}") if place == "-M" else ()
     with faulty_server(Fault(kind, match=MARK)) as server:
         study = Study(server, tmp_path, provider=provider, n=1)
         done = study.run(
@@ -111,113 +104,22 @@ def test_a_password_in_a_base_url_is_refused_without_repeating_it(tmp_path: Path
 
 
 @pytest.mark.rest_slow
-@pytest.mark.parametrize("kind", ["echo-key", "echo-key-busy"])
-def test_lean_takes_a_password_out_of_the_environments_base_url(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with faulty_server(Fault(kind, match=MARK)) as server:
-        study = Study(server, tmp_path, n=1)
-        monkeypatch.setenv("LEAN_BASE_URL", server.api.replace("http://", f"http://user:{KEY}@"))
-        command = study.command("--generate-config", "{max_retries: 0}")
-        at = command.index("--model-base-url")
-        del command[at : at + 2]
-        run = holdfast(*command)
-        assert run.returncode == 3
-        token = base64.b64encode(f"user:{KEY}".encode()).decode()
-        assert set(server.stats()["keys"]) == {f"Basic {token}"}
-    assert planted_in(tmp_path) == []
-    assert KEY not in run.stdout + run.stderr
-    assert token not in run.stdout + run.stderr
-
-
 @pytest.mark.parametrize(
-    "name",
+    ("provider", "kind", "password"),
     [
-        "token", "access_token", "password", "client_secret", "private_key", "Authorization",
-        "bearer", "credentials", "extra_headers", "default_headers", "accessKey",
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("given", ["-M", "role"])
-def test_an_argument_that_sounds_like_a_secret_is_refused(
-    given: str, name: str, tmp_path: Path
-) -> None:
-    with faulty_server() as server:
-        judge = f"judge={{model: lean/judge, base_url: '{server.api}', {name}: {KEY}}}"
-        more = ("-M", f"{name}={KEY}") if given == "-M" else ("--model-role", judge)
-        run = Study(server, tmp_path).run(*more)
-        assert server.stats()["attempts"] == 0
-    assert run.returncode == 2
-    assert f"'{name}' sounds like a secret" in run.stderr
-    assert "environment variable" in run.stderr
-    assert len(run.stderr.splitlines()) == 1
-    assert KEY not in run.stderr + run.stdout
-    assert not (tmp_path / "r").exists()
-
-
-def test_arguments_that_only_resemble_secrets_are_taken(tmp_path: Path) -> None:
-    with faulty_server() as server:
-        open_ones = ("max_completion_tokens=50", "tokenizer=x", "prompt_cache_key=a", "top_k=3")
-        more = [part for one in open_ones for part in ("-M", one)]
-        assert Study(server, tmp_path, n=1).run(*more).returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("url", "told"),
-    [
-        ("http://127.0.0.1:9/v1?api-key={key}", "contains a query,"),
-        ("http://127.0.0.1:9/v1#{key}", "contains a query,"),
-        ("http://{key}@127.0.0.1:9/v1", "contains a password,"),
-        ("127.0.0.1:9/v1", "is no URL"),
-        ("http://", "is no URL"),
-        ("http:///v1", "is no URL"),
-        ("ftp://127.0.0.1/v1", "is no URL"),
-        ("http://127.0.0.1:99999/v1", "is no URL"),
-        ("http://127.0.0.1:port/v1", "is no URL"),
-        ("http://[::1/v1", "is no URL"),
-        ("http://127.0.0.1:9 /v1", "is no URL"),
+        ("lean", "echo-key", KEY),
+        ("lean", "echo-key-busy", KEY),
+        *(("openai", kind, KEY) for kind in ("echo-key", "echo-key-busy", "echo-url")),
+        *(("openai", kind, "pw") for kind in ("echo-key", "echo-key-busy", "echo-url")),
     ],
 )
-@pytest.mark.parametrize("given", ["option", "environment", "role"])
-@pytest.mark.parametrize("provider", ["lean", "openai"])
-def test_a_base_url_that_cannot_be_used_or_holds_a_secret_is_refused_at_once(
-    provider: str,
-    given: str,
-    url: str,
-    told: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    url = url.format(key=KEY)
-    command = ["run", "followup", "--limit", "1", "--log-dir", str(tmp_path / "r")]
-    if given == "option":
-        command += ["--model", f"{provider}/bench", "--model-base-url", url]
-    elif given == "environment":
-        if told == "contains a password,":
-            pytest.skip("taken, and masked: the tests below")
-        monkeypatch.setenv(f"{provider.upper()}_BASE_URL", url)
-        command += ["--model", f"{provider}/bench"]
-    else:
-        judge = f"judge={{model: {provider}/judge, base_url: '{url}'}}"
-        command += ["--model", "simulated/steadfast", "--model-role", judge]
-    run = holdfast(*command)
-    assert run.returncode == 2, run.stderr
-    assert len(run.stderr.splitlines()) == 1
-    assert told in run.stderr
-    assert KEY not in run.stderr + run.stdout
-    assert not (tmp_path / "r").exists()
-
-
-@pytest.mark.rest_slow
-@pytest.mark.parametrize("kind", ["echo-key", "echo-key-busy", "echo-url"])
-@pytest.mark.parametrize("password", [KEY, "pw"])
-def test_a_password_in_openais_base_url_is_not_echoed(
-    password: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_password_in_the_environments_base_url_is_sent_and_not_echoed(
+    provider: str, kind: str, password: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with faulty_server(Fault(kind, match=MARK)) as server:
-        study = Study(server, tmp_path, provider="openai", n=1)
-        monkeypatch.setenv(
-            "OPENAI_BASE_URL", server.api.replace("http://", f"http://user:{password}@")
-        )
+        study = Study(server, tmp_path, provider=provider, n=1)
+        url = server.api.replace("http://", f"http://user:{password}@")
+        monkeypatch.setenv(f"{provider.upper()}_BASE_URL", url)
         command = study.command("--generate-config", "{max_retries: 0}")
         at = command.index("--model-base-url")
         del command[at : at + 2]
@@ -225,14 +127,75 @@ def test_a_password_in_openais_base_url_is_not_echoed(
         assert run.returncode == 3
         token = base64.b64encode(f"user:{password}".encode()).decode()
         assert set(server.stats()["keys"]) == {f"Basic {token}"}
-    assert planted_in(tmp_path) == []
+    assert planted_in(tmp_path, password) == []
     for secret in (token, f"user:{password}@", KEY):
         assert secret not in run.stdout + run.stderr
-    assert not [
-        path
-        for path in tmp_path.rglob("*.eval")
-        if any(token.encode() in part for part in unpacked(path))
-    ]
+
+
+SECRETS = (
+    "token", "access_token", "password", "client_secret", "private_key", "Authorization",
+    "bearer", "credentials", "extra_headers", "default_headers", "accessKey",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("option", ["-M", "--model-role"])
+def test_an_argument_that_sounds_like_a_secret_is_refused(option: str, tmp_path: Path) -> None:
+    with faulty_server() as server:
+        for name in SECRETS:
+            value = f"judge={{model: lean/judge, base_url: '{server.api}', {name}: {KEY}}}"
+            argument = f"{name}={KEY}" if option == "-M" else value
+            run = Study(server, tmp_path).run(option, argument)
+            assert run.returncode == 2
+            (line,) = run.stderr.splitlines()
+            assert f"'{name}' sounds like a secret" in line
+            assert "environment variable" in line
+            assert KEY not in run.stderr + run.stdout
+        assert server.stats()["attempts"] == 0
+    assert not (tmp_path / "r").exists()
+
+
+def test_arguments_that_only_resemble_secrets_are_taken(tmp_path: Path) -> None:
+    arguments = ("max_completion_tokens=50", "tokenizer=x", "prompt_cache_key=a", "top_k=3")
+    with faulty_server() as server:
+        more = [part for argument in arguments for part in ("-M", argument)]
+        assert Study(server, tmp_path, n=1).run(*more).returncode == 0
+
+
+URLS = [
+    ("http://127.0.0.1:9/v1?api-key={key}", "contains a query,"),
+    ("http://127.0.0.1:9/v1#{key}", "contains a query,"),
+    ("http://{key}@127.0.0.1:9/v1", "contains a password,"),
+    *((url, "is no URL") for url in (
+        "127.0.0.1:9/v1", "http://", "http:///v1", "ftp://127.0.0.1/v1",
+        "http://127.0.0.1:99999/v1", "http://127.0.0.1:port/v1", "http://[::1/v1",
+        "http://127.0.0.1:9 /v1",
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["option", "environment", "role"])
+@pytest.mark.parametrize("provider", ["lean", "openai"])
+def test_a_base_url_that_cannot_be_used_or_holds_a_secret_is_refused_at_once(
+    provider: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for template, fault in URLS:
+        if place == "environment" and fault == "contains a password,":
+            continue  # accepted and masked: the next tests
+        url = template.format(key=KEY)
+        model = ["--model", f"{provider}/bench"]
+        if place == "option":
+            model += ["--model-base-url", url]
+        elif place == "environment":
+            monkeypatch.setenv(f"{provider.upper()}_BASE_URL", url)
+        else:
+            judge = f"judge={{model: {provider}/judge, base_url: '{url}'}}"
+            model = ["--model", "simulated/steadfast", "--model-role", judge]
+        run = holdfast("run", "followup", "--limit", "1", "--log-dir", tmp_path / "r", *model)
+        assert run.returncode == 2, run.stderr
+        (line,) = run.stderr.splitlines()
+        assert fault in line
+        assert KEY not in run.stderr + run.stdout
+    assert not (tmp_path / "r").exists()
 
 
 def test_the_search_finds_a_key(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Each setting of generation reaches the provider as its field, or is refused."""
 
 import json
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from inspect_ai.model import ChatMessageUser, GenerateConfig, ResponseSchema, get_model
 from inspect_ai.util import JSONSchema
 from tests.speaking import speaking
-from tests.studies import holdfast, question_rows, write_jsonl
+from tests.studies import Done, holdfast, question_rows, write_jsonl
 
 import holdfast as python
 from holdfast.errors import InputError
@@ -41,23 +42,31 @@ def config(setting: str, folder: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.rest_slow
-def test_lean_sends_a_setting_as_its_field_or_refuses_it(setting: str, tmp_path: Path) -> None:
-    requests: list[dict[str, Any]] = []
+def run_with(file: Path, folder: Path, model: str, *more: str) -> Done:
+    """Ask a question of a model with the settings of a file."""
+    questions = write_jsonl(folder / "q.jsonl", question_rows(1))
+    return holdfast(
+        "run", "followup", "--model", model, "--questions", questions, "-T", "techniques=none",
+        "--log-dir", folder / "r", "--generate-config", file, *more,
+    )  # fmt: skip
+
+
+def recording(requests: list[dict[str, Any]]) -> AbstractContextManager[str]:
+    """A server that keeps its requests."""
 
     def reply(request: dict[str, Any]) -> str:
         requests.append(request)
         return "Final Answer: (A)"
 
-    questions = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
-    file = config(setting, tmp_path)
-    with speaking(reply, told=lambda request: request) as url:
-        run = holdfast(
-            "run", "followup", "--model", "lean/m", "--model-base-url", url, "--questions",
-            questions, "-T", "techniques=rethink", "--log-dir", tmp_path / "r",
-            "--generate-config", file,
-        )  # fmt: skip
+    return speaking(reply, told=lambda request: request)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.rest_slow
+def test_lean_sends_a_setting_as_its_field_or_refuses_it(setting: str, tmp_path: Path) -> None:
+    requests, file = list[dict[str, Any]](), config(setting, tmp_path)
+    with recording(requests) as url:
+        run = run_with(file, tmp_path, "lean/m", "--model-base-url", url)
     if setting not in UNSENT and setting not in Lean.sent_as:
         assert (run.returncode, requests) == (2, [])
         place = f"holdfast: {file}, field '{setting}'"
@@ -75,16 +84,11 @@ def test_lean_sends_a_setting_as_its_field_or_refuses_it(setting: str, tmp_path:
 def test_models_without_a_network_refuse_what_their_replies_do_not_depend_on(
     model: str, setting: str, tmp_path: Path
 ) -> None:
-    questions = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
-    study = ("--questions", questions, "-T", "techniques=none", "-T", "controls=true")
     if model == "recorded":
         rows = [{"question": "q0", "path": "", "reply": "Final Answer: (A)"}]
         model = f"recorded/{write_jsonl(tmp_path / 'replies.jsonl', rows)}"
     file = config(setting, tmp_path)
-    run = holdfast(
-        "run", "followup", "--model", model, *study, "--log-dir", tmp_path / "r",
-        "--generate-config", file,
-    )  # fmt: skip
+    run = run_with(file, tmp_path, model)
     sent_as = getattr(get_model(model, memoize=False).api, "sent_as", None)
     assert sent_as is not None
     if setting not in UNSENT and setting not in sent_as:
@@ -139,12 +143,7 @@ async def test_lean_drops_no_setting_of_inspects_in_silence(setting: str) -> Non
     }  # fmt: skip
     config = GenerateConfig.model_construct(**{setting: values.get(setting, 1)})
     requests: list[dict[str, Any]] = []
-
-    def reply(request: dict[str, Any]) -> str:
-        requests.append(request)
-        return "Final Answer: (A)"
-
-    with speaking(reply, told=lambda request: request) as url:
+    with recording(requests) as url:
         lean = Lean("m", url)
         try:
             if setting in Lean.sent_as or setting in HANDLED_SETTINGS:
@@ -163,13 +162,8 @@ async def test_lean_drops_no_setting_of_inspects_in_silence(setting: str) -> Non
 
 async def test_lean_sends_a_schema_as_the_api_has_it() -> None:
     requests: list[dict[str, Any]] = []
-
-    def reply(request: dict[str, Any]) -> str:
-        requests.append(request)
-        return "{}"
-
     schema = ResponseSchema(name="reply", json_schema=JSONSchema(type="object"))
-    with speaking(reply, told=lambda request: request) as url:
+    with recording(requests) as url:
         lean = Lean("m", url)
         config = GenerateConfig(response_schema=schema)
         await lean.generate([ChatMessageUser(content="?")], [], "none", config)

@@ -36,17 +36,13 @@ def test_shards_share_what_is_left_of_a_budget() -> None:
 def test_questions_that_read_alike_share_a_slot(tmp_path: Path) -> None:
     rows = question_rows(4)
     rows[2] = {**rows[0], "id": "again"}
-    asked = load_questions(write_jsonl(tmp_path / "q.jsonl", rows))
-    dealt = slots([asked, asked])
-    assert list(dealt.values()) == [0, 1, 2]
+    questions = load_questions(write_jsonl(tmp_path / "q.jsonl", rows))
+    assert list(slots([questions, questions]).values()) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "a/b", "-1/2", "1/2/3", "1.5/2"])
-def test_what_is_no_shard_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="Write K/N"):
-        Shard.parse(text)
-
-
-def test_a_shard_is_read_as_it_is_written() -> None:
+def test_a_text_that_names_no_shard_is_refused(text: str) -> None:
     assert Shard.parse("2/8") == Shard(8, 2)
     assert str(Shard(8, 2)) == "2/8"
+    with pytest.raises(InputError, match="Write K/N"):
+        Shard.parse(text)

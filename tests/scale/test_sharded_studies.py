@@ -26,9 +26,9 @@ def run(*arguments: str) -> None:
 
 @pytest.mark.slow
 def test_several_protocols_models_and_sets_give_the_unsharded_table(tmp_path: Path) -> None:
-    own = write_jsonl(tmp_path / "own.jsonl", question_rows(5))
+    subset = write_jsonl(tmp_path / "own.jsonl", question_rows(5))
     study = (
-        "followup", "stick-or-switch", "--questions", "bank", "--questions", own,
+        "followup", "stick-or-switch", "--questions", "bank", "--questions", subset,
         "--model", "simulated/sycophant", "--model", "simulated/steadfast",
         "--limit", "4", "-T", "techniques=authority-prior",
     )  # fmt: skip

@@ -67,15 +67,10 @@ def until_asked(server: Server, calls: int) -> None:
 @pytest.fixture(scope="module")
 def unsharded(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
     log_dir = tmp_path_factory.mktemp("unsharded")
-    own = {k: v for k, v in os.environ.items() if k != "HOLDFAST_CACHE_DIR"}
+    subset = {k: v for k, v in os.environ.items() if k != "HOLDFAST_CACHE_DIR"}
     with running_server() as server:
-        outcome(holdfast_apart(*command(server, log_dir), env=own))
+        outcome(holdfast_apart(*command(server, log_dir), env=subset))
     return turns(log_dir)
-
-
-def same(found: pl.DataFrame, expected: pl.DataFrame) -> bool:
-    # the server's address has another port each time, and is part of no setting
-    return found.equals(expected)
 
 
 def test_two_shards_ask_each_request_once_and_give_the_unsharded_table(
@@ -86,13 +81,13 @@ def test_two_shards_ask_each_request_once_and_give_the_unsharded_table(
     assert (told["calls"], told["complete"]) == (CALLS, True)
     stats = server.stats()
     assert (stats["calls"], stats["repeated"]) == (CALLS, 0)
-    assert same(turns(tmp_path / "r"), unsharded)
+    assert turns(tmp_path / "r").equals(unsharded)
     # what was finished is in the logs: with neither cache nor the same split is it asked again
     shutil.rmtree(tmp_path / "r" / ".cache")
     for more in (["--shards", "3"], []):
         again = holdfast_apart(*command(server, tmp_path / "r", *more), env=environment)
         assert outcome(again)["calls"] == 0
-        assert same(turns(tmp_path / "r"), unsharded)
+        assert turns(tmp_path / "r").equals(unsharded)
     assert server.stats()["calls"] == CALLS
     # the tables are made from the log dir as from any other
     table = ["table", str(tmp_path / "r"), "--table", "accuracy", "--format", "json"]
@@ -113,7 +108,7 @@ def test_a_killed_shard_goes_on_in_another_process(
         assert json.loads(out)["complete"]
         assert server.stats()["repeated"] <= CONNECTIONS
         assert server.stats()["distinct"] == CALLS
-    assert same(turns(tmp_path / "r"), unsharded)
+    assert turns(tmp_path / "r").equals(unsharded)
 
 
 def test_a_run_killed_in_two_shards_is_finished_in_three_and_alone(
@@ -139,7 +134,7 @@ def test_a_run_killed_in_two_shards_is_finished_in_three_and_alone(
         outcome(holdfast_apart(*command(server, tmp_path / "r"), env=environment))
         assert server.stats()["distinct"] == CALLS
         assert server.stats()["repeated"] <= 2 * CONNECTIONS
-    assert same(turns(tmp_path / "r"), unsharded)
+    assert turns(tmp_path / "r").equals(unsharded)
 
 
 def test_under_a_budget_a_lost_shard_is_not_put_again(
@@ -181,7 +176,7 @@ def test_shards_put_by_hand_and_gathered_by_the_command_without_them(
     assert not (tmp_path / "r" / "turns.parquet").exists()
     assert outcome(holdfast_apart(*command(server, tmp_path / "r"), env=environment))["calls"] == 0
     assert server.stats()["calls"] == CALLS
-    assert same(turns(tmp_path / "r"), unsharded)
+    assert turns(tmp_path / "r").equals(unsharded)
 
 
 def test_another_setting_is_refused_in_one_line(
