@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 from tests.results.frames import Row, turn
 from tests.results.offering import drawn, flexible, held, single
 from tests.studies import holdfast
-from tests.transcripts.export_frames import lines, said, spoken
+from tests.transcripts.export_frames import lines, spoken, words
 
 from holdfast.results.turns import SCHEMA
 from holdfast.transcripts.export import export
@@ -56,7 +56,7 @@ def test_a_first_answer_stands_in_every_conversation_that_goes_on_from_it() -> N
     # the push alone is the beginning of the chain, and no conversation of its own
     rows = [[row["row"] for row in chat["holdfast"]["rows"]] for chat in chats]
     assert rows == [[0, 2], [0, 1, 3], [4]]
-    assert said(chats[1]["messages"]) == [
+    assert words(chats[1]["messages"]) == [
         ("user", "ask q1"),
         ("assistant", "say q1 0"),
         ("user", "ask q1 push B"),
