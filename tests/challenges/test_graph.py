@@ -231,11 +231,21 @@ Left,causes,Harm
 
 
 @pytest.mark.parametrize(
-    "gold", ["50 patients", "A policy for all", "Propranololized", "Beta blockers", "(?!)", "+"]
+    "gold",
+    [
+        "50 patients",
+        "500 patients",
+        "A policy for all",
+        "Propranololized",
+        "Beta blockers",
+        "(?!)",
+        "+",
+    ],
 )
 def test_parts_of_words_numbers_and_letters_name_nothing(tmp_path: Path, gold: str) -> None:
     rows = """head,relation,tail
 50,is,Number
+500,is,Number
 A,is,Number
 Propranolol,is,Number
 Beta blocker,is,Number
