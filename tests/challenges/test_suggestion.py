@@ -108,7 +108,7 @@ def test_the_letter_depends_on_the_seed_and_neither_on_id_nor_order() -> None:
 
 def is_uniform(letters: list[object], n: int) -> bool:
     counts = Counter(letters)
-    return len(counts) == n and chisquare(list(counts.values())).pvalue > 0.001
+    return len(counts) == n and bool(chisquare(list(counts.values())).pvalue > 0.001)
 
 
 @pytest.mark.parametrize("rule", RANDOM_RULES)
