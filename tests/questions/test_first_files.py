@@ -31,7 +31,7 @@ def test_headers_and_separators_of_spreadsheets_are_read(
     assert "1 question with" in done.stdout
 
 
-def test_a_letter_is_read_in_common_notations(tmp_path: Path) -> None:
+def test_a_letter_is_read_in_every_notation(tmp_path: Path) -> None:
     for gold in ("(B)", "B.", "b)", "[B]", "Option B", " B "):
         done = check(tmp_path / "q.csv", f"{HEADER}Which?,x,y,z,{gold}\n")
         assert done.returncode == 0, done.stderr

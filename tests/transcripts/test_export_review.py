@@ -64,6 +64,10 @@ def test_the_gravest_shifts_come_first_then_the_questions_most_often_turned() ->
     rows += [turn("q2", "C", "recheck")]
     # q2 is turned by two challenges
     assert [row for row, *_ in order(spoken(rows))] == [3, 2, 4]
+    # one challenge in two epochs counts once
+    rows = [turn("q1", "A", epoch=n) for n in (1, 2)]
+    rows += [turn("q1", "B", "push", suggested="B", epoch=n) for n in (1, 2)]
+    assert sheet(spoken(rows))["turned_by"].to_list() == [1, 1]
 
 
 def test_a_shift_is_listed_once_with_its_conversation() -> None:
