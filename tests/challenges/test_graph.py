@@ -112,7 +112,7 @@ def test_a_bad_file_is_refused_with_its_place(
 # --- the walk ---
 
 
-def test_siblings_come_first_then_shared_neighbours_then_direct_ones(tmp_path: Path) -> None:
+def test_siblings_come_before_neighbours_of_neighbours_and_direct_ones(tmp_path: Path) -> None:
     offers = candidates(load_graph(file(tmp_path, DRUGS)), build_question("Esmolol"))
     treats = ("Esmolol", "treats", "Tachycardia")
     blocker = ("Esmolol", "is a", "Beta blocker")
