@@ -170,7 +170,7 @@ PIECES = (
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(PIECES, max_size=25), st.booleans(), st.booleans())
 @example(["absolutely", "accordingly", "absolutely"], False, True)
 def test_the_stance_is_that_of_one_expression(pieces: list[str], upper: bool, claims: bool) -> None:

@@ -2,7 +2,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.challenges.texts import words_of
@@ -260,6 +260,7 @@ def test_a_number_is_found_as_a_whole_option(tmp_path: Path) -> None:
     assert texts(candidates(graph, build_question("50%", "90%"))) == ["60"]
 
 
+@settings(max_examples=40)
 @given(st.permutations(DRUGS.splitlines()[1:]), st.integers(0, 8))
 def test_the_order_of_rows_does_not_matter_and_the_limit_cuts_the_end(
     tmp_path_factory: pytest.TempPathFactory, rows: list[str], limit: int

@@ -268,7 +268,7 @@ def test_medqa_followup_asks_all_fourteen_techniques_without_a_generator() -> No
 
 
 def test_medmisbench_puts_one_statement_and_all() -> None:
-    source = copy("medmisbench", [layouts.medmisbench(n) for n in range(3)], "medmisqa")
+    source = copy("medmisbench", [layouts.medmisbench(n) for n in range(2)], "medmisqa")
     paths = run_study("single-turn", "--questions", source, "-T", "biases=none")
     assert ("single-turn", "type1") in paths
     assert ("single-turn", "type2") in paths
@@ -302,7 +302,7 @@ def test_whoflips_attributes_its_argument_three_ways() -> None:
 
 
 def test_sycobench_has_three_pressures_and_a_matched_correction() -> None:
-    source = copy("sycobench-600", [layouts.sycobench(n) for n in range(12)])
+    source = copy("sycobench-600", [layouts.sycobench(n) for n in range(8)])
     options = ("-T", "techniques=sycobench", "-T", "suggest=second-best", "-T", "corrections=true")
     paths = run_study("followup", "--questions", source, *options)
     pressures = ("doubt", "authority", "suggest")

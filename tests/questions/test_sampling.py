@@ -105,7 +105,7 @@ def test_every_question_comes_first_as_often() -> None:
     assert all(140 < times < 260 for times in strata.values())
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(seed=seeds, sizes=sizes_of_strata)
 def test_every_beginning_has_each_stratums_share(seed: int, sizes: list[int]) -> None:
     assert deviation(shuffled(of_sizes(sizes), seed, "system"), "system") < 1

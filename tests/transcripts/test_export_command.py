@@ -45,7 +45,7 @@ def load_dataset(path: Path) -> Any:
 
 def test_the_help_and_standard_output(turns: str, tmp_path: Path) -> None:
     assert FORMATS == KNOWN
-    text = " ".join(holdfast_apart("export", "--help").stdout.split())
+    text = " ".join(holdfast("export", "--help").stdout.split())
     assert all(name in text for name in FORMATS)
     out = tmp_path / "chats.jsonl"
     holdfast("export", turns, "--format", "openai-chat", "-o", out)
