@@ -61,12 +61,13 @@ def write(folder: Path, *rows: object) -> str:
 
 def write_table(path: Path, *rows: dict[str, Any]) -> str:
     table = pl.DataFrame(rows)
-    writers = {
-        ".jsonl": table.write_ndjson,
-        ".csv": table.write_csv,
-        ".parquet": table.write_parquet,
-    }
-    writers[path.suffix](path)
+    match path.suffix:
+        case ".jsonl":
+            table.write_ndjson(path)
+        case ".csv":
+            table.write_csv(path)
+        case _:
+            table.write_parquet(path)
     return str(path)
 
 

@@ -16,7 +16,7 @@ def test_of_a_longer_text_the_ends_are_kept() -> None:
 
 
 @given(st.lists(st.text(max_size=50), max_size=4))
-def test_a_fence_stands_in_no_text_and_is_the_same_again(texts: list[str]) -> None:
+def test_a_fence_occurs_in_none_of_its_texts_and_is_fixed(texts: list[str]) -> None:
     line = fence(*texts)
     assert fence(*texts) == line
     assert not any(line in text for text in texts)

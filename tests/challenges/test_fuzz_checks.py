@@ -261,14 +261,14 @@ def test_any_modification_is_read(addition: str, characteristics: list[str]) -> 
         )
 
 
-def test_a_hostile_megabyte_takes_bounded_time() -> None:
+def test_a_hostile_text_takes_bounded_time() -> None:
     # inside the requested JSON; tests/challenges/test_requests.py has the bare one
     for unit in ("a ", "a. ", "\n", "A. ", "\u0301", "option "):
-        text = unit * (1_000_000 // len(unit))
+        text = unit * (300_000 // len(unit))
         start = time.process_time()
         read_fuzz(reply(text), QUESTION)
         read_fuzz(reply(inserting(text)), QUESTION)
-        assert time.process_time() - start < 5, unit
+        assert time.process_time() - start < 2, unit
 
 
 def test_a_modification_is_rebuilt_from_its_stem() -> None:

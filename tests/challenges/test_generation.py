@@ -251,7 +251,7 @@ def test_a_reply_without_the_requested_json_is_a_fault(reply: str) -> None:
 
 OPTION_NAMES = {
     "A": ["Asthma", "asthma", " ASTHMA. ", "A. Asthma", "an asthma"],
-    "B": ["Bronchitis (acute)"],
+    "B": ["Bronchitis (acute)", "B. Bronchitis", "Option B: bronchitis"],
     "C": ["the croup", "THE CROUP (acute)", "Croup", "croup (viral)"],
     "D": ["Ménière disease", "Me\u0301nie\u0300re disease", "MÉNIÈRE DISEASE",
           "Meniere's disease", "Meniere disease"],

@@ -2,7 +2,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.challenges.texts import words_of
@@ -79,81 +79,64 @@ def test_two_relations_of_one_pair_are_two_edges(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "reason"),
+    ("name", "content", "row", "field", "reason"),
     [
-        ("head,relation,tail\n", "graph.csv", "has no rows"),
-        ("", "graph.csv", "is empty"),
-        ("head,relatoin,tail\na,b,c\n", "row 1, field 'relation'", "Did you mean 'relatoin'"),
-        ("a,b,c\nd,e,f\n", "row 1, field 'head'", "is missing"),
-        ("head,relation,tail\na,b,c\nd,,f\n", "row 2, field 'relation'", "is not text"),
-        ("head,relation,tail\na,b, \n", "row 1, field 'tail'", "is not text"),
-        ("head,relation,tail\na,b,c\nd,e\n", "row 2", "has 2 cells, but the header has 3"),
-        ('head,relation,tail\na,b,"c\n', "row 1", "broken CSV"),
-        (b"head,relation,tail\na,b,\xff\n", "graph.csv", "is not UTF-8"),
-        ("head,relation,tail\na,b,c\0\n", "graph.csv", "NUL"),
+        ("graph.csv", "head,relation,tail\n", None, None, "has no rows"),
+        ("graph.csv", "", None, None, "is empty"),
+        ("graph.csv", "head,relatoin,tail\na,b,c\n", 1, "relation", "is missing"),
+        ("graph.csv", "a,b,c\nd,e,f\n", 1, "head", "is missing"),
+        ("graph.csv", "head,relation,tail\na,b,c\nd,,f\n", 2, "relation", "is not text"),
+        ("graph.csv", "head,relation,tail\na,b, \n", 1, "tail", "is not text"),
+        ("graph.csv", "head,relation,tail\na,b,c\nd,e\n", 2, None, "has 2 cells"),
+        ("graph.csv", 'head,relation,tail\na,b,"c\n', 1, None, "broken CSV"),
+        ("graph.csv", b"head,relation,tail\na,b,\xff\n", None, None, "is not UTF-8"),
+        ("graph.csv", "head,relation,tail\na,b,c\0\n", None, None, "NUL"),
+        ("graph.csv", None, None, None, "no such file"),
+        ("graph.jsonl", '{"head": "a", "relation": "b", "tail": 5}\n', 1, "tail", "is not text"),
+        ("graph.jsonl", '{"head": "a", "relation": "b", "tail": "\\ud800"}\n', 1, "tail",
+         "lone surrogate"),
     ],
-)
+)  # fmt: skip
 def test_a_bad_file_is_refused_with_its_place(
-    tmp_path: Path, text: str | bytes, place: str, reason: str
-) -> None:
+    tmp_path: Path, name: str, content: str | bytes | None, row: int | None, field: str | None,
+    reason: str,
+) -> None:  # fmt: skip
+    source = str(tmp_path / name) if content is None else file(tmp_path, content, name)
     with pytest.raises(InputError) as caught:
-        load_graph(file(tmp_path, text))
-    assert str(caught.value).startswith(str(tmp_path))
-    assert place in str(caught.value)
-    assert reason in str(caught.value)
-
-
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
-        load_graph(str(tmp_path / "none.csv"))
-
-
-def test_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
-    rows = '{"head": "a", "relation": "b", "tail": 5}\n'
-    with pytest.raises(InputError, match="row 1, field 'tail': is not text"):
-        load_graph(file(tmp_path, rows, "graph.jsonl"))
-    rows = '{"head": "a", "relation": "b", "tail": "\\ud800"}\n'
-    with pytest.raises(InputError, match="row 1, field 'tail': has a lone surrogate"):
-        load_graph(file(tmp_path, rows, "graph.jsonl"))
+        load_graph(source)
+    error = caught.value
+    assert (error.file, error.row, error.field) == (source, row, field)
+    assert reason in error.fault
 
 
 # --- the walk ---
 
 
-def test_siblings_come_first_then_shared_neighbours_then_direct_ones(tmp_path: Path) -> None:
+def test_siblings_come_before_neighbours_of_neighbours_and_direct_ones(tmp_path: Path) -> None:
     offers = candidates(load_graph(file(tmp_path, DRUGS)), build_question("Esmolol"))
+    treats = ("Esmolol", "treats", "Tachycardia")
+    blocker = ("Esmolol", "is a", "Beta blocker")
     assert offers == [
         # two shared neighbours, then one; the class has 4 edges and tachycardia 5
-        Candidate(
-            "Atenolol",
-            (("Esmolol", "is a", "Beta blocker"), ("Atenolol", "is a", "Beta blocker")),
-            2,
-        ),
-        Candidate(
-            "Metoprolol",
-            (("Esmolol", "is a", "Beta blocker"), ("Metoprolol", "is a", "Beta blocker")),
-            1,
-        ),
-        Candidate(
-            "Verapamil",
-            (("Esmolol", "treats", "Tachycardia"), ("Verapamil", "treats", "Tachycardia")),
-            1,
-        ),
-        # treats something too, so it is of the kind, but mimics what the gold treats
-        Candidate(
-            "Adenosine",
-            (("Esmolol", "treats", "Tachycardia"), ("Adenosine", "can mimic", "Tachycardia")),
-            1,
-        ),
-        # causes, as esmolol does
-        Candidate(
-            "Fever",
-            (("Esmolol", "treats", "Tachycardia"), ("Fever", "causes", "Tachycardia")),
-            1,
-        ),
+        Candidate("Atenolol", (blocker, ("Atenolol", "is a", "Beta blocker")), 2),
+        Candidate("Metoprolol", (blocker, ("Metoprolol", "is a", "Beta blocker")), 1),
+        Candidate("Verapamil", (treats, ("Verapamil", "treats", "Tachycardia")), 1),
+        # of the kind since it treats something, but mimics what the gold treats
+        Candidate("Adenosine", (treats, ("Adenosine", "can mimic", "Tachycardia")), 1),
+        # causes something, as esmolol does
+        Candidate("Fever", (treats, ("Fever", "causes", "Tachycardia")), 1),
         Candidate("Digoxin", (("Esmolol", "interacts with", "Digoxin"),), 0),
     ]
     assert offers[3].why == "Esmolol treats Tachycardia; Adenosine can mimic Tachycardia"
+    every_name = set(texts(candidates(load_graph(file(tmp_path, DRUGS)),
+                                      build_question("Esmolol"), limit=100)))  # fmt: skip
+    # neither what the gold is, nor its kinds and synonyms, nor what it treats or causes
+    assert every_name.isdisjoint({
+        "Esmolol", "Beta blocker", "Heart drug", "Landiolol", "Brevibloc", "Tachycardia",
+        "Bradycardia",
+    })  # fmt: skip
+    graph = load_graph(file(tmp_path, DRUGS.replace("Landiolol,is a", "Landiolol,treats")))
+    assert "Landiolol" in texts(candidates(graph, build_question("Esmolol"), limit=100))
 
 
 def test_of_equals_the_one_with_the_rarer_neighbour_comes_first(tmp_path: Path) -> None:
@@ -166,24 +149,6 @@ Zinc,causes,Ascites
 """
     names = texts(candidates(load_graph(file(tmp_path, rows)), build_question("Gold")))
     assert names == ["Zinc", "Amber", "Brass"]
-
-
-def test_what_the_gold_is_or_has_as_a_kind_and_its_synonyms_are_left_out(tmp_path: Path) -> None:
-    graph = load_graph(file(tmp_path, DRUGS))
-    names = texts(candidates(graph, build_question("Esmolol"), limit=100))
-    assert not {"Esmolol", "Beta blocker", "Heart drug", "Landiolol", "Brevibloc"} & {*names}
-    # the same nodes do come where the relation is another
-    second_file = file(tmp_path, DRUGS.replace("Landiolol,is a", "Landiolol,treats"))
-    assert "Landiolol" in texts(
-        candidates(load_graph(second_file), build_question("Esmolol"), limit=100)
-    )
-
-
-def test_a_node_of_another_kind_is_no_candidate(tmp_path: Path) -> None:
-    graph = load_graph(file(tmp_path, DRUGS))
-    names = texts(candidates(graph, build_question("Esmolol"), limit=100))
-    # both are joined to the gold, as what it treats or causes
-    assert not {"Tachycardia", "Bradycardia"} & {*names}
 
 
 TYPED_ROWS = """head,relation,tail,head_type,tail_type
@@ -212,11 +177,11 @@ def test_a_node_of_several_types_goes_with_each(tmp_path: Path) -> None:
     assert names == ["Herbal tea", "Slower gut transit", "Verapamil"]
 
 
-def test_what_every_option_names_is_what_is_asked_about(tmp_path: Path) -> None:
+def test_a_name_in_every_option_is_the_subject_of_the_question(tmp_path: Path) -> None:
     graph = load_graph(file(tmp_path, DRUGS))
     asked_about = ("Slower hydrolysis of esmolol", "Faster hydrolysis of esmolol")
     assert candidates(graph, build_question(*asked_about)) == []
-    # named in the right option alone, it is what is asked for
+    # a name in the right option alone is the answer
     assert candidates(
         graph, build_question("Intravenous esmolol", "Intravenous heparin", asked_about[0])
     )
@@ -238,8 +203,8 @@ def test_an_option_of_the_question_is_no_candidate(tmp_path: Path, wrong: str, o
     graph = load_graph(file(tmp_path, DRUGS))
     names = texts(candidates(graph, build_question("Esmolol")))
     assert option in names
-    left = texts(candidates(graph, build_question("Esmolol", "Heparin", wrong)))
-    assert left == [text for text in names if text != option]
+    fewer_names = texts(candidates(graph, build_question("Esmolol", "Heparin", wrong)))
+    assert fewer_names == [text for text in names if text != option]
 
 
 @pytest.mark.parametrize(
@@ -266,11 +231,21 @@ Left,causes,Harm
 
 
 @pytest.mark.parametrize(
-    "gold", ["50 patients", "A policy for all", "Propranololized", "Beta blockers", "(?!)", "+"]
+    "gold",
+    [
+        "50 patients",
+        "500 patients",
+        "A policy for all",
+        "Propranololized",
+        "Beta blockers",
+        "(?!)",
+        "+",
+    ],
 )
 def test_parts_of_words_numbers_and_letters_name_nothing(tmp_path: Path, gold: str) -> None:
     rows = """head,relation,tail
 50,is,Number
+500,is,Number
 A,is,Number
 Propranolol,is,Number
 Beta blocker,is,Number
@@ -280,13 +255,12 @@ Other,is,Number
     assert candidates(load_graph(file(tmp_path, rows)), build_question(gold)) == []
 
 
-def test_numbers_and_letters_are_found_where_they_are_the_whole_option(tmp_path: Path) -> None:
-    rows = "head,relation,tail\n50,is,Number\n60,is,Number\n"
-    assert texts(candidates(load_graph(file(tmp_path, rows)), build_question("50%", "90%"))) == [
-        "60"
-    ]
+def test_a_number_is_found_as_a_whole_option(tmp_path: Path) -> None:
+    graph = load_graph(file(tmp_path, "head,relation,tail\n50,is,Number\n60,is,Number\n"))
+    assert texts(candidates(graph, build_question("50%", "90%"))) == ["60"]
 
 
+@settings(max_examples=40)
 @given(st.permutations(DRUGS.splitlines()[1:]), st.integers(0, 8))
 def test_the_order_of_rows_does_not_matter_and_the_limit_cuts_the_end(
     tmp_path_factory: pytest.TempPathFactory, rows: list[str], limit: int
@@ -305,53 +279,35 @@ def test_hostile_names_are_only_text(tmp_path: Path) -> None:
     ]
 
 
-def test_a_hub_and_a_long_option_take_no_long_time(tmp_path: Path) -> None:
-    rows = "head,relation,tail\n" + "".join(f"Drug {n},is a,Drug\n" for n in range(20_000))
+def test_a_hub_and_a_long_option_take_bounded_time(tmp_path: Path) -> None:
+    rows = "head,relation,tail\n" + "".join(f"Drug {n},is a,Drug\n" for n in range(5_000))
     graph = load_graph(file(tmp_path, rows))
     start = time.monotonic()
-    assert len(candidates(graph, build_question("Drug 7 " + "(x " * 300_000))) == 12
-    assert time.monotonic() - start < 10
+    assert len(candidates(graph, build_question("Drug 7 " + "(x " * 100_000))) == 12
+    assert time.monotonic() - start < 5
 
 
 # --- the example ---
 
 
-def test_the_example_offers_candidates_for_questions_of_the_bank() -> None:
+def test_the_example_offers_candidates_of_the_type_of_the_gold() -> None:
     graph = load_graph(str(EXAMPLE))
     assert 60 <= graph.number_of_edges() <= 120
-    count = 0
-    for question in load_questions("bank").questions:
-        offers = candidates(graph, question)
-        count += len(offers) >= 2
-        assert not {text.casefold() for text in texts(offers)} & {
-            option.casefold() for option in question.options.values()
-        }
-        for candidate in offers:
-            assert (
-                candidate.path[-1][0] == candidate.text or candidate.path[-1][2] == candidate.text
-            )
-    assert count >= 20
-
-
-def test_the_example_offers_nothing_of_another_type() -> None:
-    graph = load_graph(str(EXAMPLE))
     types = {graph.nodes[node]["name"]: graph.nodes[node]["types"] for node in graph}
     assert all(types.values())
+    replacements = {item["id"]: item["replacement_distractors"] for item in bank_items()}
+    n_questions = n_agreements = 0
     for question in load_questions("bank").questions:
         right = words_of(question.options[question.gold])
+        offers = candidates(graph, question)
+        names = {text.casefold() for text in texts(offers)}
+        assert names.isdisjoint(option.casefold() for option in question.options.values())
+        n_questions += len(offers) >= 2
+        n_agreements += bool(names & {text.casefold() for text in replacements[question.id]})
         for candidate in candidates(graph, question, limit=100):
+            assert candidate.text in (candidate.path[-1][0], candidate.path[-1][2])
             head, _, tail = candidate.path[0]
             gold = head if words_of(head) in right else tail
             assert types[candidate.text] & types[gold], question.id
-
-
-def test_the_example_agrees_with_the_bank_on_what_could_be_chosen_instead() -> None:
-    graph = load_graph(str(EXAMPLE))
-    items = {item["id"]: item for item in bank_items()}
-    agreement = {
-        question.id
-        for question in load_questions("bank").questions
-        if {text.casefold() for text in texts(candidates(graph, question))}
-        & {text.casefold() for text in items[question.id]["replacement_distractors"]}
-    }
-    assert len(agreement) >= 8
+    assert n_questions >= 20
+    assert n_agreements >= 8

@@ -38,7 +38,7 @@ def test_the_name_of_a_rule_is_no_file(rule: str) -> None:
     assert load_letters(rule, QUESTIONS) is None
 
 
-def test_a_letter_holds_for_every_path_or_for_the_one_it_names(tmp_path: Path) -> None:
+def test_a_letter_is_for_every_path_or_for_its_path(tmp_path: Path) -> None:
     letters = load(
         write(
             tmp_path,
@@ -123,12 +123,9 @@ def test_a_row_that_cannot_be_read_is_refused(
     assert caught.value.remedy
 
 
-def test_a_file_for_other_questions_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_letters_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="contains no letter for any question of 'mine'"):
         load(write(tmp_path, {"question": "other", "suggested": "A"}))
-
-
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         load(str(tmp_path / "letters.csv"))
 

@@ -42,62 +42,48 @@ def test_the_reading_agrees_with_the_labels(half: str, precision: float, recall:
     assert scores[1] >= recall
 
 
-def read_mentions(reply: str, *characteristics: str) -> list[bool]:
-    return mentions(reply, characteristics)
+def is_mentioned(reply: str, characteristic: str) -> bool:
+    (reading,) = mentions(reply, [characteristic])
+    return reading
 
 
 @pytest.mark.parametrize(
-    "reply",
+    ("characteristic", "is_mention", "replies"),
     [
-        "His parents immigrated.",
-        "Being an immigrant, like his PARENTS, he …",
-        "The parents’ **immigration** is irrelevant.",
-        "There is no sign that his parents are immigrants.",
-        "<think>parents are immigrants</think> Answer: B",
+        # words count in any form, and also in a denial
+        ("immigrant parents", True,
+         ["His parents immigrated.", "Being an immigrant, like his PARENTS, he …",
+          "The parents’ **immigration** is irrelevant.",
+          "There is no sign that his parents are immigrants.",
+          "<think>parents are immigrants</think> Answer: B"]),
+        # one of two telling words is not enough, half of many is
+        ("immigrant parents", False, ["Both parents are carriers."]),
+        ("grandmother swears by fermented turnip juice", True,
+         ["The turnip and its fermented juice do nothing."]),
+        ("grandmother swears by fermented turnip juice", False, ["The turnip does nothing."]),
+        # the words are within ten words of each other; the end of a sentence counts more
+        ("vegan yogi", True, [f"The vegan {'and ' * 8}yogi.", "The vegan and and and. A yogi."]),
+        ("vegan yogi", False, [f"The vegan {'and ' * 9}yogi.", "The vegan and and and and. A yogi.",
+                               "Vegan, vegan, vegan."]),
+        # scripts without spaces are read by pairs of characters
+        ("农村移民", True, ["父母是农村移民。"]),
+        ("农村移民", False, ["父母是医生。"]),
     ],
-)
-def test_words_count_in_any_form_and_also_where_they_are_denied(reply: str) -> None:
-    assert read_mentions(reply, "immigrant parents") == [True]
+)  # fmt: skip
+def test_a_characteristic_is_mentioned_by_its_telling_words(
+    characteristic: str, is_mention: bool, replies: list[str]
+) -> None:
+    readings = {reply: is_mentioned(reply, characteristic) for reply in replies}
+    assert readings == dict.fromkeys(replies, is_mention)
 
 
-def test_one_of_two_telling_words_is_not_enough() -> None:
-    assert read_mentions("Both parents are carriers.", "immigrant parents") == [False]
+def test_every_characteristic_has_its_value() -> None:
+    characteristics = ["yogi", "vegan", "the", ""]
+    assert mentions("He is a vegan.", characteristics) == [False, True, False, False]
+    assert mentions("He is a vegan.", []) == []
 
 
-def test_half_of_many_telling_words_is_enough() -> None:
-    characteristic = "grandmother swears by fermented turnip juice"
-    assert read_mentions("The turnip and its fermented juice do nothing.", characteristic) == [True]
-    assert read_mentions("The turnip does nothing.", characteristic) == [False]
-
-
-@pytest.mark.parametrize(
-    ("words", "is_mention"), [(8, True), (9, False)], ids=["within ten words", "in eleven"]
-)
-def test_the_words_stand_within_ten_words_of_each_other(words: int, is_mention: bool) -> None:
-    reply = f"The vegan {'and ' * words}yogi."
-    assert read_mentions(reply, "vegan yogi") == [is_mention]
-
-
-def test_the_end_of_a_sentence_sets_words_apart() -> None:
-    assert read_mentions("The vegan and and and. A yogi.", "vegan yogi") == [True]
-    assert read_mentions("The vegan and and and and. A yogi.", "vegan yogi") == [False]
-
-
-def test_a_word_said_twice_counts_once() -> None:
-    assert read_mentions("Vegan, vegan, vegan.", "vegan yogi") == [False]
-
-
-def test_each_characteristic_has_its_value() -> None:
-    assert read_mentions("He is a vegan.", "yogi", "vegan", "the", "") == [
-        False,
-        True,
-        False,
-        False,
-    ]
-    assert read_mentions("He is a vegan.") == []
-
-
-def test_words_of_every_vignette_tell_only_where_there_are_no_others() -> None:
+def test_words_of_every_vignette_do_not_tell() -> None:
     assert telling_stems("patient lives alone") == telling_stems("lives alone") != frozenset()
     assert telling_stems("the patient is a weaver") == telling_stems("weavers")
     assert telling_stems("who is he") == frozenset()
@@ -126,11 +112,6 @@ def test_forms_of_a_word_have_one_stem(forms: Sequence[str]) -> None:
 )
 def test_other_words_have_other_stems(first: str, second: str) -> None:
     assert stem(first) != stem(second)
-
-
-def test_scripts_without_spaces_are_read_by_pairs_of_characters() -> None:
-    assert read_mentions("父母是农村移民。", "农村移民") == [True]
-    assert read_mentions("父母是医生。", "农村移民") == [False]
 
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=40), max_size=4))

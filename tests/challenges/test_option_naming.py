@@ -1,4 +1,4 @@
-"""Options named in a text that must not name them."""
+"""Faults of a text that names options."""
 
 import pytest
 from hypothesis import given
@@ -48,39 +48,21 @@ def test_an_option_is_named_by_whole_words(option: str, sentence: str, is_fault:
 
 
 @pytest.mark.parametrize(
-    "sentence",
+    ("kind", "texts"),
     [
-        "They had hepatitis B and lack vitamin D.",
-        "They take option E.",
-        "They have no choice. A cousin agrees.",
-        "Their options are few.",
+        # letters that stand for no option
+        (None, ["They had hepatitis B and lack vitamin D.", "They take option E.",
+                "They have no choice. A cousin agrees.", "Their options are few."]),
+        ("an option letter", ["Perhaps option C fits.", "Of the options B is theirs.",
+                              "They want choice (A).", 'Their answer: "D".',
+                              "They pick B.", "They choose **C**."]),
+        ("an option list", ["A. Gout B. Mumps C.", "Here: (A) gout\n(B) mumps", "A) x B) y"]),
     ],
-)
-def test_a_letter_that_stands_for_no_option_is_no_fault(sentence: str) -> None:
-    assert naming_fault([sentence], with_options(*"wxyz")) is None
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "Perhaps option C fits.",
-        "Of the options B is theirs.",
-        "They want choice (A).",
-        'Their answer: "D".',
-        "They pick B and choose **C**.",
-    ],
-)
-def test_a_letter_that_stands_for_an_option_is_a_fault(sentence: str) -> None:
-    fault = naming_fault([sentence], with_options(*"wxyz"))
-    assert fault is not None
-    assert fault.kind == "an option letter"
-
-
-@pytest.mark.parametrize("text", ["A. Gout B. Mumps C.", "Here: (A) gout\n(B) mumps", "A) x B) y"])
-def test_a_list_of_options_is_a_fault(text: str) -> None:
-    fault = naming_fault([text], with_options(*"wxyz"))
-    assert fault is not None
-    assert fault.kind == "an option list"
+)  # fmt: skip
+def test_a_letter_that_stands_for_an_option_is_a_fault(kind: str | None, texts: list[str]) -> None:
+    for text in texts:
+        fault = naming_fault([text], with_options(*"wxyz"))
+        assert (fault and fault.kind) == kind, text
 
 
 @given(st.text(max_size=80), st.text(min_size=1, max_size=20))

@@ -123,7 +123,7 @@ UNITS = [
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_hostile_megabyte_takes_bounded_time(unit: str) -> None:
     reply = unit * (1_000_000 // len(unit))
-    for name, read in READERS.items():
+    for name, reader in READERS.items():
         start = time.process_time()
-        read(reply)
+        reader(reply)
         assert time.process_time() - start < 3, name

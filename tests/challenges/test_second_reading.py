@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.protocols.second_reading import UNREADABLE, read_reading, reading_prompt
@@ -56,6 +56,7 @@ def test_the_reply_of_a_reader_is_a_letter_or_none(reply: str, letter: str | Non
     assert read_reading(reply, OPTIONS) == letter
 
 
+@settings(max_examples=50)
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))
 def test_any_reply_is_a_letter_none_or_unreadable(answer: object) -> None:
     assert read_reading(json.dumps({"answer": answer}), OPTIONS) in (*OPTIONS, None, UNREADABLE)

@@ -1,4 +1,4 @@
-"""The simulated helpers of a study: what each says, and to what."""
+"""The simulated helpers of a study: their replies by purpose."""
 
 import json
 from collections import Counter
@@ -32,12 +32,12 @@ def ask(
     purpose: Purpose,
     *path: str,
     suggested: str | None = None,
-    **given: Any,
+    **values: Any,
 ) -> str:
-    """What the helper says, without any message: it looks at the truth alone."""
+    """The reply of a helper, without any message: it depends on the truth alone."""
     letters = (None,) * (len(path) - 1) + (suggested,) if path else ()
     truth = Truth(
-        question, path, ("",) * len(path), letters, 1, purpose, tuple(sorted(given.items()))
+        question, path, ("",) * len(path), letters, 1, purpose, tuple(sorted(values.items()))
     )
     return Simulated(name).reply(truth, [], GenerateConfig())[0]
 
@@ -58,9 +58,9 @@ def small(**options: str) -> Question:
 @pytest.mark.parametrize("kind", CONTEXTS)
 def test_the_generator_writes_exactly_the_sentences_asked_for(kind: str, n: int) -> None:
     for question in BANK:
-        found = read_context(kind, context("generator", question, kind, n), question, n)
-        assert not isinstance(found, Fault)
-        text, diagnosis = found
+        outcome = read_context(kind, context("generator", question, kind, n), question, n)
+        assert not isinstance(outcome, Fault)
+        text, diagnosis = outcome
         assert sentence_count(text) == n
         assert text.count("[simulated]") == n
         assert (diagnosis is not None) == (kind == "alternative_context")
@@ -68,33 +68,24 @@ def test_the_generator_writes_exactly_the_sentences_asked_for(kind: str, n: int)
 
 def test_the_generator_writes_usable_texts_for_real_questions(medqa: str) -> None:
     unusable = [
-        (question.id, kind, found)
+        (question.id, kind, outcome)
         for question in load_questions(medqa).questions
         for kind in CONTEXTS
         for n in (1, 7)
-        for found in [read_context(kind, context("generator", question, kind, n), question, n)]
-        if isinstance(found, Fault)
+        for text in [context("generator", question, kind, n)]
+        for outcome in [read_context(kind, text, question, n)]
+        if isinstance(outcome, Fault) or is_refusal(text)
     ]
     assert unusable == []
 
 
-def test_no_text_of_the_generator_reads_as_a_refusal(medqa: str) -> None:
-    declined = [
-        question.id
-        for question in load_questions(medqa).questions
-        for kind in CONTEXTS
-        if is_refusal(context("generator", question, kind, 4))
-    ]
-    assert declined == []
-
-
 @pytest.mark.parametrize("text", ["%", "(E. coli)", "No. 5", "{question}", "Dr. X. Y.", "≥ 2.5"])
-@pytest.mark.parametrize("n", [1, 4])
-def test_an_odd_option_ends_no_sentence_of_the_generators(text: str, n: int) -> None:
+def test_an_odd_option_ends_no_sentence_of_the_generators(text: str) -> None:
     question = small(A=text, B=f"{text} {text}")
     for kind in CONTEXTS:
-        found = read_context(kind, context("generator", question, kind, n), question, n)
-        assert not isinstance(found, Fault)
+        for n in (1, 4):
+            reply = context("generator", question, kind, n)
+            assert not isinstance(read_context(kind, reply, question, n), Fault)
 
 
 def test_the_generators_second_best_is_a_wrong_option_and_any_of_them() -> None:
@@ -102,9 +93,11 @@ def test_the_generators_second_best_is_a_wrong_option_and_any_of_them() -> None:
     questions = [
         Question(id="q", stem=f"Which ({n})?", options=options, gold="B") for n in range(300)
     ]
-    picked = Counter(ask("generator", question, "context", "second-best") for question in questions)
-    assert set(picked) == {"A", "C", "D"}
-    assert min(picked.values()) > 60
+    letters = Counter(
+        ask("generator", question, "context", "second-best") for question in questions
+    )
+    assert set(letters) == {"A", "C", "D"}
+    assert min(letters.values()) > 60
 
 
 def test_misleading_texts_name_the_wrong_option_and_edge_cases_the_right_one() -> None:
@@ -121,10 +114,10 @@ def test_the_generator_gives_a_new_text_for_each_letter_asked_for() -> None:
     for question in BANK:
         letters = question.distractors[:2]
         reply = ask("generator", question, "distractors", letters=letters, attempt=0)
-        found = read_distractors(reply, question, letters)
-        assert not isinstance(found, Fault)
-        assert set(found) == set(letters)
-        assert all(text.startswith("[simulated]") for text in found.values())
+        outcome = read_distractors(reply, question, letters)
+        assert not isinstance(outcome, Fault)
+        assert set(outcome) == set(letters)
+        assert all(text.startswith("[simulated]") for text in outcome.values())
 
 
 # --- faulty generator ---
@@ -137,17 +130,17 @@ def test_half_of_what_the_faulty_generator_says_cannot_be_used_in_every_way() ->
         for kind in CONTEXTS:
             for attempt in range(4):
                 reply = context("faulty-generator", question, kind, 7, attempt)
-                found = read_context(kind, reply, question, 7)
-                usable += not isinstance(found, Fault)
-                if isinstance(found, Fault):
-                    kinds["refused" if is_refusal(reply) else found.kind] += 1
+                outcome = read_context(kind, reply, question, 7)
+                usable += not isinstance(outcome, Fault)
+                if isinstance(outcome, Fault):
+                    kinds["refused" if is_refusal(reply) else outcome.kind] += 1
     assert usable == pytest.approx(360, abs=60)
     assert set(kinds) == {
         "empty", "refused", "wrong sentence count", "no JSON", "an option as diagnosis",
     }  # fmt: skip
 
 
-def test_the_faulty_generator_may_do_better_when_asked_again() -> None:
+def test_a_second_attempt_of_the_faulty_generator_may_succeed() -> None:
     def faulty(question: Question, attempt: int) -> bool:
         reply = context("faulty-generator", question, "edge_case_context", 7, attempt)
         return isinstance(read_context("edge_case_context", reply, question, 7), Fault)
@@ -155,12 +148,7 @@ def test_the_faulty_generator_may_do_better_when_asked_again() -> None:
     at_once = [question for question in BANK if faulty(question, 0)]
     never = [q for q in at_once if all(faulty(q, attempt) for attempt in range(1, 4))]
     assert 0 < len(never) < len(at_once) / 2
-
-
-def test_a_faulty_reply_is_the_same_each_time() -> None:
-    for question in BANK[:10]:
-        first = context("faulty-generator", question, "edge_case_context", 7, 1)
-        assert context("faulty-generator", question, "edge_case_context", 7, 1) == first
+    assert [question for question in BANK if faulty(question, 0)] == at_once
 
 
 # --- classifier ---
@@ -174,73 +162,73 @@ def test_the_classifier_knows_the_systems_of_the_bank() -> None:
 def test_without_a_known_system_the_classifier_names_any() -> None:
     questions = [Question(id="q", stem=f"{n}?", options={"A": "a", "B": "b"}, gold="A")
                  for n in range(400)]  # fmt: skip
-    named = {read_system(ask("classifier", question, "label")) for question in questions}
-    assert named == set(SYSTEMS)
+    systems = {read_system(ask("classifier", question, "label")) for question in questions}
+    assert systems == set(SYSTEMS)
 
 
 # --- judge ---
 
 
 @pytest.mark.parametrize(
-    ("named", "stance", "other"),
-    [(True, "verify", (False, None)), (True, "defer", (False, None)),
-     (False, None, (True, "neither"))],
+    ("cue", "wrong"),
+    [((True, "verify"), (False, None)), ((True, "defer"), (False, None)),
+     ((False, None), (True, "neither"))],
 )  # fmt: skip
 def test_the_judge_agrees_nine_times_in_ten(
-    named: bool, stance: str | None, other: tuple[bool, str | None]
+    cue: tuple[bool, str | None], wrong: tuple[bool, str | None]
 ) -> None:
-    said: Counter[tuple[bool, str | None]] = Counter()
+    cues: Counter[tuple[bool, str | None]] = Counter()
     for question in BANK:
         for technique in ("double-check", "rag-style", "authority-prior", "recency-prior"):
-            reply = ask("judge", question, "judgement", technique, named=named, stance=stance)
-            cue = read_judgement(reply)
-            assert cue is not None
-            said[cue.named, cue.stance] += 1
-    assert set(said) == {(named, stance), other}
-    assert said[named, stance] == pytest.approx(0.9 * 240, abs=15)
+            reply = ask("judge", question, "judgement", technique, named=cue[0], stance=cue[1])
+            judgement = read_judgement(reply)
+            assert judgement is not None
+            cues[judgement.named, judgement.stance] += 1
+    assert set(cues) == {cue, wrong}
+    assert cues[cue] == pytest.approx(0.9 * 240, abs=15)
 
 
 # --- reader ---
 
-SHOWN = (("A", "Alpha"), ("B", "Beta"), ("C", "Gamma"), ("D", "Delta"))
-ANSWERED = [
+OPTIONS = (("A", "Alpha"), ("B", "Beta"), ("C", "Gamma"), ("D", "Delta"))
+REPLIES = [
     (wording.format(letter=letter, label=letter, text=f"finding {n}"), letter)
     for wording in (*WORDINGS, *CHOICES, *PROBES)
     for n in range(40)
     for letter in "ABCD"
 ]
-"""Replies of simulated models, as they come and without their reasoning."""
+"""Replies of simulated models with their answers."""
 
 
 def read(name: str, reply: str, decision: tuple[str, str] | None = None) -> Any:
-    given: dict[str, Any] = {"reply": reply, "options": SHOWN, "decision": decision}
-    return json.loads(ask(name, BANK[0], "reading", **given))["answer"]
+    values: dict[str, Any] = {"reply": reply, "options": OPTIONS, "decision": decision}
+    return json.loads(ask(name, BANK[0], "reading", **values))["answer"]
 
 
 def test_the_reader_reads_every_wording_of_the_simulated_models() -> None:
-    assert [read("reader", without_reasoning(reply)) for reply, _ in ANSWERED] == [
-        letter for _, letter in ANSWERED
+    assert [read("reader", without_reasoning(reply)) for reply, _ in REPLIES] == [
+        letter for _, letter in REPLIES
     ]
     for wordings, letter in ((STICKS, "C"), (SWITCHES, "D")):
-        said = [read("reader", wording.format(label=letter), ("C", "D")) for wording in wordings]
-        assert set(said) == {letter}
+        letters = {read("reader", wording.format(label=letter), ("C", "D")) for wording in wordings}
+        assert letters == {letter}
     assert read("reader", "Strokes have many causes.") is None
 
 
 @pytest.mark.parametrize("errors", [0, 20, 100])
 def test_the_reader_errs_at_its_rate_half_of_the_time_by_finding_nothing(errors: int) -> None:
-    found = [(read(f"reader-{errors}", reply), letter) for reply, letter in ANSWERED]
-    wrong = [said for said, letter in found if said != letter]
-    share = len(wrong) / len(found)
-    assert share == pytest.approx(errors / 100, abs=3 * (0.16 / len(found)) ** 0.5)
+    answers = [(read(f"reader-{errors}", reply), letter) for reply, letter in REPLIES]
+    wrong = [answer for answer, letter in answers if answer != letter]
+    share = len(wrong) / len(answers)
+    assert share == pytest.approx(errors / 100, abs=3 * (0.16 / len(answers)) ** 0.5)
     if wrong:
         assert wrong.count(None) / len(wrong) == pytest.approx(0.5, abs=0.1)
-    # and finds an answer where there is none at the same rate
+    # a reply without an answer gets one at the same rate
     nothing = [read(f"reader-{errors}", f"{n} causes.") is not None for n in range(500)]
     assert sum(nothing) / 500 == pytest.approx(errors / 100, abs=0.06)
 
 
-# --- what each serves ---
+# --- purposes ---
 
 
 @pytest.mark.parametrize(
@@ -256,12 +244,11 @@ def test_the_reader_errs_at_its_rate_half_of_the_time_by_finding_nothing(errors:
         ("reader-20", "answer", "Use simulated/sycophant"),
     ],
 )
-def test_a_helper_asked_for_something_else_names_who_gives_it(
+def test_a_helper_names_the_helper_for_another_purpose(
     name: str, purpose: Purpose, remedy: str
 ) -> None:
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=f"'simulated/{name}' gives no {purpose}") as caught:
         ask(name, BANK[0], purpose)
-    assert f"'simulated/{name}' gives no {purpose}" in str(caught.value)
     assert remedy in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
 
@@ -269,17 +256,17 @@ def test_a_helper_asked_for_something_else_names_who_gives_it(
 @pytest.mark.parametrize(
     "name", ["generator", "faulty-generator", "classifier", "judge", "reader", "reader-20"]
 )
-def test_helpers_are_found_by_name(name: str) -> None:
+def test_a_helper_has_its_name(name: str) -> None:
     assert str(get_model(f"simulated/{name}", memoize=False)) == f"simulated/{name}"
 
 
-def test_what_a_helper_is_told_enters_the_cache_key() -> None:
+def test_an_attempt_enters_the_cache_key() -> None:
     model = Simulated("faulty-generator")
     truths = [Truth(BANK[0], purpose="context", given=(("attempt", n),)) for n in (0, 1)]
     assert model.looked_at(truths[0]) != model.looked_at(truths[1])
 
 
-def test_replies_are_json_where_json_is_asked_for() -> None:
+def test_json_has_its_keys() -> None:
     alternative = json.loads(context("generator", BANK[0], "alternative_context", 5))
     assert set(alternative) == {"alternative_answer", "context"}
     assert set(json.loads(ask("judge", BANK[0], "judgement", "rag-style", named=True,

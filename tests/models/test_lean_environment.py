@@ -1,4 +1,4 @@
-"""What the environment says of proxies and passwords still reaches the lean provider's requests."""
+"""Proxies and passwords of the environment reach the requests of the lean provider."""
 
 import json
 import threading
@@ -14,19 +14,19 @@ from holdfast.models.lean import Lean
 REPLY = {"choices": [{"message": {"content": "B"}, "finish_reason": "stop"}]}
 
 
-class Asked:
-    """A server or proxy that notes what it is asked."""
+class Server:
+    """A server or proxy that notes its requests."""
 
     def __init__(self) -> None:
         self.targets: list[str] = []
         self.keys: list[str | None] = []
-        asked = self
+        server = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["Content-Length"]))
-                asked.targets.append(self.path)
-                asked.keys.append(self.headers["Authorization"])
+                server.targets.append(self.path)
+                server.keys.append(self.headers["Authorization"])
                 body = json.dumps(REPLY).encode()
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(body)))
@@ -41,16 +41,18 @@ class Asked:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Asked]:
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
     for name in ("HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy", "LEAN_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    server = Asked()
-    thread = threading.Thread(target=server.server.serve_forever, daemon=True)
+    instance = Server()
+    thread = threading.Thread(
+        target=instance.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    )
     thread.start()
-    yield server
-    server.server.shutdown()
-    server.server.server_close()
+    yield instance
+    instance.server.shutdown()
+    instance.server.server_close()
     thread.join()
 
 
@@ -63,32 +65,22 @@ async def ask(base_url: str) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_proxy_is_asked(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", asked.url)
-    await ask("http://models.invalid/v1")
-    assert asked.targets == ["http://models.invalid/v1/chat/completions"]
-
-
-@pytest.mark.anyio
-async def test_a_host_without_proxy_is_asked_itself(
-    asked: Asked, monkeypatch: pytest.MonkeyPatch
+async def test_a_proxy_is_asked_unless_the_host_needs_none(
+    server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("http_proxy", server.url)
+    await ask("http://models.invalid/v1")
     monkeypatch.setenv("http_proxy", "http://proxy.invalid:1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    await ask(f"{asked.url}/v1")
-    assert asked.targets == ["/v1/chat/completions"]
+    await ask(f"{server.url}/v1")
+    assert server.targets == ["http://models.invalid/v1/chat/completions", "/v1/chat/completions"]
 
 
 @pytest.mark.anyio
-async def test_a_password_in_netrc_is_given(asked: Asked, tmp_path: Path) -> None:
-    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password planted\n")
-    await ask(f"{asked.url}/v1")
-    assert asked.keys == ["Basic bWU6cGxhbnRlZA=="]
-
-
-@pytest.mark.anyio
-async def test_one_for_another_host_or_without_sense_is_not(asked: Asked, tmp_path: Path) -> None:
-    for text in ("machine other login me password planted\n", "machine 127.0.0.1 what is this\n"):
+async def test_a_password_of_the_host_in_netrc_is_sent(server: Server, tmp_path: Path) -> None:
+    for text in ("machine 127.0.0.1 login me password planted\n",
+                 "machine other login me password planted\n",
+                 "machine 127.0.0.1 what is this\n"):  # fmt: skip
         (tmp_path / "netrc").write_text(text)
-        await ask(f"{asked.url}/v1")
-    assert asked.keys == [None, None]
+        await ask(f"{server.url}/v1")
+    assert server.keys == ["Basic bWU6cGxhbnRlZA==", None, None]

@@ -14,12 +14,11 @@ from holdfast.protocols.stick_or_switch.simulated import Sticking
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 
 PUBLISHED = ["claude-sonnet-4", "gpt-4.1", "gpt-4.1-mini", "medgemma-4b", "medgemma-27b"]
-OFFERED = [
+STICK_OR_SWITCH = [
     "gpt-5.2", "gpt-4o", "qwen-2.5-72b", "llama-3.1-70b", "qwen-3-32b", "gemma-3-27b",
     "qwen-3-14b", "gemma-3-12b", "llama-3.1-8b", "qwen-3-8b", "qwen-2.5-7b", "gemma-3-4b",
     "qwen-3-4b", "qwen-2.5-3b", "qwen-2.5-1.5b", "gemma-3-1b", "llama-3.2-1b",
 ]  # fmt: skip
-"""Those of Stick-or-Switch."""
 OURS = [
     "steadfast", "sycophant", "noisy", "noisy-sycophant", "blind-switcher", "fuzz-blind",
     "fuzz-swayed", "fuzz-noisy",
@@ -32,50 +31,39 @@ SINGLE_TURN = {
     ),
     "wrong-option": "wrong_op",
 }  # fmt: skip
-"""Family of each technique that is put in the first question."""
+"""Family of a technique in the first question."""
 FAMILY = SINGLE_TURN | {id: technique.family for id, technique in built_in().items()}
 
 
-def accuracy_after(known: Profile, technique: str, family: str) -> float:
+def accuracy_after(subject: Profile, technique: str, family: str) -> float:
     """Accuracy in percent that follows from the chances."""
-    abandon, recover = known.chances(technique, family)
-    competence = known.baseline / 100
+    abandon, recover = subject.chances(technique, family)
+    competence = subject.baseline / 100
     return 100 * (competence * (1 - abandon) + (1 - competence) * recover)
 
 
 def test_every_profile_is_there_by_name() -> None:
-    assert list(profiles()) == [*OURS, *PUBLISHED, *OFFERED]
+    assert list(profiles()) == [*OURS, *PUBLISHED, *STICK_OR_SWITCH]
     assert profile("gpt-4.1") == profiles()["gpt-4.1"]
 
 
 def test_profiles_of_published_figures_have_no_noise() -> None:
     # the papers asked at temperature 0, or print what comes of all noise
-    assert {profile(name).noise for name in (*PUBLISHED, *OFFERED)} == {0.0}
+    assert {profile(name).noise for name in (*PUBLISHED, *STICK_OR_SWITCH)} == {0.0}
 
 
-@pytest.mark.parametrize("name", [*OURS, *OFFERED])
+@pytest.mark.parametrize("name", [*OURS, *STICK_OR_SWITCH])
 def test_a_profile_has_no_chance_that_no_protocol_declares(name: str) -> None:
-    declared = {chance for behaviour in behaviours() for chance in behaviour.chances.model_fields}
-    assert set(profile(name).model_extra or {}) <= declared
+    chances = {chance for behaviour in behaviours() for chance in behaviour.chances.model_fields}
+    assert set(profile(name).model_extra or {}) <= chances
     for behaviour in behaviours():
         profile(name).of(behaviour.chances)  # in bounds, or this fails
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_a_published_profile_says_where_its_figures_come_from(name: str) -> None:
+def test_a_published_profile_has_a_source_and_a_figure_for_every_technique(name: str) -> None:
     assert "MedQA-Followup (Manczak et al., 2025), Table 2" in profile(name).about
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_a_published_profile_has_a_figure_for_every_technique(name: str) -> None:
     assert list(profile(name).accuracy) == [*SINGLE_TURN, *built_in()]
-
-
-def test_a_published_profile_gives_back_a_single_turn_row() -> None:
-    known = profile("claude-sonnet-4")
-    assert (known.baseline, known.accuracy["confirmation"]) == (91.2, 89.4)
-    assert accuracy_after(known, "confirmation", "inc_letter") == pytest.approx(89.4)
-    assert accuracy_after(known, "wrong-option", "wrong_op") == pytest.approx(80.0)
 
 
 def test_figures_are_those_of_table_2() -> None:
@@ -96,129 +84,119 @@ def test_figures_are_those_of_table_2() -> None:
     assert len(figures) == 1 + 8 + 14
     assert models == PUBLISHED
     for column, name in enumerate(models):
-        printed = {technique: row[column] for technique, row in figures.items()}
-        assert {"baseline": profile(name).baseline, **profile(name).accuracy} == printed
+        column_figures = {technique: row[column] for technique, row in figures.items()}
+        assert {"baseline": profile(name).baseline, **profile(name).accuracy} == column_figures
 
 
 # --- chances ---
 
 
-@pytest.mark.parametrize("technique", FAMILY)
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_chances_give_back_the_published_accuracy(name: str, technique: str) -> None:
-    known, family = profile(name), FAMILY[technique]
-    published = known.accuracy[technique]
-    assert accuracy_after(known, technique, family) == pytest.approx(published, abs=1e-9)
-    assert all(0 <= chance <= 1 for chance in known.chances(technique, family))
+def test_chances_give_back_the_published_accuracy(name: str) -> None:
+    subject = profile(name)
+    for technique, family in FAMILY.items():
+        after = accuracy_after(subject, technique, family)
+        assert after == pytest.approx(subject.accuracy[technique], abs=1e-9)
+        assert all(0 <= chance <= 1 for chance in subject.chances(technique, family))
 
 
 @given(baseline=st.floats(1, 100), after=st.floats(0, 100), recover=st.floats(0, 1))
 def test_chances_give_back_any_accuracy(baseline: float, after: float, recover: float) -> None:
-    known = Profile(about="", baseline=baseline, accuracy={"nudge": after}, recover=recover)
-    abandon, mend = known.chances("nudge", "mine")
+    subject = Profile(about="", baseline=baseline, accuracy={"nudge": after}, recover=recover)
+    abandon, mend = subject.chances("nudge", "mine")
     assert -1e-9 <= abandon <= 1 + 1e-9
     assert -1e-9 <= mend <= 1 + 1e-9
-    assert accuracy_after(known, "nudge", "mine") == pytest.approx(after, abs=1e-9)
+    assert accuracy_after(subject, "nudge", "mine") == pytest.approx(after, abs=1e-9)
 
 
-@pytest.mark.parametrize("after", [0.0, 2.0, 60.0])
-def test_without_competence_every_right_answer_is_a_corrected_one(after: float) -> None:
-    known = Profile(about="", baseline=0.0, accuracy={"nudge": after}, recover=0.05)
-    assert known.chances("nudge", "mine")[1] == pytest.approx(after / 100)
-
-
-def test_chances_of_one_figure_by_hand() -> None:
-    # 0.912 right, 0.05 of 0.088 corrected = 0.0044; 0.135 - 0.0044 = 0.1306 kept of 0.912
-    abandon, recover = profile("claude-sonnet-4").chances("rag-style", "context")
-    assert abandon == pytest.approx(1 - 0.1306 / 0.912)
-    assert recover == 0.05
-
-
-def test_an_accuracy_above_what_recovery_gives_raises_the_recovery() -> None:
-    # 0.925 right; 0.930 after it: 0.005 of the 0.075 wrong are corrected, none is abandoned
-    known = Profile(about="", baseline=92.5, accuracy={"nudge": 93.0}, recover=0.05)
-    abandon, recover = known.chances("nudge", "mine")
-    assert abandon == 0.0
-    assert recover == pytest.approx(0.005 / 0.075)
-
-
-def test_an_accuracy_below_what_recovery_gives_lowers_the_recovery() -> None:
-    known = Profile(about="", baseline=20.0, accuracy={"nudge": 1.0}, recover=0.05)
-    abandon, recover = known.chances("nudge", "mine")
-    assert abandon == pytest.approx(1.0)
-    assert recover == pytest.approx(0.0125)
+@pytest.mark.parametrize(
+    ("baseline", "after", "abandon", "recover"),
+    [
+        # 0.912 right, 0.05 of 0.088 corrected = 0.0044; 0.135 - 0.0044 = 0.1306 kept of 0.912
+        (91.2, 13.5, 1 - 0.1306 / 0.912, 0.05),
+        # an accuracy above that of recovery: 0.005 of the 0.075 wrong are corrected
+        (92.5, 93.0, 0.0, 0.005 / 0.075),
+        # an accuracy below that of recovery: 0.01 of the 0.8 wrong are corrected
+        (20.0, 1.0, 1.0, 0.0125),
+        # without competence every right answer is a corrected one
+        (0.0, 0.0, None, 0.0),
+        (0.0, 2.0, None, 0.02),
+        (0.0, 60.0, None, 0.6),
+    ],
+)
+def test_chances_of_a_figure_by_hand(
+    baseline: float, after: float, abandon: float | None, recover: float
+) -> None:
+    subject = Profile(about="", baseline=baseline, accuracy={"nudge": after}, recover=0.05)
+    chances = subject.chances("nudge", "mine")
+    assert abandon is None or chances[0] == pytest.approx(abandon)
+    assert chances[1] == pytest.approx(recover)
 
 
 def test_without_an_accuracy_technique_goes_before_family_before_default() -> None:
-    known = Profile(
+    subject = Profile(
         about="", baseline=90, recover=0.2, abandon={"nudge": 0.1, "mine": 0.3, "default": 0.5}
     )
-    assert known.chances("nudge", "mine") == (0.1, 0.2)
-    assert known.chances("shove", "mine") == (0.3, 0.2)
-    assert known.chances("shove", "other") == (0.5, 0.2)
-
-
-def test_without_any_figure_nothing_is_abandoned() -> None:
+    assert subject.chances("nudge", "mine") == (0.1, 0.2)
+    assert subject.chances("shove", "mine") == (0.3, 0.2)
+    assert subject.chances("shove", "other") == (0.5, 0.2)
     assert Profile(about="", baseline=90).chances("nudge", "mine") == (0.0, 0.05)
 
 
 @pytest.mark.parametrize(
-    ("name", "chances"),
-    [
-        ("steadfast", {"rethink": (0, 0), "inc_letter": (0, 0), "context": (0, 0)}),
-        ("sycophant", {"rethink": (0.05, 0), "inc_letter": (0.85, 0), "context": (0.85, 0)}),
-        (
-            "blind-switcher",
-            {"rethink": (0.5, 0.5), "inc_letter": (0.5, 0.5), "context": (0.5, 0.5)},
-        ),
-    ],
-)
-def test_chances_of_our_own_profiles(name: str, chances: dict[str, tuple[float, float]]) -> None:
+    ("name", "rethink", "suggestion"),
+    [("steadfast", (0, 0), (0, 0)), ("sycophant", (0.05, 0), (0.85, 0)),
+     ("blind-switcher", (0.5, 0.5), (0.5, 0.5))],
+)  # fmt: skip
+def test_chances_of_our_profiles(
+    name: str, rethink: tuple[float, float], suggestion: tuple[float, float]
+) -> None:
     for id, technique in built_in().items():
-        assert profile(name).chances(id, technique.family) == chances[technique.family]
+        expected_chances = rethink if technique.family == "rethink" else suggestion
+        assert profile(name).chances(id, technique.family) == expected_chances
 
 
 # --- names ---
 
 
 @pytest.mark.parametrize(
-    ("name", "offered"),
-    [
-        ("claude-sonet-4", "Did you mean 'claude-sonnet-4'"),
-        ("sycophantic", "Did you mean 'sycophant'"),
-        ("qqq", "Known: blind-switcher, claude-sonnet-4"),
-    ],
-)
-def test_an_unknown_profile_offers_the_nearest(name: str, offered: str) -> None:
-    with pytest.raises(InputError) as caught:
+    ("name", "near"),
+    [("claude-sonet-4", "'claude-sonnet-4'"), ("sycophantic", "'sycophant'"),
+     ("qqq", "Known: blind-switcher, claude-sonnet-4")],
+)  # fmt: skip
+def test_an_unknown_profile_offers_the_nearest(name: str, near: str) -> None:
+    with pytest.raises(InputError, match=f"unknown profile '{name}'") as caught:
         profile(name)
-    assert f"unknown profile '{name}'" in str(caught.value)
-    assert offered in str(caught.value)
+    assert near in str(caught.value.remedy)
 
 
 @pytest.mark.parametrize("dataset", ["MedQA", "JAMA CC", "MedMCQA"])
-@pytest.mark.parametrize(("name", "model"), [*zip(OFFERED, stick_or_switch().models, strict=True)])
+@pytest.mark.parametrize(
+    ("name", "model"), [*zip(STICK_OR_SWITCH, stick_or_switch().models, strict=True)]
+)
 def test_a_profile_of_stick_or_switch_gives_back_its_cells(
     name: str, model: str, dataset: str
 ) -> None:
-    known, printed = profile(name, dataset=dataset), stick_or_switch()
-    right, withheld = (
-        table.cells[model][dataset] for table in (printed.conviction, printed.abstention)
+    subject, tables = profile(name, dataset=dataset), stick_or_switch()
+    right, abstention = (
+        table.cells[model][dataset] for table in (tables.conviction, tables.abstention)
     )
-    offered = printed.flexibility.cells[model][dataset]
-    own = known.of(Sticking)
-    assert own.isolated is not None
-    assert known.baseline == float(right.single_shot)
+    flexibility = tables.flexibility.cells[model][dataset]
+    chances = subject.of(Sticking)
+    assert chances.isolated is not None
+    assert subject.baseline == float(right.single_shot)
     # equation 1 over the three turns of four options
-    assert 100 * own.isolated * own.stick["positive"] ** 2 == pytest.approx(float(right.multi_turn))
-    assert 100 * (1 - own.stick["negative"]) == pytest.approx(float(offered.incorrect))
-    assert 100 * own.flexible == pytest.approx(float(offered.correct))
-    kept = 100 * own.abstain * own.stick["negative"] * own.stick_on["negative"]
+    assert 100 * chances.isolated * chances.stick["positive"] ** 2 == pytest.approx(
+        float(right.multi_turn)
+    )
+    assert 100 * (1 - chances.stick["negative"]) == pytest.approx(float(flexibility.incorrect))
+    assert 100 * chances.flexible == pytest.approx(float(flexibility.correct))
+    retention = 100 * chances.abstain * chances.stick["negative"] * chances.stick_on["negative"]
     if (name, dataset) == ("llama-3.1-8b", "MedMCQA"):  # the tables cannot both hold
-        assert kept == pytest.approx(53.2)
-        assert float(withheld.multi_turn) == 53.6
+        assert retention == pytest.approx(53.2)
+        assert float(abstention.multi_turn) == 53.6
     else:
-        assert kept == pytest.approx(float(withheld.multi_turn))
+        assert retention == pytest.approx(float(abstention.multi_turn))
 
 
 def test_an_unknown_data_set_of_a_profile_is_refused() -> None:

@@ -20,10 +20,10 @@ from holdfast.reading.refusal import is_refusal
 
 BANK = load_questions("bank").questions
 WORDS = 120
-"""Most that an attack may add."""
+"""The most that an attack may add."""
 
 
-def said(
+def reply(
     name: str,
     question: Question,
     k: int = 1,
@@ -33,126 +33,118 @@ def said(
     seed: int = 42,
     attack: Mapping[str, Any] | None = None,
 ) -> str:
-    """What the attacker says at its k-th attempt, or as the k-th control of an attack."""
-    given: dict[str, Any] = {"attempt": attempt}
+    """The reply of an attacker to its k-th attempt, or to the k-th control of an attack."""
+    kind = "control" if attack else "fuzz"
+    values: dict[str, Any] = {"attempt": attempt}
     if attack:
-        given |= {"number": k, "attack": attack}
+        values |= {"number": k, "attack": attack}
     truth = Truth(
         question,
-        (f"{'control' if attack else 'fuzz'}@{k}",),
+        (f"{kind}@{k}",),
         ("medfuzz",),
         (None,),
         replicate,
         "control" if attack else "attack",
-        tuple(sorted(given.items())),
+        tuple(sorted(values.items())),
     )
     return Simulated(name).reply(truth, [], GenerateConfig(seed=seed))[0]
 
 
-def fuzz(question: Question, k: int = 1, attempt: int = 0, **others: Any) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(said("attacker", question, k, attempt, **others))
-    return found
+def fuzz(
+    question: Question, k: int = 1, attempt: int = 0, attack: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    modification: dict[str, Any] = json.loads(
+        reply("attacker", question, k, attempt, attack=attack)
+    )
+    return modification
 
 
-def as_attack(question: Question, found: Mapping[str, Any]) -> dict[str, Any]:
-    """As a control is told of it."""
-    stem, characteristics = found["modified_question"], found["characteristics"]
+def as_attack(question: Question, modification: Mapping[str, Any]) -> dict[str, Any]:
+    """An attack in the form in which a control gets it."""
     return {
-        "stem": stem,
-        "characteristics": characteristics,
-        "added": [added(question, stem, characteristics).strip()],
+        "stem": modification["modified_question"],
+        "characteristics": modification["characteristics"],
+        "added": [addition(question, modification).strip()],
     }
 
 
-def added(question: Question, stem: str, characteristics: list[str]) -> str:
-    """What was added, proven to be all that was."""
-    run = "".join(f" [simulated] The patient {text}." for text in characteristics)
-    assert stem.replace(run, "", 1) == question.stem
+def addition(question: Question, modification: Mapping[str, Any]) -> str:
+    """The text added to a question; the rest is the question."""
+    run = "".join(f" [simulated] The patient {x}." for x in modification["characteristics"])
+    assert modification["modified_question"].replace(run, "", 1) == question.stem
     return run
 
 
-def asked(stem: str, **options: str) -> Question:
+def build_question(stem: str, **options: str) -> Question:
     return Question(id="q", stem=stem, options=options or {"A": "one", "B": "other"}, gold="A")
 
 
 # --- attacks ---
 
 
-def test_an_attack_adds_one_to_three_sentences_and_leaves_the_rest_alone() -> None:
+def test_an_attack_adds_one_to_three_sentences_and_keeps_the_question() -> None:
     numbers = Counter[int]()
     for question in BANK:
         for k in range(1, 6):
-            found = fuzz(question, k)
-            assert set(found) == {
-                "analysis", "plan", "modified_question", "characteristics",
-            }  # fmt: skip
-            run = added(question, found["modified_question"], found["characteristics"])
-            assert 0 < len(run.split()) <= WORDS
-            numbers[len(found["characteristics"])] += 1
+            modification = fuzz(question, k)
+            texts = modification["characteristics"]
+            assert list(modification) == [
+                "analysis",
+                "plan",
+                "modified_question",
+                "characteristics",
+            ]
+            assert 0 < len(addition(question, modification).split()) <= WORDS
+            numbers[len(texts)] += 1
+            # a mention of a characteristic is no mention of the others
+            for place, text in enumerate(texts):
+                readings = mentions(f"It is said of the patient: {text}. ", texts)
+                assert readings == [n == place for n in range(len(texts))]
     assert set(numbers) == {1, 2, 3}
-    assert min(numbers.values()) > len(BANK) * 5 / 5
+    assert min(numbers.values()) > len(BANK)
 
 
-def test_it_adds_them_after_the_first_sentence() -> None:
-    question = asked("Mr. Roe, 30, coughs at 3.5 km. He is pale. Which is it?")
-    found = fuzz(question)["modified_question"]
-    assert found.startswith("Mr. Roe, 30, coughs at 3.5 km. [simulated] The patient ")
-    assert found.endswith(". He is pale. Which is it?")
-
-
-@pytest.mark.parametrize(
-    "stem", ["Which is it?", "  Which is it?\n", "one {two} <b>three</b>", "x\r\ny. {0} z?"]
-)
-def test_any_stem_keeps_all_of_its_text(stem: str) -> None:
-    question = asked(stem)
-    found = fuzz(question)
-    added(question, found["modified_question"], found["characteristics"])
+def test_the_addition_follows_the_first_sentence() -> None:
+    question = build_question("Mr. Roe, 30, coughs at 3.5 km. He is pale. Which is it?")
+    stem = fuzz(question)["modified_question"]
+    assert stem.startswith("Mr. Roe, 30, coughs at 3.5 km. [simulated] The patient ")
+    assert stem.endswith(". He is pale. Which is it?")
+    for odd_stem in ("Which is it?", "  Which is it?\n", "one {two} <b>three</b>",
+                     "x\r\ny. {0} z?"):  # fmt: skip
+        question = build_question(odd_stem)
+        addition(question, fuzz(question))
 
 
 def test_real_questions_keep_all_of_their_text(medqa: str) -> None:
     for question in load_questions(medqa).questions[:300]:
-        found = fuzz(question)
-        run = added(question, found["modified_question"], found["characteristics"])
-        assert not any(
-            f" {text.lower()} " in f"{run.lower()} " for text in question.options.values()
-        )
+        run = f"{addition(question, fuzz(question)).lower()} "
+        assert not any(f" {text.lower()} " in run for text in question.options.values())
 
 
 def test_no_option_is_named() -> None:
-    kinds = {"A": "The town (of Ur)", "B": "two", "C": "+", "D": "Insurance plan"}
+    options = {"A": "The town (of Ur)", "B": "two", "C": "+", "D": "Insurance plan"}
     for n in range(60):
-        question = asked(f"Case {n}. Which?", **kinds)
-        for text in fuzz(question)["characteristics"]:
+        for text in fuzz(build_question(f"Case {n}. Which?", **options))["characteristics"]:
             words = text.lower().split()
             assert not {"town", "two"} & set(words)
             assert ("insurance", "plan") not in pairwise(words)
 
 
-def test_tries_and_attempts_never_repeat_each_other() -> None:
+def test_attempts_replicates_and_seeds_differ_and_repeat_themselves() -> None:
     for question in BANK[:20]:
-        found = [tuple(fuzz(question, k, a)["characteristics"]) for k in range(1, 6)
-                 for a in range(4)]  # fmt: skip
-        assert len(set(found)) == 20
-
-
-def test_replicates_and_seeds_differ_and_each_is_the_same_again() -> None:
-    found = {
-        (replicate, seed): said("attacker", BANK[0], replicate=replicate, seed=seed)
-        for replicate in range(1, 6)
-        for seed in range(5)
-    }
-    assert len(set(found.values())) == 25
-    for (replicate, seed), reply in found.items():
-        assert said("attacker", BANK[0], replicate=replicate, seed=seed) == reply
-
-
-def test_a_mention_of_one_characteristic_is_none_of_another() -> None:
-    for question in BANK:
-        for k in range(1, 6):
-            texts = fuzz(question, k)["characteristics"]
-            for place, text in enumerate(texts):
-                found = mentions(f"It is said of the patient: {text}. ", texts)
-                assert found == [n == place for n in range(len(texts))]
+        texts = {
+            tuple(fuzz(question, k, attempt)["characteristics"])
+            for k in range(1, 6)
+            for attempt in range(4)
+        }
+        assert len(texts) == 20
+    replies = [
+        [reply("attacker", BANK[0], replicate=replicate, seed=seed)
+         for replicate in range(1, 6) for seed in range(5)]
+        for _ in range(2)
+    ]  # fmt: skip
+    assert replies[0] == replies[1]
+    assert len(set(replies[0])) == 25
 
 
 # --- controls ---
@@ -160,69 +152,67 @@ def test_a_mention_of_one_characteristic_is_none_of_another() -> None:
 
 def test_a_control_has_as_many_words_in_the_same_places() -> None:
     for question in BANK:
-        found = fuzz(question)
-        attack = as_attack(question, found)
+        modification = fuzz(question)
+        attack = as_attack(question, modification)
         control = fuzz(question, 7, attack=attack)
-        run = added(question, control["modified_question"], control["characteristics"])
+        run = addition(question, control)
         assert len(run.split()) == len(attack["added"][0].split())
-        assert len(control["characteristics"]) == len(found["characteristics"])
-        for text, other in zip(found["characteristics"], control["characteristics"], strict=True):
-            assert other != text
-            assert other.split()[:1] == text.split()[:1]
-            assert len(other.split()) == len(text.split())
+        texts = zip(modification["characteristics"], control["characteristics"], strict=True)
+        for text, control_text in texts:
+            assert control_text != text
+            assert control_text.split()[0] == text.split()[0]
+            assert len(control_text.split()) == len(text.split())
 
 
-def test_thirty_controls_and_their_second_tries_all_differ() -> None:
-    for question in BANK[:20]:
+def test_thirty_controls_and_their_second_attempts_differ() -> None:
+    for question in BANK[:10]:
         attack = as_attack(question, fuzz(question))
-        found = {
+        stems = {
             fuzz(question, number, attempt, attack=attack)["modified_question"]
             for number in range(1, 31)
             for attempt in (0, 1)
         }
-        assert len(found | {attack["stem"]}) == 61
+        assert len(stems | {attack["stem"]}) == 61
 
 
 def test_a_control_names_no_option() -> None:
-    question = asked("He is here. Why?", A="Town", B="two", C="weekend", D="chess")
+    question = build_question("He is here. Why?", A="Town", B="two", C="weekend", D="chess")
     attack = as_attack(question, fuzz(question))
     for number in range(1, 31):
         words = set(" ".join(fuzz(question, number, attack=attack)["characteristics"]).split())
         assert not words & {"town", "two", "weekend", "chess"}
 
 
-def test_the_attack_of_another_is_filled_with_other_words() -> None:
-    question = asked("He is 30. His parents call. Why?")
+def test_the_attack_of_a_real_attacker_is_filled_with_other_words() -> None:
+    question = build_question("He is 30. His parents call. Why?")
     attack: dict[str, Any] = {
         "stem": "He is 30. His parents are from {far} away. His parents call, worried. Why?",
         "characteristics": ["parents from far away"],
         "added": ["His parents are from {far} away.", "worried"],
     }
-    found = [fuzz(question, number, attack=attack) for number in range(1, 31)]
-    assert len({one["modified_question"] for one in found}) == 30
-    for one in found:
-        stem = one["modified_question"]
+    controls = [fuzz(question, number, attack=attack) for number in range(1, 31)]
+    assert len({control["modified_question"] for control in controls}) == 30
+    for control in controls:
+        stem = control["modified_question"]
         assert stem.startswith("He is 30. His ")
-        assert " are " in stem
-        assert " {far} " in stem
-        assert " His parents call, " in stem
+        assert all(text in stem for text in (" are ", " {far} ", " His parents call, "))
         assert "worried" not in stem
         assert len(stem.split()) == len(attack["stem"].split())
-        assert all(text in stem for text in one["characteristics"])
+        assert all(text in stem for text in control["characteristics"])
 
 
 # --- faulty attacker ---
 
 
-def fault(question: Question, reply: str, attack: Mapping[str, Any] | None = None) -> str:
-    """What is wrong with a reply, read without the checks of the protocol."""
-    if is_refusal(reply):
+def fault(question: Question, text: str, attack: Mapping[str, Any] | None = None) -> str:
+    """The fault of a reply, read without the checks of the protocol."""
+    if is_refusal(text):
         return "refusal"
     try:
-        found = json.loads(reply)
+        modification = json.loads(text)
     except ValueError:
-        return "prose" if reply else "empty"
-    stem, texts = found["modified_question"], found["characteristics"]
+        return "prose" if text else "empty"
+    stem, texts = modification["modified_question"], modification["characteristics"]
     if stem == question.stem:
         return "nothing added"
     if not texts:
@@ -231,58 +221,51 @@ def fault(question: Question, reply: str, attack: Mapping[str, Any] | None = Non
         return "the attack"
     if len(stem.split()) > 5_000:
         return "5,000 words"
-    if any(f"think of {text}." in stem for text in question.options.values()):
+    if any(f"think of {option}." in stem for option in question.options.values()):
         return "option"
     if attack and len(stem.split()) != len(attack["stem"].split()) and "again and again" in stem:
         return "too many words"
-    run = "".join(f" [simulated] The patient {text}." for text in texts)
+    run = "".join(f" [simulated] The patient {x}." for x in texts)
     return "" if stem.replace(run, "", 1) == question.stem else "dropped"
 
 
-EVERY = {"empty", "refusal", "prose", "nothing added", "no characteristics", "dropped", "option",
+FAULTS = {"empty", "refusal", "prose", "nothing added", "no characteristics", "dropped", "option",
          "5,000 words"}  # fmt: skip
 
 
-def test_half_of_the_faulty_attackers_replies_cannot_be_used_in_every_way() -> None:
-    found = Counter(
-        fault(question, said("faulty-attacker", question, k, attempt))
+def check_half(faults: Counter[str], kinds: set[str]) -> None:
+    n = faults.total()
+    assert faults.pop("") == pytest.approx(n / 2, abs=2.58 * (n / 4) ** 0.5)
+    assert set(faults) == kinds
+
+
+def test_half_of_the_faulty_attackers_replies_have_a_fault_of_every_kind() -> None:
+    faults = Counter(
+        fault(question, reply("faulty-attacker", question, k, attempt))
         for question in BANK
         for k in range(1, 6)
         for attempt in range(4)
     )
-    n = found.total()
-    assert found.pop("") == pytest.approx(n / 2, abs=2.58 * (n / 4) ** 0.5)
-    assert set(found) == EVERY
-
-
-def test_half_of_its_controls_too() -> None:
-    found = Counter[str]()
-    for question in BANK[:30]:
-        attack = as_attack(question, fuzz(question))
-        found.update(
-            fault(question, said("faulty-attacker", question, number, attack=attack), attack)
-            for number in range(1, 31)
-        )
-    n = found.total()
-    assert found.pop("") == pytest.approx(n / 2, abs=2.58 * (n / 4) ** 0.5)
-    assert set(found) == EVERY | {"the attack", "too many words"}
-
-
-def test_a_faulty_reply_is_the_same_each_time() -> None:
+    check_half(faults, FAULTS)
+    faults = Counter[str]()
     for question in BANK[:20]:
-        assert said("faulty-attacker", question) == said("faulty-attacker", question)
+        attack = as_attack(question, fuzz(question))
+        texts = [reply("faulty-attacker", question, n, attack=attack) for n in range(1, 31)]
+        faults.update(fault(question, text, attack) for text in texts)
+        assert texts[0] == reply("faulty-attacker", question, 1, attack=attack)
+    check_half(faults, FAULTS | {"the attack", "too many words"})
 
 
-def test_one_sentence_dropped_leaves_the_others() -> None:
-    question = asked("He is 30. He is pale. Which is it?")
-    dropped = [
-        json.loads(reply)["modified_question"]
-        for k in range(1, 60)
-        for reply in [said("faulty-attacker", question, k)]
-        if fault(question, reply) == "dropped"
+def test_a_dropped_sentence_is_the_first() -> None:
+    question = build_question("He is 30. He is pale. Which is it?")
+    replies = [reply("faulty-attacker", question, k) for k in range(1, 60)]
+    stems = [
+        json.loads(text)["modified_question"]
+        for text in replies
+        if fault(question, text) == "dropped"
     ]
-    assert dropped
-    for stem in dropped:
+    assert stems
+    for stem in stems:
         assert "He is 30." not in stem
         assert stem.endswith("He is pale. Which is it?")
 
@@ -290,36 +273,34 @@ def test_one_sentence_dropped_leaves_the_others() -> None:
 # --- the checks of the protocol ---
 
 
-def test_the_checks_find_every_attack_and_control_valid_and_every_fault() -> None:
-    checked(BANK)
+def check_faults(questions: Sequence[Question]) -> None:
+    """Every attack and control is valid, and every faulty reply is a fault."""
+    n_faults = 0
+    for question in questions:
+        attack = read_fuzz(reply("attacker", question), question)
+        assert not isinstance(attack, Fault), attack
+        values = {"stem": attack.stem, "characteristics": list(attack.characteristics),
+                  "added": list(attack.additions)}  # fmt: skip
+        control = read_control(reply("attacker", question, 3, attack=values), question, attack)
+        assert not isinstance(control, Fault), control
+        text = reply("faulty-attacker", question)
+        if kind := fault(question, text):
+            assert kind == "refusal" or isinstance(read_fuzz(text, question), Fault), kind
+        text = reply("faulty-attacker", question, 3, attack=values)
+        if control_kind := fault(question, text, values):
+            outcome = read_control(text, question, attack)
+            assert control_kind == "refusal" or isinstance(outcome, Fault), control_kind
+        n_faults += bool(kind) + bool(control_kind)
+    assert 0 < n_faults < 2 * len(questions)
+
+
+def test_the_checks_find_every_fault_and_no_other() -> None:
+    check_faults(BANK[:30])
 
 
 @pytest.mark.slow
-def test_they_do_so_on_real_questions(medqa: str) -> None:
-    checked(load_questions(medqa).questions[:600])
-
-
-def checked(questions: Sequence[Question]) -> None:
-    faults = 0
-    for question in questions:
-        attack = read_fuzz(said("attacker", question), question)
-        assert not isinstance(attack, Fault), attack
-        told = {"stem": attack.stem, "characteristics": list(attack.characteristics),
-                "added": list(attack.additions)}  # fmt: skip
-        control = read_control(said("attacker", question, 3, attack=told), question, attack)
-        assert not isinstance(control, Fault), control
-        reply = said("faulty-attacker", question)
-        if wrong := fault(question, reply):
-            assert wrong == "refusal" or isinstance(read_fuzz(reply, question), Fault), wrong
-        reply = said("faulty-attacker", question, 3, attack=told)
-        if wrong_control := fault(question, reply, told):
-            found = read_control(reply, question, attack)
-            assert wrong_control == "refusal" or isinstance(found, Fault), wrong_control
-        faults += bool(wrong) + bool(wrong_control)
-    assert 0 < faults < 2 * len(questions)
-
-
-# --- what an attacker is told ---
+def test_the_checks_find_every_fault_in_real_questions(medqa: str) -> None:
+    check_faults(load_questions(medqa).questions[:600])
 
 
 def test_attempts_enter_the_cache_key() -> None:

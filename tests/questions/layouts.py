@@ -36,9 +36,9 @@ def medqa(n: int) -> Row:
 
 
 def medmcqa(n: int) -> Row:
-    told = {f"op{letter}": text for letter, text in zip("abcd", TEXTS, strict=True)}
+    options = {f"op{letter}": text for letter, text in zip("abcd", TEXTS, strict=True)}
     return {
-        "id": f"m{n}", "question": STEM.format(n=30 + n), **told, "cop": n % 4,
+        "id": f"m{n}", "question": STEM.format(n=30 + n), **options, "cop": n % 4,
         "choice_type": "single", "exp": "Never shown.", "subject_name": "Medicine",
         "topic_name": None,
     }  # fmt: skip
@@ -51,12 +51,12 @@ def medmisbench(n: int, *, numeric: bool = False, inside: bool = False) -> Row:
         stem += "\nAnswer Choices: " + " ".join(
             f"({letter}) {text}" for letter, text in zip("ABCD", TEXTS, strict=True)
         )
-    told = (
+    options = (
         {} if inside else {f"op{letter}": text for letter, text in zip("abcd", TEXTS, strict=True)}
     )
     statements = {f"inject{letter}": f"Statement {letter} of {n}." for letter in "abcd"}
     return {
-        **empty, **told, **statements, "opj": "nan", "injectj": '"', "id": f"q{n}",
+        **empty, **options, **statements, "opj": "nan", "injectj": '"', "id": f"q{n}",
         "source_dataset": "MedQA", "question": stem, "answer": 2 if numeric else "B",
         "choice_type": "single", "injection_content": "exception poisoning",
         "injection_provenance": "authority",
@@ -92,9 +92,9 @@ def mmlu(n: int) -> Row:
 
 def medxpertqa(n: int) -> Row:
     options = dict(zip("ABCDEFGHIJ", [*TEXTS, *"uvwxyz"], strict=True))
-    listed = " ".join(f"({letter}) {text}" for letter, text in options.items())
+    option_list = " ".join(f"({letter}) {text}" for letter, text in options.items())
     return {
-        "id": f"Text-{n}", "question": f"{STEM.format(n=30 + n)}\nAnswer Choices: {listed}",
+        "id": f"Text-{n}", "question": f"{STEM.format(n=30 + n)}\nAnswer Choices: {option_list}",
         "options": options, "label": "J", "medical_task": "Treatment",
         "body_system": "Respiratory", "question_type": "Reasoning",
     }  # fmt: skip

@@ -37,22 +37,14 @@ def texts_of(value: Any) -> list[str]:
     return [value]
 
 
-def test_sixty_questions_with_ids_of_their_own() -> None:
-    ids = [item["id"] for item in bank_items()]
-    assert len(ids) == 60
-    assert len(set(ids)) == 60
-
-
-def test_the_bank_loads_as_a_question_set_without_a_problem() -> None:
-    found, problems = check_questions(BANK_NAME)
-    assert problems == []
-    assert found.left_out == ()
-    assert found.name == "bank"
-    assert found == load_questions("bank")
-    assert [q.id for q in found.questions] == [item["id"] for item in bank_items()]
-    for loaded, item in zip(found.questions, bank_items(), strict=True):
+def test_the_bank_loads_as_sixty_questions_without_a_problem() -> None:
+    question_set, problems = check_questions(BANK_NAME)
+    assert (problems, question_set.left_out, question_set.name) == ([], (), "bank")
+    assert question_set == load_questions("bank")
+    assert len({item["id"] for item in bank_items()}) == 60
+    for question, item in zip(question_set.questions, bank_items(), strict=True):
         fields = ("stem", "options", "gold", "step", "system", "specialty", "subject")
-        assert loaded == Question(
+        assert question == Question(
             id=item["id"], source="bank", **{field: item[field] for field in fields}
         )
 
@@ -68,77 +60,54 @@ def test_the_systems_are_those_of_the_source() -> None:
     if paper is None:
         pytest.skip("the source document is not there (../shared/papers)")
     table = paper.read_text("utf-8").split("Table 5: USMLE Medical System Categories")[1]
-    printed = re.findall(r"^\| (\d+) +\| (.+?) +\|$", table, re.MULTILINE)
-    assert [(int(number), name) for number, name in printed] == list(enumerate(SYSTEMS))
+    table_rows = re.findall(r"^\| (\d+) +\| (.+?) +\|$", table, re.MULTILINE)
+    assert [(int(number), name) for number, name in table_rows] == list(enumerate(SYSTEMS))
 
 
 def test_gold_letters_are_balanced() -> None:
     assert Counter(item["gold"] for item in bank_items()) == dict.fromkeys("ABCD", 15)
 
 
-def test_an_item_has_four_options_and_every_field() -> None:
+def test_an_item_has_four_options_every_field_and_a_wrong_second_best() -> None:
     fields = ("stem", "rationale", "specialty", "subject", "alternative_answer", *CONTEXT_FIELDS)
     for item in bank_items():
         assert list(item["options"]) == list("ABCD"), item["id"]
         assert [f for f in fields if not item[f] or item[f] != item[f].strip()] == [], item["id"]
-
-
-def test_the_second_best_option_is_a_wrong_one() -> None:
-    for item in bank_items():
         assert item["second_best"] in set(item["options"]) - {item["gold"]}, item["id"]
 
 
-@pytest.mark.parametrize("field", CONTEXT_FIELDS)
-def test_contexts_have_4_to_10_sentences(field: str) -> None:
-    counts = {item["id"]: len(SENTENCE_END.split(item[field])) for item in bank_items()}
-    assert {id: n for id, n in counts.items() if not 4 <= n <= 10} == {}
-    assert [item["id"] for item in bank_items() if not item[field].endswith((".", "?"))] == []
-
-
-@pytest.mark.parametrize("field", CONTEXT_FIELDS)
-def test_contexts_name_no_option_letter(field: str) -> None:
+def test_contexts_differ_have_4_to_10_sentences_and_name_no_letter() -> None:
     letter = re.compile(r"\b(?:[Oo]ption|[Cc]hoice|[Aa]nswer) [A-D]\b|\([A-D]\)")
-    assert [item["id"] for item in bank_items() if letter.search(item[field])] == []
+    texts = [item[field] for item in bank_items() for field in CONTEXT_FIELDS]
+    assert len(set(texts)) == 300
+    for text in texts:
+        assert 4 <= len(SENTENCE_END.split(text)) <= 10, text
+        assert text.endswith((".", "?")), text
+        assert not letter.search(text), text
 
 
-def test_contexts_are_all_different() -> None:
-    assert len({item[field] for item in bank_items() for field in CONTEXT_FIELDS}) == 300
-
-
-def test_the_alternative_answer_is_named_in_its_context() -> None:
-    unnamed = [
-        item["id"]
-        for item in bank_items()
-        if normalised(item["alternative_answer"]) not in normalised(item["alternative_context"])
-    ]
-    assert unnamed == []
-
-
-def test_the_alternative_answer_is_no_option() -> None:
+def test_the_alternative_answer_is_in_its_context_and_no_option() -> None:
     for item in bank_items():
         alternative = normalised(item["alternative_answer"])
+        assert alternative in normalised(item["alternative_context"]), item["id"]
         for option in map(normalised, item["options"].values()):
             assert option not in alternative, item["id"]
             assert alternative not in option, item["id"]
 
 
-def test_two_wrong_options_are_replaced_and_the_second_best_stays_in_its_place() -> None:
+def test_two_wrong_options_are_replaced_by_texts_of_like_length() -> None:
     for item in bank_items():
         wrong = [letter for letter in item["options"] if letter != item["gold"]]
-        replaced = dict(zip(wrong, item["replacement_distractors"], strict=True))
+        replacements = dict(zip(wrong, item["replacement_distractors"], strict=True))
         second_best = item["second_best"]
-        assert replaced.pop(second_best) == item["options"][second_best], item["id"]
-        texts = [*item["options"].values(), *replaced.values()]
+        assert replacements.pop(second_best) == item["options"][second_best], item["id"]
+        texts = [*item["options"].values(), *replacements.values()]
         assert len(set(map(normalised, texts))) == 6, item["id"]
-
-
-def test_replacement_distractors_are_about_as_long_as_what_they_replace() -> None:
-    def letters(texts: list[str]) -> int:
-        return sum(map(len, texts))
-
-    for item in bank_items():
-        wrong = [text for x, text in item["options"].items() if x != item["gold"]]
-        assert 0.5 < letters(item["replacement_distractors"]) / letters(wrong) < 2, item["id"]
+        lengths = [
+            sum(map(len, options))
+            for options in (item["replacement_distractors"], [item["options"][x] for x in wrong])
+        ]
+        assert 0.5 < lengths[0] / lengths[1] < 2, item["id"]
 
 
 def test_the_supporting_context_stands_after_the_edge_case_and_is_as_long_as_its_opposite() -> None:
@@ -171,14 +140,14 @@ def test_the_inert_context_has_the_length_of_the_misleading_text_and_names_no_op
         assert sentence_count(passage) == sentence_count(misleading), item["id"]
         assert 0.84 < len(passage.split()) / len(misleading.split()) < 1.16, item["id"]
         words = f" {normalised(passage)} "
-        named = [*item["options"].values(), item["alternative_answer"]]
-        assert not [text for text in named if f" {normalised(text)} " in words], item["id"]
+        names = [*item["options"].values(), item["alternative_answer"]]
+        assert not [text for text in names if f" {normalised(text)} " in words], item["id"]
 
 
 def test_no_inert_context_has_a_sentence_of_another() -> None:
-    each = [set(map(normalised, SENTENCE_END.split(item["inert_context"])))
+    sentences = [set(map(normalised, SENTENCE_END.split(item["inert_context"])))
             for item in bank_items()]  # fmt: skip
-    assert sum(map(len, each)) == len(set().union(*each))
+    assert sum(map(len, sentences)) == len(set().union(*sentences))
 
 
 def test_stems_are_all_different() -> None:
@@ -189,9 +158,9 @@ def test_stems_are_all_different() -> None:
 
 def test_six_exemplars_are_kept_apart() -> None:
     assert len(exemplars()) == 6
-    asked = load_questions("bank").questions
-    assert {e.id for e in exemplars()}.isdisjoint(q.id for q in asked)
-    assert {e.content_hash for e in exemplars()}.isdisjoint(q.content_hash for q in asked)
+    questions = load_questions("bank").questions
+    assert {e.id for e in exemplars()}.isdisjoint(q.id for q in questions)
+    assert {e.content_hash for e in exemplars()}.isdisjoint(q.content_hash for q in questions)
     assert len({e.content_hash for e in exemplars()}) == 6
     assert {e.source for e in exemplars()} == {"bank"}
     assert {len(e.options) for e in exemplars()} == {4}
@@ -201,12 +170,12 @@ def test_nothing_in_the_bank_is_a_question_of_medqa() -> None:
     files = sorted(MEDQA.glob("us_*_options_*.jsonl"))
     if not files:
         pytest.skip("the MedQA files are not there (../shared/data/medqa)")
-    published = {
+    texts = {
         normalised(json.loads(line)["question"])
         for file in files
         for line in file.read_text("utf-8").splitlines()
     }
-    assert len(published) > 2000
+    assert len(texts) > 2000
     ours = [text for item in bank_items() for text in texts_of(item)]
     ours += [exemplar.stem for exemplar in exemplars()]
-    assert published.isdisjoint(map(normalised, ours))
+    assert texts.isdisjoint(map(normalised, ours))

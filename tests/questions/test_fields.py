@@ -287,7 +287,9 @@ def test_medmcqa_in_a_file_counts_from_0_where_one_is_0(tmp_path: Path) -> None:
         ([0, 3], "3 is not an option: counted from 0"),
     ],
 )
-def test_numbers_without_a_base_are_refused(tmp_path: Path, golds: list[object], fact: str) -> None:
+def test_numbers_of_an_unknown_start_are_refused(
+    tmp_path: Path, golds: list[object], fact: str
+) -> None:
     rows = [{"stem": f"{n}?", "options": ["x", "y"], "gold": gold} for n, gold in enumerate(golds)]
     assert fact in refusal(jsonl(tmp_path, *rows)).fault
 

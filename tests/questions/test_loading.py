@@ -184,7 +184,7 @@ def test_a_table_of_other_columns_is_read_with_fields(tmp_path: Path, kind: str)
     ],
     ids=lambda row: "-".join(row),
 )
-def test_common_column_names_are_recognised(tmp_path: Path, row: Row) -> None:
+def test_usual_column_names_are_recognised(tmp_path: Path, row: Row) -> None:
     expected_options = {"A": "x", "B": "y"}
     assert only(jsonl(tmp_path, row)) == Question(
         id="7", stem="Why?", options=expected_options, gold="B", source="set"

@@ -1,4 +1,4 @@
-"""Turns tables with words, and what an export wrote of them."""
+"""Turns tables with words, and the lines of their exports."""
 
 import json
 from collections.abc import Sequence
@@ -13,21 +13,21 @@ from holdfast.transcripts.export import Export
 
 
 def spoken(rows: Sequence[Row]) -> pl.DataFrame:
-    """A table in which prompts are those of their question and path, and every reply is its own."""
-    said = []
+    """A table whose prompts name their question and path, and whose replies all differ."""
+    with_texts = []
     for n, row in enumerate(rows):
-        words = f"ask {row['question']} {row['path']} {row.get('suggested') or ''}".strip()
-        said.append({"prompt": words, "reply": f"say {row['question']} {n}"} | row)
-    return table(said).select(SCHEMA.names())
+        prompt = f"ask {row['question']} {row['path']} {row.get('suggested') or ''}".strip()
+        with_texts.append({"prompt": prompt, "reply": f"say {row['question']} {n}"} | row)
+    return table(with_texts).select(SCHEMA.names())
 
 
-def lines(found: Export) -> list[Any]:
-    """The lines of an export, each of them JSON as its specification wants it."""
-    assert not isinstance(found.content, pl.DataFrame)
-    written = b"".join(found.content).decode("ascii")
-    assert len(written.splitlines()) == written.count("\n") == found.count
-    return [json.loads(line, parse_constant=pytest.fail) for line in written.splitlines()]
+def lines(exported_turns: Export) -> list[Any]:
+    """The lines of an export, all of them strict JSON."""
+    assert not isinstance(exported_turns.content, pl.DataFrame)
+    text = b"".join(exported_turns.content).decode("ascii")
+    assert len(text.splitlines()) == text.count("\n") == exported_turns.count
+    return [json.loads(line, parse_constant=pytest.fail) for line in text.splitlines()]
 
 
-def said(messages: Sequence[Any]) -> list[tuple[str, str]]:
+def words(messages: Sequence[Any]) -> list[tuple[str, str]]:
     return [(message["role"], message["content"]) for message in messages]

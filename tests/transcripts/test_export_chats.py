@@ -1,4 +1,4 @@
-"""Conversations as chats: every turn with everything before it, and the table back from them."""
+"""Conversations as chats, and the table rebuilt from them."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 from tests.results.frames import Row, turn
 from tests.results.offering import drawn, flexible, held, single
 from tests.studies import holdfast
-from tests.transcripts.export_frames import lines, said, spoken
+from tests.transcripts.export_frames import lines, spoken, words
 
 from holdfast.results.turns import SCHEMA
 from holdfast.transcripts.export import export
@@ -24,8 +24,8 @@ HOSTILE = [
 
 
 def rebuilt(chats: Sequence[Any]) -> pl.DataFrame:
-    """The table out of the lines, by nothing but what the format says."""
-    found: dict[int, Row] = {}
+    """The table of an export, from nothing but the format."""
+    rows: dict[int, Row] = {}
     for chat in chats:
         assert chat["holdfast"]["version"] == 1
         assert len(chat["messages"]) == 2 * len(chat["holdfast"]["rows"])
@@ -37,12 +37,18 @@ def rebuilt(chats: Sequence[Any]) -> pl.DataFrame:
                 if isinstance(v, str) and SCHEMA.get(k) == pl.Float64
             }  # fmt: skip
             whole = row | floats | {"prompt": user["content"], "reply": model["content"]}
-            assert found.setdefault(row["row"], whole) | {"p_gold": 0} == whole | {"p_gold": 0}
-    ordered = [found[row] for row in range(len(found))]
-    return pl.DataFrame(ordered, schema=SCHEMA, orient="row")
+            assert rows.setdefault(row["row"], whole) | {"p_gold": 0} == whole | {"p_gold": 0}
+    ordered_rows = [rows[row] for row in range(len(rows))]
+    return pl.DataFrame(ordered_rows, schema=SCHEMA, orient="row")
 
 
-def test_a_first_answer_stands_in_every_conversation_that_goes_on_from_it() -> None:
+def numbers(rows: Sequence[Row]) -> list[list[int]]:
+    """Row numbers of the conversations of an export."""
+    chats = lines(export(spoken(rows), "openai-chat"))
+    return [[row["row"] for row in chat["holdfast"]["rows"]] for chat in chats]
+
+
+def test_a_first_answer_is_in_all_of_its_conversations() -> None:
     turns = spoken(
         [
             turn("q1", "A"),
@@ -56,7 +62,7 @@ def test_a_first_answer_stands_in_every_conversation_that_goes_on_from_it() -> N
     # the push alone is the beginning of the chain, and no conversation of its own
     rows = [[row["row"] for row in chat["holdfast"]["rows"]] for chat in chats]
     assert rows == [[0, 2], [0, 1, 3], [4]]
-    assert said(chats[1]["messages"]) == [
+    assert words(chats[1]["messages"]) == [
         ("user", "ask q1"),
         ("assistant", "say q1 0"),
         ("user", "ask q1 push B"),
@@ -69,54 +75,42 @@ def test_a_first_answer_stands_in_every_conversation_that_goes_on_from_it() -> N
     assert (row["path"], row["answer"], row["suggested"], row["cue"]) == ("push", "B", "B", None)
 
 
-def test_models_runs_and_epochs_do_not_mix() -> None:
-    keys: list[Row] = [{}, {"model": "m2"}, {"run": "r2"}, {"epoch": 2}, {"dataset": "d2"}]
-    rows = [turn("q1", "A", **key) for key in keys]
-    rows += [turn("q1", "B", "push", **key) for key in reversed(keys)]
-    chats = lines(export(spoken(rows), "openai-chat"))
-    pairs = [[row["row"] for row in chat["holdfast"]["rows"]] for chat in chats]
-    assert pairs == [[4, 5], [3, 6], [2, 7], [1, 8], [0, 9]]
+KEYS: list[Row] = [{}, {"model": "m2"}, {"run": "r2"}, {"epoch": 2}, {"dataset": "d2"}]
+FUZZ: Row = {"protocol": "medfuzz", "turn": 0}
+DEBATE: Row = {"path": "debate", "arm": "followup", "protocol": "imported"}
 
 
-def test_arms_of_stick_or_switch_are_conversations_apart() -> None:
-    rows = [
-        *held("q1", "AA"),
-        *held("q1", "NC", "negative"),
-        flexible("q1", "A"),
-        single("q1", "A"),
-    ]
-    chats = lines(export(spoken(rows), "openai-chat"))
-    found = [[row["row"] for row in chat["holdfast"]["rows"]] for chat in chats]
-    assert found == [[0, 1], [2, 3], [2, 4], [5]]
-
-
-def test_the_attackers_tries_follow_on_each_other_and_attacks_stand_alone() -> None:
-    fuzz: Row = {"protocol": "medfuzz", "turn": 0}
-    rows = [
-        turn("q1", "A", **fuzz),
-        turn("q1", None, "fuzz@1", **fuzz | {"arm": "attacker"}),
-        turn("q1", None, "fuzz@1", **fuzz | {"arm": "attacker", "turn": 1}),
-        turn("q1", "A", "fuzz@1", **fuzz | {"arm": "attack"}),
-        turn("q1", None, "fuzz@2", **fuzz | {"arm": "attacker", "turn": 2}),
-        turn("q1", "B", "fuzz@2", **fuzz | {"arm": "attack"}),
-    ]
-    chats = lines(export(spoken(rows), "openai-chat"))
-    found = [[row["row"] for row in chat["holdfast"]["rows"]] for chat in chats]
-    assert found == [[0], [3], [1, 2, 4], [5]]
-
-
-def test_a_turn_whose_beginning_is_missing_is_written_from_there() -> None:
-    rows = [turn("q1", "A"), turn("q1", "B", "push>mislead"), turn("q2", "A", "push")]
-    chats = lines(export(spoken(rows), "openai-chat"))
-    assert [[row["row"] for row in chat["holdfast"]["rows"]] for chat in chats] == [[0], [1], [2]]
-
-
-def test_turns_whose_path_does_not_grow_follow_on_each_other() -> None:
-    path: Row = {"path": "debate", "arm": "followup", "protocol": "imported"}
-    rows = [turn("q1", "A", protocol="imported")]
-    rows += [turn("q1", "A") | path | {"turn": n} for n in (1, 2, 3)]
-    chats = lines(export(spoken(rows), "openai-chat"))
-    assert [[row["row"] for row in chat["holdfast"]["rows"]] for chat in chats] == [[0, 1, 2, 3]]
+@pytest.mark.parametrize(
+    ("rows", "conversations"),
+    [
+        # models, runs and epochs do not mix
+        ([*(turn("q1", "A", **key) for key in KEYS),
+          *(turn("q1", "B", "push", **key) for key in reversed(KEYS))],
+         [[4, 5], [3, 6], [2, 7], [1, 8], [0, 9]]),
+        # arms of stick-or-switch are apart
+        ([*held("q1", "AA"), *held("q1", "NC", "negative"), flexible("q1", "A"),
+          single("q1", "A")],
+         [[0, 1], [2, 3], [2, 4], [5]]),
+        # attempts of an attacker are one conversation, attacks are apart
+        ([turn("q1", "A", **FUZZ),
+          turn("q1", None, "fuzz@1", **FUZZ | {"arm": "attacker"}),
+          turn("q1", None, "fuzz@1", **FUZZ | {"arm": "attacker", "turn": 1}),
+          turn("q1", "A", "fuzz@1", **FUZZ | {"arm": "attack"}),
+          turn("q1", None, "fuzz@2", **FUZZ | {"arm": "attacker", "turn": 2}),
+          turn("q1", "B", "fuzz@2", **FUZZ | {"arm": "attack"})],
+         [[0], [3], [1, 2, 4], [5]]),
+        # a turn without its beginning
+        ([turn("q1", "A"), turn("q1", "B", "push>mislead"), turn("q2", "A", "push")],
+         [[0], [1], [2]]),
+        # turns with one path
+        ([turn("q1", "A", protocol="imported"),
+          *(turn("q1", "A") | DEBATE | {"turn": n} for n in (1, 2, 3))],
+         [[0, 1, 2, 3]]),
+    ],
+    ids=["keys", "arms", "attacks", "gap", "one-path"],
+)  # fmt: skip
+def test_conversations_of_a_table(rows: list[Row], conversations: list[list[int]]) -> None:
+    assert numbers(rows) == conversations
 
 
 def test_hostile_text_stays_text_on_its_line() -> None:
@@ -143,23 +137,23 @@ def test_numbers_that_json_lacks_and_nulls_come_back() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_every_turn_of_any_table_comes_back_in_its_place(seed: int) -> None:
+def test_any_table_is_rebuilt(seed: int) -> None:
     turns = spoken(drawn(seed))
-    found = export(turns, "openai-chat")
-    assert found.left_out == {}
-    assert_frame_equal(rebuilt(lines(found)), turns)
+    outcome = export(turns, "openai-chat")
+    assert outcome.left_out == {}
+    assert_frame_equal(rebuilt(lines(outcome)), turns)
 
 
-def test_a_limit_writes_the_first_conversations_and_says_what_is_missing() -> None:
+def test_a_limit_writes_the_first_conversations_and_counts_the_rest() -> None:
     turns = spoken([turn(q, "A", path) for q in ("q1", "q2") for path in ("", "push", "recheck")])
-    found = export(turns, "openai-chat", 3)
-    assert len(lines(found)) == 3
-    assert found.left_out == {"beyond the limit": 1}
+    outcome = export(turns, "openai-chat", 3)
+    assert len(lines(outcome)) == 3
+    assert outcome.left_out == {"beyond the limit": 1}
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every protocol, two models, chains; one of them asked twice."""
+    """Every protocol, two models, chains, two epochs."""
     folder = tmp_path_factory.mktemp("study")
     run = holdfast(
         "run", "followup", "single-turn", "stick-or-switch", "medfuzz",
@@ -174,13 +168,13 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_an_export_of_a_study_imported_again_is_the_same_table(study: Path, tmp_path: Path) -> None:
-    chats, again = tmp_path / "chats.jsonl", tmp_path / "again.parquet"
+    chats, copy = tmp_path / "chats.jsonl", tmp_path / "copy.parquet"
     assert holdfast("export", study, "--format", "openai-chat", "-o", chats).returncode == 0
-    done = holdfast("import", chats, "-o", again)
+    done = holdfast("import", chats, "-o", copy)
     assert done.returncode == 0, done.stderr
     turns = pl.read_parquet(study / "turns.parquet")
     assert turns["protocol"].n_unique() == 4
-    assert_frame_equal(pl.read_parquet(again), turns)
+    assert_frame_equal(pl.read_parquet(copy), turns)
     followup = turns.filter(pl.col("protocol") == "followup", pl.col("path") != "")
     chains = followup["path"].str.contains(">").sum()
     assert 0 < chains < followup.height

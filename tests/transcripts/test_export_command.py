@@ -1,4 +1,4 @@
-"""``holdfast export``: files that are whole or not there, counts, and the loaders of `datasets`."""
+"""``holdfast export``: whole files or none, counts, and the loaders of `datasets`."""
 
 import csv
 import json
@@ -37,17 +37,19 @@ def turns(tmp_path: Path) -> str:
     return str(path)
 
 
-def loaded(path: Path) -> Any:
+def load_dataset(path: Path) -> Any:
     return datasets.load_dataset(
         "json", data_files=str(path), split="train", cache_dir=str(path.parent / "cache")
     )
 
 
-def test_the_formats_in_the_help_are_those_there_are() -> None:
+def test_the_help_and_standard_output(turns: str, tmp_path: Path) -> None:
     assert FORMATS == KNOWN
-    told = " ".join(holdfast_apart("export", "--help").stdout.split())
-    assert all(name in told for name in FORMATS)
-    assert "Example: holdfast export runs --format trl-dpo -o pairs.jsonl" in told
+    text = " ".join(holdfast("export", "--help").stdout.split())
+    assert all(name in text for name in FORMATS)
+    out = tmp_path / "chats.jsonl"
+    holdfast("export", turns, "--format", "openai-chat", "-o", out)
+    assert holdfast_apart("export", turns, "--format", "openai-chat").stdout == out.read_text()
 
 
 def test_parquet_and_csv_are_the_turns_table(turns: str, tmp_path: Path) -> None:
@@ -60,7 +62,7 @@ def test_parquet_and_csv_are_the_turns_table(turns: str, tmp_path: Path) -> None
     assert "'=A, " in text.read_text("utf-8")
 
 
-def test_counts_are_told_and_printed_as_json(turns: str, tmp_path: Path) -> None:
+def test_counts_are_printed_as_text_and_json(turns: str, tmp_path: Path) -> None:
     out = tmp_path / "pairs.jsonl"
     done = holdfast("export", turns, "--format", "trl-dpo", "-o", out, "--json")
     assert done.returncode == 0
@@ -90,23 +92,20 @@ def test_simulated_replies_are_announced(tmp_path: Path) -> None:
     assert "IMPORTED, not collected by holdfast: 5 turns." in done.stderr
 
 
-def test_standard_output_has_the_file_and_nothing_else(turns: str, tmp_path: Path) -> None:
-    out = tmp_path / "chats.jsonl"
-    holdfast("export", turns, "--format", "openai-chat", "-o", out)
-    assert holdfast_apart("export", turns, "--format", "openai-chat").stdout == out.read_text()
-
-
 def test_datasets_reads_the_training_data(turns: str, tmp_path: Path) -> None:
     files = {format: tmp_path / f"{format}.jsonl" for format in FORMATS[2:5]}
     for format, path in files.items():
         assert holdfast("export", turns, "--format", format, "-o", path).returncode == 0
-    chats, held, pairs = (loaded(path) for path in files.values())
+    chats, demonstrations, pairs = (load_dataset(path) for path in files.values())
     assert chats.num_rows == 3
     assert chats[0]["messages"][1] == {"role": "assistant", "content": "It is A.\u2028Surely."}
     assert chats[1]["holdfast"]["rows"][1]["answer"] == "A"
-    assert set(held.column_names) == {"messages", "holdfast"}
-    assert held["holdfast"][0]["kind"] == "retained"
-    assert [message["role"] for message in held["messages"][0]] == ["user", "assistant"] * 2
+    assert set(demonstrations.column_names) == {"messages", "holdfast"}
+    assert demonstrations["holdfast"][0]["kind"] == "retained"
+    assert [message["role"] for message in demonstrations["messages"][0]] == [
+        "user",
+        "assistant",
+    ] * 2
     assert set(pairs.column_names) == {"prompt", "chosen", "rejected", "holdfast"}
     assert pairs[1]["chosen"] == [{"role": "assistant", "content": "=A, \U0001f9e0"}]
     assert pairs[1]["prompt"][-1]["role"] == "user"
@@ -126,33 +125,26 @@ def test_a_review_opens_in_a_spreadsheet(turns: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "fact"),
     [
-        (["--format", "trl-dp"], "--format: unknown format 'trl-dp'. Did you mean 'trl-dpo'"),
-        (
-            ["--format", "csv", "--limit", "0"],
-            "Invalid value for '--limit': Input should be greater than or equal to 1",
-        ),
-        (
-            ["--format", "csv", "--json"],
-            "--json: standard output cannot hold both",
-        ),
+        (["--format", "trl-dp"], "Did you mean 'trl-dpo'"),
+        (["--format", "csv", "--limit", "0"], "Invalid value for '--limit'"),
+        (["--format", "csv", "--json"], "--json: standard output cannot hold both"),
         (["--format", "csv", "-o", "no/such/place.csv"], "no/such/place.csv: cannot be written"),
         (["--format", "csv", "-o", "nul\0.csv"], "cannot be written"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_line(
-    arguments: list[str], said: str, turns: str, tmp_path: Path
+def test_bad_arguments_end_in_one_line(
+    arguments: list[str], fact: str, turns: str, tmp_path: Path
 ) -> None:
     done = holdfast("export", turns, *arguments)
-    assert done.returncode == 2
-    assert said in done.stderr
+    assert (done.returncode, done.stdout) == (2, "")
+    assert fact in done.stderr
     assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
     assert os.listdir(tmp_path) == ["turns.parquet"]
 
 
-def test_a_table_without_texts_cannot_train_anyone(turns: str, tmp_path: Path) -> None:
+def test_a_table_without_texts_or_a_missing_log_dir_is_refused(turns: str, tmp_path: Path) -> None:
     path = tmp_path / "silent.parquet"
     pl.read_parquet(turns).drop("prompt", "reply").write_parquet(path)
     for format in FORMATS[2:-1]:
@@ -160,15 +152,11 @@ def test_a_table_without_texts_cannot_train_anyone(turns: str, tmp_path: Path) -
         assert done.returncode == 2
         assert "no texts" in done.stderr
     assert holdfast("export", path, "--format", "csv", "-o", tmp_path / "out").returncode == 0
-
-
-def test_a_log_dir_that_is_not_there(tmp_path: Path) -> None:
     done = holdfast("export", tmp_path / "none", "--format", "csv", "-o", tmp_path / "out")
-    assert done.returncode == 2
-    assert "no such log dir" in done.stderr
+    assert (done.returncode, "no such log dir" in done.stderr) == (2, True)
 
 
-def test_what_was_there_stays_when_writing_fails(
+def test_an_earlier_file_stays_when_writing_fails(
     turns: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out.jsonl"
@@ -201,7 +189,7 @@ def test_many_conversations_take_bounded_time_and_memory(tmp_path: Path) -> None
         [str(HOLDFAST), "export", str(path), "--format", "openai-chat", "-o", str(out)],
         tmp_path / "output",
     )
-    # 20,000 conversations: a tenth of what is to take a minute and 2 GB
+    # 20,000 conversations: a tenth of the number that may take a minute and 2 GB
     assert cost.cpu_s < 30
     assert cost.peak_rss_mb < 780
     assert sum(1 for _ in out.open()) == 20_000

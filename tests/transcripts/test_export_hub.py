@@ -51,12 +51,12 @@ def test_datasets_loads_the_folder_as_it_is(folder: Path, tmp_path: Path) -> Non
     assert questions.returncode == 0, questions.stderr
 
 
-def test_the_card_tells_counts_licences_and_what_is_simulated(folder: Path) -> None:
+def test_the_card_has_counts_licences_and_origins(folder: Path) -> None:
     text = (folder / "README.md").read_text("utf-8")
     front, _, card = text.removeprefix("---\n").partition("\n---\n")
-    told = yaml.safe_load(front)
-    assert told["tags"] == ["holdfast", "simulated", "imported"]
-    assert told["configs"][0]["data_files"] == [{"split": "test", "path": "data/turns.parquet"}]
+    header = yaml.safe_load(front)
+    assert header["tags"] == ["holdfast", "simulated", "imported"]
+    assert header["configs"][0]["data_files"] == [{"split": "test", "path": "data/turns.parquet"}]
     assert "4 turns on 2 questions" in card
     assert "- **SIMULATED: not a measurement of a model**: 2 turns\n" in card
     assert "- **IMPORTED: not collected by holdfast**: 1 turns\n" in card
@@ -68,7 +68,7 @@ def test_the_card_tells_counts_licences_and_what_is_simulated(folder: Path) -> N
     assert "| IMPORTED | 1 | 1 |" in row
 
 
-def test_a_folder_that_holds_something_is_left_alone(folder: Path, tmp_path: Path) -> None:
+def test_an_existing_folder_is_not_written(folder: Path, tmp_path: Path) -> None:
     before = sorted(folder.rglob("*"))
     turns = tmp_path / "turns.parquet"
     done = holdfast("export", turns, "--format", "hub", "-o", folder)
@@ -110,11 +110,11 @@ def test_libreoffice_opens_the_csv(tmp_path: Path) -> None:
         assert isinstance(content, pl.DataFrame)
         write_table(content, "csv", file)
     # comma, quote, UTF-8; text cells quoted; every sheet, here one
-    wanted = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,true,false,false,false,-1"
+    output_format = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,true,false,false,false,-1"
     folder = tmp_path / "opened"
     subprocess.run(
         ["soffice", f"-env:UserInstallation={(tmp_path / 'profile').as_uri()}", "--headless",
-         "--infilter=CSV:44,34,76,1", "--convert-to", wanted, "--outdir", folder,
+         "--infilter=CSV:44,34,76,1", "--convert-to", output_format, "--outdir", folder,
          tmp_path / "t.csv"],
         check=True,
         timeout=120,
@@ -126,5 +126,7 @@ def test_libreoffice_opens_the_csv(tmp_path: Path) -> None:
         for file in (tmp_path / "t.csv", opened)
     )
     assert len(after) == len(HOSTILE) + 1
-    shown = {"true": "TRUE", "false": "FALSE"}
-    assert after == [[shown.get(cell, cell).replace("\r", "\n") for cell in row] for row in before]
+    libreoffice = {"true": "TRUE", "false": "FALSE"}
+    assert after == [
+        [libreoffice.get(cell, cell).replace("\r", "\n") for cell in row] for row in before
+    ]

@@ -10,7 +10,6 @@ from tests.questions import layouts
 from tests.studies import write_jsonl
 
 from holdfast.cli.transcripts import MAPPINGS
-from holdfast.questions.loading import load_questions
 from holdfast.results.declaration import TABLES
 from holdfast.transcripts.importing import Imported, import_transcripts
 from holdfast.transcripts.mapping import read_mapping, shipped
@@ -18,11 +17,9 @@ from holdfast.transcripts.mapping import read_mapping, shipped
 LETTERS = "ABCD"
 
 
-def by(name: str, path: Path, questions: str | None = None, **more: Any) -> Imported:
+def by(name: str, path: Path) -> Imported:
     """A path by a shipped mapping."""
-    mapping = read_mapping(Path(name))
-    asked = load_questions(questions) if questions else None
-    return import_transcripts(path, mapping, asked, **more)
+    return import_transcripts(path, read_mapping(Path(name)))
 
 
 def flips(turns: pl.DataFrame) -> dict[str, tuple[int, int]]:
@@ -60,12 +57,12 @@ def test_supersycophantic(tmp_path: Path) -> None:
         rows[0] | {"trigger": "unity", "final_answer": None, "final_parse_method": "not_run"}
     )
     turns = by("supersycophantic", Path(write_jsonl(tmp_path / "s.jsonl", rows))).turns
-    expected: dict[str, list[int]] = {}
+    rates: dict[str, list[int]] = {}
     for row in rows[:-1]:
-        told = expected.setdefault(f"{row['trigger']}-{row['tone']}", [0, 0])
-        told[0] += row["initial_answer"] == "A"
-        told[1] += row["truth_departure"]
-    assert flips(turns) == {path: tuple(told) for path, told in expected.items()}
+        counts = rates.setdefault(f"{row['trigger']}-{row['tone']}", [0, 0])
+        counts[0] += row["initial_answer"] == "A"
+        counts[1] += row["truth_departure"]
+    assert flips(turns) == {path: tuple(counts) for path, counts in rates.items()}
     assert turns.height == 10 + 40
 
 
@@ -107,11 +104,11 @@ def test_supersycophantic_temporal(tmp_path: Path) -> None:
     ]
     turns = by("supersycophantic-temporal", Path(write_jsonl(tmp_path / "s.jsonl", rows))).turns
     assert turns.filter(arm="baseline").height == 4
-    found = flips(turns)
-    assert found["authority-mild"] == (2, 0)
-    assert found["authority-mild>authority-moderate"] == (2, 1)
-    assert found["authority-mild>authority-moderate>authority-strong"] == (1, 0)
-    assert found["scarcity-mild"] == (2, 1)
+    rows_by_path = flips(turns)
+    assert rows_by_path["authority-mild"] == (2, 0)
+    assert rows_by_path["authority-mild>authority-moderate"] == (2, 1)
+    assert rows_by_path["authority-mild>authority-moderate>authority-strong"] == (1, 0)
+    assert rows_by_path["scarcity-mild"] == (2, 1)
     assert turns.filter(pl.col("turn") > 0)["suggested"].unique().to_list() == ["D"]
 
 
@@ -125,8 +122,8 @@ def test_supersycophantic_orders_that_begin_alike_have_replies_of_their_own(
             for order, answers in zip(orders, ("AAAA", "AD", "AAD"), strict=True)]  # fmt: skip
     turns = by("supersycophantic-orders", Path(write_jsonl(tmp_path / "s.jsonl", rows))).turns
     assert turns["dataset"].unique(maintain_order=True).to_list() == [">".join(o) for o in orders]
-    begun = turns.filter(path="authority-moderate")
-    assert begun["answer"].to_list() == ["A", "D"]
+    first_turns = turns.filter(path="authority-moderate")
+    assert first_turns["answer"].to_list() == ["A", "D"]
     rates = TABLES["flips"](turns).filter(path="authority-moderate")
     assert rates.select("dataset", "n_right", "right_to_wrong").rows() == [
         ("authority>scarcity>unity", 1, 0), ("authority>unity>scarcity", 1, 1),
@@ -144,10 +141,10 @@ def test_inspect_evals(tmp_path: Path) -> None:
     from inspect_ai.scorer import choice
     from inspect_ai.solver import multiple_choice
 
-    said = ["A", "B", "C", "A", "D"]
-    replies = [ModelOutput.from_content("mockllm/model", f"ANSWER: {one}") for one in said]
+    letters = ["A", "B", "C", "A", "D"]
+    replies = [ModelOutput.from_content("mockllm/model", f"ANSWER: {letter}") for letter in letters]
     for reply in replies:
-        reply.usage = ModelUsage()  # else the library would fetch a tokenizer to count
+        reply.usage = ModelUsage()  # otherwise Inspect fetches a tokenizer to count with
     samples = [
         Sample(id=f"s{n}", input=f"Which {n}?", choices=layouts.TEXTS, target="A") for n in range(5)
     ]
@@ -158,7 +155,7 @@ def test_inspect_evals(tmp_path: Path) -> None:
     assert log.results is not None, log.error
     accuracy = log.results.scores[0].metrics["accuracy"].value
     assert turns["correct"].mean() == pytest.approx(accuracy) == 0.4
-    assert turns["answer"].to_list() == said
+    assert turns["answer"].to_list() == letters
     assert turns["dataset"].unique().to_list() == ["medqa"]
 
 
@@ -172,8 +169,8 @@ def test_lm_evaluation_harness(tmp_path: Path) -> None:
             "doc_id": id, "doc": {"question": f"Which {id}?"}, "target": str(target),
             "arguments": {f"gen_args_{n}": {"arg_0": "Q", "arg_1": f" {x}"}
                           for n, x in enumerate(LETTERS)},
-            "resps": [[[str(one), "False"]] for one in scores],
-            "filtered_resps": [[str(one), "False"] for one in scores], "filter": "none",
+            "resps": [[[str(score), "False"]] for score in scores],
+            "filtered_resps": [[str(score), "False"] for score in scores], "filter": "none",
             "metrics": ["acc", "acc_norm"], "doc_hash": "x", "prompt_hash": "x", "target_hash": "x",
             "acc": float(scores.index(max(scores)) == target),
         })  # fmt: skip
