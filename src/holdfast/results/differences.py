@@ -5,7 +5,7 @@ from itertools import combinations
 import polars as pl
 
 from holdfast.stats.intervals import each_difference
-from holdfast.stats.pvalues import clustered
+from holdfast.stats.pvalues import against_one, clustered
 
 from .changes import with_adjusted
 from .declaration import Computed, Count, Listing, PValue, Share, Table
@@ -60,6 +60,8 @@ def family_differences(
         answered_turns = answered_turns.with_columns(
             correct=pl.when("first_correct").then("correct")
         )
+    # the studies have different right answers, so a question may count on one side only
+    test = against_one if of_right else clustered
     key = ["question", "epoch", "arm", "path"]
     difference_rows: list[tuple[object, ...]] = []
     for (dataset, protocol), dataset_turns in answered_turns.group_by(
@@ -100,7 +102,7 @@ def family_differences(
                 about = [name for study in both_sides for name in study[:2]]
                 difference_rows.append(
                     (dataset, protocol, family, *about, outcomes.height, first, second,
-                     first - second, low, high, clustered(*sides))
+                     first - second, low, high, test(*sides))
                 )  # fmt: skip
     numbers = dict.fromkeys(COLUMNS[8:-1], pl.Float64())
     texts = dict.fromkeys(COLUMNS[:7], pl.String())

@@ -88,7 +88,8 @@ def stage_label(row: Row) -> str:
         return "Only asked again"
     if row["family"] is None:
         return "Any challenge"
-    return FAMILIES.get(row["family"], label(row["family"]) or "No family")
+    phrase = FAMILIES.get(row["family"], label(row["family"]) or "No family")
+    return f"{phrase[:1].upper()}{phrase[1:]}"
 
 
 def _value(row: Row) -> str:

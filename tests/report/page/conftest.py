@@ -35,7 +35,13 @@ def opened(browser: Browser) -> Iterator[Opened]:
     wrong: list[str] = []
 
     def open_page(
-        path: Path, width: int = 1280, height: int = 900, *, dark: bool = False, fragment: str = ""
+        path: Path,
+        width: int = 1280,
+        height: int = 900,
+        *,
+        dark: bool = False,
+        fragment: str = "",
+        browse: bool = True,
     ) -> Page:
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
@@ -58,6 +64,8 @@ def opened(browser: Browser) -> Iterator[Opened]:
         page.on("pageerror", lambda error: wrong.append(f"script: {error}"))
         page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
         page.goto(address + fragment)
+        if browse:
+            page.evaluate("document.getElementById('ex-tool')?.setAttribute('open', '')")
         return page
 
     yield open_page

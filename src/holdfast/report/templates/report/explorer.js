@@ -88,13 +88,7 @@
 
   // packed data
 
-  async function unpacked(id) {
-    const packed = atob(byId(id).textContent);
-    const bytes = new Uint8Array(packed.length);
-    for (let i = 0; i < packed.length; i += 1) bytes[i] = packed.charCodeAt(i);
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
-    return JSON.parse(await new Response(stream).text());
-  }
+  const unpacked = (id) => inflated(byId(id).textContent);
 
   function chunkOf(number) {
     const at = starts.filter((first) => first <= number).length - 1;
@@ -281,6 +275,7 @@
       if (own === '') apply(NOTHING);
       return;
     }
+    byId('ex-tool').open = true;
     let done = apply(state);
     if (now.open < 0 && matches.length === 1 && 'question' in now.chosen) {
       done = change({ open: matches[0] }, { step: false });
@@ -816,6 +811,7 @@
       return unique;
     });
     byId('ex-tool').hidden = false;
+    byId('ex-tool').addEventListener('toggle', redraw);
     listen();
     Notes.exports({ index, value, names, openedOf, notes, listed: () => matches, chosen: () => now });
     apply(NOTHING);
