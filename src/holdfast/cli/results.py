@@ -284,7 +284,8 @@ def _watch(sources: list[str], output: str, title: str | None, conversations: in
         except InputError as error:  # the run has written no turn yet
             sys.stderr.write(f"{error}\n")
         else:
-            refresh = f'<head><meta http-equiv="refresh" content="{_OFTEN}">'
+            without_script = f'<noscript><meta http-equiv="refresh" content="{_OFTEN}"></noscript>'
+            refresh = f'<head><meta name="refresh-seconds" content="{_OFTEN}">{without_script}'
             write_whole(page.replace("<head>", refresh, 1), output, "-o FILE")
         time.sleep(_OFTEN)
 

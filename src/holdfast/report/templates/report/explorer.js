@@ -282,8 +282,17 @@
     }
     byId('conversations').scrollIntoView();
     await done;
+    show();
     if (now.open >= 0 || now.view) focus('ex-reading');
     else focus(matches.length ? 'ex-list' : 'ex-count');
+  }
+
+  // an open conversation fills the screen, on a narrow one from the change on
+  function show() {
+    if (now.open < 0) return;
+    const narrow = byId('ex-list').offsetParent === null;
+    const change = narrow ? document.querySelector('#ex-reading .ex-turned') : null;
+    (change ?? byId('ex-panes')).scrollIntoView();
   }
 
   // the page contains only the visible rows of the list
@@ -688,10 +697,10 @@
     const bodies = all.map(shownOf);
     pane.replaceChildren(
       element('div', 'ex-head', tools(position), titled(spelled(value('question', number)))),
-      element('div', 'ex-with', ...besides(number)),
-      notes.editor(names[number], redraw),
       ...(all.length === 1 ? bodies[0]
-        : [element('div', 'ex-two', ...bodies.map((body) => element('div', '', ...body)))]));
+        : [element('div', 'ex-two', ...bodies.map((body) => element('div', '', ...body)))]),
+      element('div', 'ex-with', ...besides(number)),
+      notes.editor(names[number], redraw));
     pane.scrollTop = 0;
     if (held !== null) {
       const again = [...pane.querySelectorAll('.ex-tools button:not([disabled]), .ex-with select')]

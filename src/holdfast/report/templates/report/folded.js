@@ -1,4 +1,5 @@
-// Folded parts of the page: markup of this file that is packed until its heading is opened.
+// Folded parts of the page: markup of this file that is packed until its heading is opened. A page
+// of a run that goes on loads itself again and keeps its place.
 
 (() => {
   const parts = [...document.querySelectorAll('details.folded')];
@@ -29,7 +30,34 @@
     target?.scrollIntoView();
   }
 
+  const PLACE = `holdfast place ${location.pathname}`;
+  const boxes = () => [...document.querySelectorAll('details')];
+  const nameOf = (box) => box.id || box.querySelector('summary').textContent;
+
+  async function restore() {
+    const { open, top } = JSON.parse(sessionStorage.getItem(PLACE) ?? '{}');
+    if (!open) return false;
+    sessionStorage.removeItem(PLACE);
+    await Promise.all(parts.filter((part) => open.includes(nameOf(part))).map(unfold));
+    for (const box of boxes()) box.open = open.includes(nameOf(box));
+    setTimeout(() => scrollTo(0, top)); // once the conversations are in their place
+    return true;
+  }
+
+  function reload() {
+    if (document.activeElement?.matches('input, textarea, select')) return setTimeout(reload, 1000);
+    const open = boxes().filter((box) => box.open).map(nameOf);
+    sessionStorage.setItem(PLACE, JSON.stringify({ open, top: scrollY }));
+    return location.reload();
+  }
+
   for (const part of parts) part.addEventListener('toggle', () => part.open && unfold(part));
   addEventListener('hashchange', arrive);
-  arrive();
+  const seconds = document.querySelector('meta[name="refresh-seconds"]')?.content;
+  if (!seconds) arrive();
+  else {
+    history.scrollRestoration = 'manual';
+    restore().then((done) => done || arrive());
+    setTimeout(reload, 1000 * seconds);
+  }
 })();
