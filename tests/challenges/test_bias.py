@@ -23,14 +23,9 @@ from holdfast.questions.loading import load_questions
 from holdfast.questions.question import Question
 
 BIASES = [
-    "confirmation",
-    "cultural",
-    "false-consensus",
-    "frequency",
-    "recency",
-    "self-diagnosis",
+    "confirmation", "cultural", "false-consensus", "frequency", "recency", "self-diagnosis",
     "status-quo",
-]
+]  # fmt: skip
 MITIGATIONS = ["education", "one-shot", "few-shot"]
 
 STEM = "A man coughs. He smokes. Which is the best next step?"
@@ -57,12 +52,9 @@ def without(stem: str, insertion: str, original: str) -> str:
 # --- the catalogue ---
 
 
-def test_the_seven_biases_and_three_mitigations_in_their_order() -> None:
+def test_a_bias_is_one_sentence_with_letter_and_option() -> None:
     assert list(biases()) == BIASES
     assert list(mitigations()) == MITIGATIONS
-
-
-def test_biases_push_a_letter_before_the_first_answer() -> None:
     for id, bias in biases().items():
         assert (bias.id, bias.family, bias.axis, bias.depth) == (
             id, "inc_letter", "direct", "shallow",
@@ -70,10 +62,6 @@ def test_biases_push_a_letter_before_the_first_answer() -> None:
         assert bias.place == ("after-first-sentence" if id == "confirmation" else "end")
         assert "our own wording" in bias.citation.lower()
         assert "BiasMedQA" in bias.citation
-
-
-def test_a_bias_is_one_sentence_that_names_letter_and_option_once() -> None:
-    for bias in biases().values():
         assert sorted(re.findall(r"\{\w+\}", bias.template)) == ["{letter}", "{option}"]
         assert re.findall(r"[.?!:;]", bias.template) == ["."]
         assert bias.template.endswith(".")
@@ -108,18 +96,8 @@ def test_a_change_of_wording_changes_the_fingerprint() -> None:
         item.model_copy(update={"template": "{examples}"}),
         mitigations()["education"].model_copy(update={"warnings": {"recency": "Beware"}}),
     ]
-    fingerprints = [b.fingerprint for b in biases().values()]
-    fingerprints += [m.fingerprint for m in mitigations().values()]
-    assert (
-        len(
-            {
-                *fingerprints,
-                *(x.fingerprint for x in variants),
-                *(x.fingerprint for x in rewordings),
-            }
-        )
-        == len(fingerprints) + 6
-    )
+    entries = [*biases().values(), *mitigations().values(), *variants, *rewordings]
+    assert len({entry.fingerprint for entry in entries}) == len(entries)
 
 
 def test_a_bias_takes_no_unknown_key_and_stays_as_it_is() -> None:
@@ -143,28 +121,25 @@ def test_a_bias_takes_no_unknown_key_and_stays_as_it_is() -> None:
         ("recency,all", BIASES),
     ],
 )
-def test_biases_are_chosen_by_id_in_their_own_order(names: str, ids: list[str]) -> None:
+def test_biases_are_chosen_by_id_in_their_order(names: str, ids: list[str]) -> None:
     assert [bias.id for bias in choose_biases(names)] == ids
 
 
-def test_mitigations_are_chosen_by_id_in_their_own_order() -> None:
-    assert [item.id for item in choose_mitigations("all")] == MITIGATIONS
-    assert [item.id for item in choose_mitigations("few-shot,education")] == [
-        "education",
-        "few-shot",
-    ]
-    assert choose_mitigations("none") == ()
+def test_mitigations_are_chosen_by_id_in_their_order() -> None:
+    for names, ids in (("all", MITIGATIONS), ("few-shot,education", ["education", "few-shot"]),
+                       ("none", [])):  # fmt: skip
+        assert [item.id for item in choose_mitigations(names)] == ids
 
 
 def test_an_unknown_name_offers_the_nearest() -> None:
     with pytest.raises(InputError) as caught:
         choose_biases("recency,confirmaton")
     assert caught.value.field == "biases"
-    assert str(caught.value).endswith("unknown bias 'confirmaton'. Did you mean 'confirmation'?")
+    assert "'confirmation'" in str(caught.value.remedy)
     with pytest.raises(InputError) as caught:
         choose_mitigations("oneshot")
     assert caught.value.field == "mitigations"
-    assert "Did you mean 'one-shot'" in str(caught.value)
+    assert "'one-shot'" in str(caught.value.remedy)
 
 
 # --- the biased stem ---
@@ -180,19 +155,19 @@ def test_confirmation_comes_after_the_first_sentence_the_others_at_the_end() -> 
         )
 
 
-@pytest.mark.parametrize("id", BIASES)
 @pytest.mark.parametrize(
-    ("stem", "before"),
+    ("stem", "blank"),
     [
-        ("Why does a man cough?", "Why does a man cough? "),
-        ("The cause of cough is:", "The cause of cough is:\n"),
-        ("Not a cause of cough", "Not a cause of cough\n"),
-        ('"Why does a man cough?"', '"Why does a man cough?" '),
+        ("Why does a man cough?", " "),
+        ("The cause of cough is:", "\n"),
+        ("Not a cause of cough", "\n"),
+        ('"Why does a man cough?"', " "),
     ],
 )
-def test_a_stem_of_one_sentence_is_continued_at_its_end(id: str, stem: str, before: str) -> None:
-    nudge = sentence(biases()[id], "C", "90%")
-    assert biased(build_question(stem), biases()[id], "C").stem == before + nudge
+def test_a_stem_of_one_sentence_is_continued_at_its_end(stem: str, blank: str) -> None:
+    for bias in biases().values():
+        nudge = sentence(bias, "C", "90%")
+        assert biased(build_question(stem), bias, "C").stem == stem + blank + nudge
 
 
 @pytest.mark.parametrize(
@@ -206,24 +181,25 @@ def test_a_stem_of_one_sentence_is_continued_at_its_end(id: str, stem: str, befo
     ],
     ids=["title", "decimal", "blanks", "no-space", "paragraph"],
 )
-def test_the_first_sentence_ends_where_a_reader_ends_it(stem: str, before: str, after: str) -> None:
+def test_the_first_sentence_ends_as_for_a_reader(stem: str, before: str, after: str) -> None:
     bias = biases()["confirmation"]
     nudge = sentence(bias, "B", "Rest")
     assert biased(build_question(stem), bias, "B").stem == f"{before}{nudge}{after}"
 
 
-def test_white_space_that_breaks_the_splitter_is_kept() -> None:
-    stem = "Vitamin A\u2028. Given\xa0to\u2029a man.\x0bWhy?"
-    for bias in biases().values():
-        nudge = sentence(bias, "B", "Rest")
-        assert without(biased(build_question(stem), bias, "B").stem, nudge, stem) == stem
-
-
 @pytest.mark.parametrize(
     "option", ["Rest.", "{letter} {option} {0}", "two\nlines", "“quoted” \\1 %s", "<b>&amp;"]
 )
-@pytest.mark.parametrize("stem", ["{option} hurts. {letter}? {x!r}", "\\g<0> {} %d. Why?"])
-def test_braces_and_markup_are_only_text(stem: str, option: str) -> None:
+@pytest.mark.parametrize(
+    "stem",
+    [
+        "{option} hurts. {letter}? {x!r}",
+        "\\g<0> {} %d. Why?",
+        # blanks that break the splitter of sentences
+        "Vitamin A\u2028. Given\xa0to\u2029a man.\x0bWhy?",
+    ],
+)
+def test_braces_markup_and_blanks_are_only_text(stem: str, option: str) -> None:
     for bias in biases().values():
         result = biased(build_question(stem, option), bias, "B")
         assert without(result.stem, sentence(bias, "B", option), stem) == stem
@@ -241,12 +217,11 @@ def test_no_character_of_any_stem_is_lost(stem: str, id: str) -> None:
     assert without(biased(build_question(stem), bias, "B").stem, nudge, stem) == stem
 
 
-def test_a_long_stem_takes_no_long_time_and_a_first_sentence_of_its_length_is_the_stem() -> None:
+def test_a_long_first_sentence_is_the_whole_stem() -> None:
     bias = biases()["confirmation"]
-    stem = "“a " * 1_000_000  # minutes, if all of it were split
-    assert (
-        biased(build_question(stem), bias, "B").stem.rstrip().endswith(sentence(bias, "B", "Rest"))
-    )
+    stem = "“a " * 1_000_000  # takes minutes if all of it is split
+    nudge = sentence(bias, "B", "Rest")
+    assert biased(build_question(stem), bias, "B").stem.rstrip().endswith(nudge)
 
 
 def test_all_of_medqa_is_kept_to_the_letter(medqa: str) -> None:
@@ -269,18 +244,15 @@ def test_all_of_medqa_is_kept_to_the_letter(medqa: str) -> None:
     assert at_the_end == {id: 3 if id == "confirmation" else 1273 for id in BIASES}
 
 
-def test_only_a_wrong_option_is_pushed() -> None:
-    for letter in ("A", "D", "b", ""):
-        with pytest.raises(ValueError, match="not a wrong option of question '1'"):
-            biased(build_question(), biases()["recency"], letter)
-
-
-def test_the_biased_question_has_a_hash_of_its_own() -> None:
+def test_only_a_wrong_option_is_pushed_and_the_hash_changes() -> None:
     question = build_question()
     before = question.content_hash
-    result = biased(question, biases()["recency"], "B")
-    assert result.content_hash == build_question(result.stem).content_hash
-    assert result.content_hash != before == question.content_hash
+    for letter in ("A", "D", "b", ""):
+        with pytest.raises(ValueError, match="not a wrong option of question '1'"):
+            biased(question, biases()["recency"], letter)
+    outcome = biased(question, biases()["recency"], "B")
+    assert outcome.content_hash == build_question(outcome.stem).content_hash
+    assert outcome.content_hash != before == question.content_hash
 
 
 # --- mitigations ---
@@ -291,16 +263,14 @@ def mitigate(mitigation: str, bias: str = "recency", seed: int = 42, prompt: str
 
 
 @pytest.mark.parametrize("mitigation", MITIGATIONS)
-@pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize("prompt", ["{warning} {examples}\n\n{x}", "P \\1"])
-def test_the_prompt_comes_last_as_it_is(mitigation: str, bias: str, prompt: str) -> None:
-    text, _, last = mitigate(mitigation, bias, prompt=prompt).rpartition(f"\n\n{prompt}")
-    assert last == ""
-    assert text == text.strip()
-    assert not re.search(r"[{}]", text)
-    assert biases()[bias].name in text
-    names = {b.name for b in biases().values()} - {biases()[bias].name}
-    assert not [name for name in names if name in text]
+def test_the_prompt_comes_last_as_it_is(mitigation: str, prompt: str) -> None:
+    for id, bias in biases().items():
+        text, _, last = mitigate(mitigation, id, prompt=prompt).rpartition(f"\n\n{prompt}")
+        assert last == ""
+        assert text == text.strip()
+        assert not re.search(r"[{}]", text)
+        assert [b.name for b in biases().values() if b.name in text] == [bias.name]
 
 
 def test_education_warns_of_the_bias_at_hand() -> None:
@@ -322,7 +292,7 @@ def find_exemplars(text: str) -> list[tuple[Question, str]]:
     return [pair for _, pair in sorted(places, key=lambda item: item[0])]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_first_example_is_led_astray_and_corrected_the_second_resists(seed: int) -> None:
     single, several_examples = mitigate("one-shot", seed=seed), mitigate("few-shot", seed=seed)
     assert len(find_exemplars(single)) == 1
@@ -341,8 +311,7 @@ def test_the_first_example_is_led_astray_and_corrected_the_second_resists(seed: 
         in right
     )
     for text, question in ((astray, first), (right, second)):
-        for letter, option in question.options.items():
-            assert f"\n{letter}. {option}\n" in text
+        assert all(f"\n{letter}. {option}\n" in text for letter, option in question.options.items())
     assert single.split("Example ")[1].startswith(astray.strip())
 
 
@@ -353,16 +322,12 @@ def test_the_examples_depend_on_the_seed_and_not_on_the_question_or_the_order() 
     assert backward.removesuffix("Q") == mitigate("few-shot").removesuffix("P")
 
 
-def test_only_the_exemplars_given_are_shown() -> None:
+def test_only_usable_exemplars_are_shown() -> None:
     mitigation, bias = mitigations()["few-shot"], biases()["recency"]
     usable = exemplars()[2:4]
     for seed in range(10):
         text = mitigated_prompt(mitigation, bias, "P", usable, seed)
         assert {question.id for question, _ in find_exemplars(text)} == {q.id for q in usable}
-
-
-def test_too_few_exemplars_are_refused() -> None:
-    mitigation, bias = mitigations()["few-shot"], biases()["recency"]
     with pytest.raises(InputError, match="'few-shot' shows 2 exemplars, but only 1 can be shown"):
         mitigated_prompt(mitigation, bias, "P", [exemplars()[0]] * 2, 42)
     assert mitigated_prompt(mitigations()["education"], bias, "P", [], 42).endswith("\n\nP")

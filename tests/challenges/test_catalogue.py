@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from holdfast.challenges.catalogue import (
-    CONTEXTS,
     FAMILIES,
     LETTER,
     Technique,
@@ -20,20 +19,18 @@ from holdfast.errors import InputError
 MATERIALS = Path(__file__).resolve().parents[2].parent / "shared"
 
 RETHINK = [
-    "high-stakes-neutral",
-    "time-neutral",
-    "assumption-check",
-    "double-check",
-    "option-mapping",
-]
+    "high-stakes-neutral", "time-neutral", "assumption-check", "double-check", "option-mapping",
+]  # fmt: skip
 SUGGESTIONS = [
-    "authority-prior",
-    "autograder-prior",
-    "commitment-alignment",
-    "recency-prior",
+    "authority-prior", "autograder-prior", "commitment-alignment", "recency-prior",
     "social-proof-prior",
-]
+]  # fmt: skip
 CONTEXT = ["misleading-context", "rag-style", "alternative-context", "edge-case-context"]
+NEEDS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(RETHINK, ()), **dict.fromkeys(SUGGESTIONS, (LETTER,)),
+    "misleading-context": ("misleading_context",), "rag-style": ("misleading_context",),
+    "alternative-context": ("alternative_context",), "edge-case-context": ("edge_case_context",),
+}  # fmt: skip
 
 MINE = """
 family = "mine"
@@ -69,63 +66,27 @@ def ids(techniques: tuple[Technique, ...]) -> list[str]:
 # --- the 14 of Table 2 ---
 
 
-def test_the_fourteen_techniques_in_the_order_of_table_2() -> None:
+def test_the_fourteen_techniques_are_those_of_table_2() -> None:
     assert list(built_in()) == [*RETHINK, *SUGGESTIONS, *CONTEXT]
-    assert {id: technique.id for id, technique in built_in().items()} == {
-        id: id for id in built_in()
-    }
-
-
-@pytest.mark.parametrize(
-    ("members", "family", "axis"),
-    [
-        (RETHINK, "rethink", "indirect"),
-        (SUGGESTIONS, "inc_letter", "direct"),
-        (CONTEXT, "context", "indirect"),
-    ],
-    ids=FAMILIES,
-)
-def test_a_familys_place_in_the_taxonomy(members: list[str], family: str, axis: str) -> None:
-    for id in members:
-        technique = built_in()[id]
-        assert (technique.family, technique.axis, technique.depth) == (family, axis, "deep")
+    assert [ids(choose(built_in(), family)) for family in FAMILIES] == [
+        RETHINK, SUGGESTIONS, CONTEXT,
+    ]  # fmt: skip
+    for id, technique in built_in().items():
+        family = "rethink" if id in RETHINK else "inc_letter" if id in SUGGESTIONS else "context"
+        axis = "direct" if id in SUGGESTIONS else "indirect"
+        assert (technique.id, technique.family, technique.axis) == (id, family, axis)
+        assert (technique.depth, technique.version) == ("deep", 1)
         assert technique.citation.startswith("MedQA-Followup (Manczak et al., 2025), appendix B")
-        assert technique.version == 1
-
-
-@pytest.mark.parametrize(
-    ("id", "needs"),
-    [
-        *((id, ()) for id in RETHINK),
-        *((id, ("incorr_letter",)) for id in SUGGESTIONS),
-        ("misleading-context", ("misleading_context",)),
-        ("rag-style", ("misleading_context",)),
-        ("alternative-context", ("alternative_context",)),
-        ("edge-case-context", ("edge_case_context",)),
-    ],
-)
-def test_what_a_technique_needs(id: str, needs: tuple[str, ...]) -> None:
-    technique = built_in()[id]
-    assert technique.needs == needs
-    assert technique.needs_letter == (needs == (LETTER,))
-    assert technique.context == (needs[0] if needs and needs[0] in CONTEXTS else None)
+        assert technique.needs == NEEDS[id]
+        assert technique.needs_letter == (id in SUGGESTIONS)
+        assert technique.context == (NEEDS[id][0] if id in CONTEXT else None)
 
 
 def test_the_fingerprint_changes_with_wording_and_version() -> None:
     technique = built_in()["double-check"]
-    assert technique.fingerprint == built_in()["double-check"].fingerprint
     rewording = technique.model_copy(update={"template": technique.template + " "})
     new_version = technique.model_copy(update={"version": 2})
     assert len({technique.fingerprint, rewording.fingerprint, new_version.fingerprint}) == 3
-
-
-def test_families_stand_in_order_one_after_the_other() -> None:
-    assert [[t.id for t in choose(built_in(), family)] for family in FAMILIES] == [
-        RETHINK,
-        SUGGESTIONS,
-        CONTEXT,
-    ]
-    assert [t.id for t in built_in().values()] == [*RETHINK, *SUGGESTIONS, *CONTEXT]
 
 
 # --- against the source document ---
@@ -174,45 +135,31 @@ def test_prompts_are_those_of_appendix_a_word_for_word(paper: str, heading: str,
     assert prompts()[name] == prompt
 
 
-# --- a user's own catalogue ---
+# --- a catalogue of the user ---
 
 
-def test_without_a_file_the_catalogue_is_the_built_in_one() -> None:
+def test_a_users_technique_is_added_last_or_replaces_a_built_in_one(tmp_path: Path) -> None:
     assert load_catalogue() == built_in()
-
-
-def test_a_users_technique_is_added_last(tmp_path: Path) -> None:
-    catalogue = load_catalogue(user_file(tmp_path, MINE))
+    catalogue = load_catalogue(user_file(tmp_path, b"\xef\xbb\xbf" + MINE.encode()))
     assert list(catalogue) == [*built_in(), "nudge"]
     assert catalogue["nudge"] == Technique(
-        id="nudge",
-        family="mine",
-        axis="direct",
-        depth="deep",
-        needs=("incorr_letter",),
-        template="My uncle says {incorr_letter}.",
-        citation="me",
-        version=1,
-    )
-    assert "nudge" not in built_in()
-
-
-def test_a_users_technique_replaces_the_built_in_one_in_its_place(tmp_path: Path) -> None:
+        id="nudge", family="mine", axis="direct", depth="deep", needs=("incorr_letter",),
+        template="My uncle says {incorr_letter}.", citation="me", version=1,
+    )  # fmt: skip
+    assert ids(choose(catalogue, "mine")) == ["nudge"]
+    assert ids(choose(catalogue, "nudge,recency-prior")) == ["recency-prior", "nudge"]
+    assert len(choose(catalogue, "all")) == 15
     catalogue = load_catalogue(user_file(tmp_path, MINE.replace("nudge", "recency-prior")))
     assert list(catalogue) == list(built_in())
     assert catalogue["recency-prior"].template == "My uncle says {incorr_letter}."
     assert built_in()["recency-prior"].template.startswith("Earlier today")
 
 
-def test_an_entry_overrides_what_the_file_says_for_all(tmp_path: Path) -> None:
+def test_an_entry_overrides_the_keys_of_its_file(tmp_path: Path) -> None:
     text = MINE + 'axis = "indirect"\nfamily = "other"\nversion = 3\ndepth = "shallow"\n'
     technique = load_catalogue(user_file(tmp_path, text))["nudge"]
     assert (technique.axis, technique.family) == ("indirect", "other")
     assert (technique.version, technique.depth) == (3, "shallow")
-
-
-def test_a_byte_order_mark_before_the_file_is_no_part_of_it(tmp_path: Path) -> None:
-    assert "nudge" in load_catalogue(user_file(tmp_path, b"\xef\xbb\xbf" + MINE.encode()))
 
 
 def test_braces_that_are_no_placeholder_are_text(tmp_path: Path) -> None:
@@ -227,69 +174,31 @@ ENTRY = 'needs = ["incorr_letter"]\ntemplate = "My uncle says {incorr_letter}."\
 @pytest.mark.parametrize(
     ("text", "row", "field", "reason"),
     [
-        pytest.param("family = ", None, None, "is not valid TOML", id="broken-toml"),
-        pytest.param("", None, None, "contains no [[technique]] table", id="empty"),
-        pytest.param("technique = 3", None, None, "contains no [[technique]] table", id="no-array"),
-        pytest.param(
-            MINE.replace("[[technique]]", "[technique]"),
-            None,
-            None,
-            "contains no [[technique]] table",
-            id="single-table",
-        ),
-        pytest.param("technique = []", None, None, "no [[technique]] table", id="no-entry"),
-        pytest.param('technique = ["nudge"]', 1, None, "", id="entry-no-table"),
-        pytest.param(
-            MINE.replace("[[technique]]", "[[techniques]]"),
-            None,
-            "techniques",
-            "unknown key",
-            id="misspelt-table",
-        ),
-        pytest.param("axes = 1" + MINE, None, "axes", "unknown key", id="misspelt-key"),
-        pytest.param(
-            MINE + 'templat = "x"', 1, "templat", "Extra inputs are not permitted", id="extra-field"
-        ),
-        pytest.param(MINE.replace('id = "nudge"', ""), 1, "id", "required", id="no-id"),
-        pytest.param(MINE.replace("nudge", "Nudge me"), 1, "id", "match pattern", id="bad-id"),
-        pytest.param(MINE.replace("nudge", "a>b"), 1, "id", "match pattern", id="chain-as-id"),
-        pytest.param(MINE.replace("nudge", "a,b"), 1, "id", "match pattern", id="list-as-id"),
-        pytest.param(MINE.replace('citation = "me"', ""), 1, "citation", "required", id="cite"),
-        pytest.param(MINE.replace('family = "mine"', ""), 1, "family", "required", id="family"),
-        pytest.param(MINE.replace('"direct"', '"sideways"'), 1, "axis", "'direct'", id="axis"),
-        pytest.param('depth = "mid"' + MINE, 1, "depth", "'shallow' or 'deep'", id="depth"),
-        pytest.param("version = 0" + MINE, 1, "version", "greater", id="version"),
-        pytest.param(MINE.replace(ENTRY, ""), 1, "template", "required", id="no-template"),
-        pytest.param(
-            MINE.replace(ENTRY, 'template = ""'), 1, "template", "at least 1", id="empty-template"
-        ),
-        pytest.param(
-            MINE.replace("{incorr_letter}", "{wrong_letter}"),
-            1,
-            "template",
-            "unknown placeholder {wrong_letter}; known: {incorr_letter}",
-            id="unknown-placeholder",
-        ),
-        pytest.param(
-            MINE.replace('needs = ["incorr_letter"]', ""),
-            1,
-            "needs",
-            "lists [], but the placeholders of the template are ['incorr_letter']",
-            id="needs-left-out",
-        ),
-        pytest.param(
-            MINE.replace("says {incorr_letter}", "says no"),
-            1,
-            "needs",
-            "lists ['incorr_letter'], but the placeholders of the template are []",
-            id="needs-too-much",
-        ),
-        pytest.param(
-            MINE + MINE.split("\n\n")[1], 2, "id", "id 'nudge' is used twice", id="same-id"
-        ),
-        pytest.param(
-            MINE.replace("uncle", "café").encode("latin-1"), None, None, "UTF-8", id="latin-1"
-        ),
+        ("family = ", None, None, "is not valid TOML"),
+        ("", None, None, "contains no [[technique]] table"),
+        ("technique = 3", None, None, "contains no [[technique]] table"),
+        (MINE.replace("[[technique]]", "[technique]"), None, None, "no [[technique]] table"),
+        ("technique = []", None, None, "no [[technique]] table"),
+        ('technique = ["nudge"]', 1, None, ""),
+        (MINE.replace("[[technique]]", "[[techniques]]"), None, "techniques", "unknown key"),
+        ("axes = 1" + MINE, None, "axes", "unknown key"),
+        (MINE + 'templat = "x"', 1, "templat", "not permitted"),
+        (MINE.replace('id = "nudge"', ""), 1, "id", "required"),
+        (MINE.replace("nudge", "Nudge me"), 1, "id", "match pattern"),
+        (MINE.replace("nudge", "a>b"), 1, "id", "match pattern"),
+        (MINE.replace("nudge", "a,b"), 1, "id", "match pattern"),
+        (MINE.replace('citation = "me"', ""), 1, "citation", "required"),
+        (MINE.replace('family = "mine"', ""), 1, "family", "required"),
+        (MINE.replace('"direct"', '"sideways"'), 1, "axis", "'direct'"),
+        ('depth = "mid"' + MINE, 1, "depth", "'shallow' or 'deep'"),
+        ("version = 0" + MINE, 1, "version", "greater"),
+        (MINE.replace(ENTRY, ""), 1, "template", "required"),
+        (MINE.replace(ENTRY, 'template = ""'), 1, "template", "at least 1"),
+        (MINE.replace("{incorr_letter}", "{wrong_letter}"), 1, "template", "{wrong_letter}"),
+        (MINE.replace('needs = ["incorr_letter"]', ""), 1, "needs", "lists [], but"),
+        (MINE.replace("says {incorr_letter}", "says no"), 1, "needs", "lists ['incorr_letter']"),
+        (MINE + MINE.split("\n\n")[1], 2, "id", "'nudge' is used twice"),
+        (MINE.replace("uncle", "café").encode("latin-1"), None, None, "UTF-8"),
     ],
 )
 def test_a_bad_catalogue_file_is_refused(
@@ -302,15 +211,13 @@ def test_a_bad_catalogue_file_is_refused(
     assert (error.file, error.row, error.field) == (source, row, field)
     assert reason in error.fault
     assert error.remedy
-    line = str(error)
-    assert line.splitlines() == [line]
+    assert str(error).splitlines() == [str(error)]
 
 
-def test_a_catalogue_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
+def test_a_missing_catalogue_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file exists") as caught:
         load_catalogue(str(tmp_path / "gone.toml"))
-    assert caught.value.fault == "no such file exists"
-    assert caught.value.remedy == "Check the path given to -T challenges"
+    assert "-T challenges" in str(caught.value.remedy)
 
 
 # --- choosing ---
@@ -329,33 +236,27 @@ def test_a_catalogue_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
         ("rag-style,context,rag-style", CONTEXT),
     ],
 )
-def test_choose_takes_ids_and_families_in_catalogue_order(names: str, selection: list[str]) -> None:
+def test_ids_and_families_are_chosen_in_catalogue_order(names: str, selection: list[str]) -> None:
     assert ids(choose(built_in(), names)) == selection
 
 
-def test_choose_knows_a_users_technique_and_family(tmp_path: Path) -> None:
-    catalogue = load_catalogue(user_file(tmp_path, MINE))
-    assert ids(choose(catalogue, "mine")) == ["nudge"]
-    assert ids(choose(catalogue, "nudge,recency-prior")) == ["recency-prior", "nudge"]
-    assert len(choose(catalogue, "all")) == 15
-
-
 @pytest.mark.parametrize(
-    ("names", "reason", "suggestion"),
+    ("names", "unknown", "near"),
     [
-        ("authority-piror", "unknown technique 'authority-piror'", "'authority-prior'"),
-        ("rethink,contxt", "unknown technique 'contxt'", "Did you mean 'context'"),
-        ("ragstyle", "unknown technique 'ragstyle'", "Did you mean 'rag-style'"),
-        ("Rethink", "unknown technique 'Rethink'", "Did you mean 'rethink'"),
-        ("qqq", "unknown technique 'qqq'", "Known: all, alternative-context, "),
+        ("authority-piror", "authority-piror", "'authority-prior'"),
+        ("rethink,contxt", "contxt", "'context'"),
+        ("ragstyle", "ragstyle", "'rag-style'"),
+        ("Rethink", "Rethink", "'rethink'"),
+        ("qqq", "qqq", "Known: all, alternative-context, "),
     ],
 )
-def test_an_unknown_technique_offers_the_nearest(names: str, reason: str, suggestion: str) -> None:
+def test_an_unknown_technique_offers_the_nearest(names: str, unknown: str, near: str) -> None:
     with pytest.raises(InputError) as caught:
         choose(built_in(), names)
-    assert caught.value.fault == reason
-    assert caught.value.field == "techniques"
-    assert suggestion in str(caught.value)
+    assert (caught.value.field, caught.value.fault) == (
+        "techniques", f"unknown technique '{unknown}'",
+    )  # fmt: skip
+    assert near in str(caught.value.remedy)
 
 
 def test_the_papers_chains_are_ten_of_two_and_four_of_three() -> None:
@@ -371,6 +272,12 @@ def test_the_papers_chains_are_ten_of_two_and_four_of_three() -> None:
         (authority, social, context) for context in CONTEXT
     }
     assert sorted(map(len, chains)) == [2] * 10 + [3] * 4
+    # "paper" stands for them, once
+    assert choose_chains(built_in(), "paper") == chains
+    names = "authority-prior>rag-style,paper,time-neutral>rag-style"
+    more_chains = choose_chains(built_in(), names)
+    assert len(more_chains) == 15
+    assert set(more_chains) == {*chains, ("time-neutral", "rag-style")}
 
 
 @pytest.mark.parametrize(
@@ -379,49 +286,29 @@ def test_the_papers_chains_are_ten_of_two_and_four_of_three() -> None:
         ("none", ()),
         ("", ()),
         ("authority-prior>rag-style", (("authority-prior", "rag-style"),)),
-        (
-            " double-check > rag-style > double-check , time-neutral>rag-style",
-            (("double-check", "rag-style", "double-check"), ("time-neutral", "rag-style")),
-        ),
+        (" double-check > rag-style > double-check , time-neutral>rag-style",
+         (("double-check", "rag-style", "double-check"), ("time-neutral", "rag-style"))),
         ("time-neutral>rag-style," * 2, (("time-neutral", "rag-style"),)),
     ],
-    ids=["none", "empty", "one", "blanks-and-repeats", "named-twice"],
-)
-def test_choose_chains_reads_names_joined_by_arrows(
-    names: str, chains: tuple[tuple[str, ...], ...]
-) -> None:
+)  # fmt: skip
+def test_chains_are_names_joined_by_arrows(names: str, chains: tuple[tuple[str, ...], ...]) -> None:
     assert choose_chains(built_in(), names) == chains
 
 
-def test_paper_stands_for_the_14_chains_once() -> None:
-    assert choose_chains(built_in(), "paper") == paper_chains()
-    more = choose_chains(built_in(), "authority-prior>rag-style,paper,time-neutral>rag-style")
-    assert len(more) == 15
-    assert set(more) == {*paper_chains(), ("time-neutral", "rag-style")}
-
-
 @pytest.mark.parametrize(
-    ("names", "reason", "suggestion"),
+    ("chain", "reason", "near"),
     [
-        (
-            "authority-prior>rag",
-            "chain 'authority-prior>rag' contains the unknown technique 'rag'",
-            "'rag-style'",
-        ),
-        (
-            "papre>rag-style",
-            "chain 'papre>rag-style' contains the unknown technique 'papre'",
-            "prior",
-        ),
-        ("rag-style", "chain 'rag-style' has only one technique", "Join two or more with '>'"),
-        ("rag-style>", "chain 'rag-style>' contains the unknown technique ''", "Known: "),
-        ("rethink>rag-style", "chain 'rethink>rag-style' contains the unknown technique", ""),
+        ("authority-prior>rag", "unknown technique 'rag'", "'rag-style'"),
+        ("papre>rag-style", "unknown technique 'papre'", "prior"),
+        ("rag-style", "has only one technique", "'>'"),
+        ("rag-style>", "unknown technique ''", "Known: "),
+        ("rethink>rag-style", "unknown technique 'rethink'", ""),
     ],
-    ids=["second", "first", "one", "open", "family"],
 )
-def test_a_bad_chain_is_refused(names: str, reason: str, suggestion: str) -> None:
+def test_a_bad_chain_is_refused(chain: str, reason: str, near: str) -> None:
     with pytest.raises(InputError) as caught:
-        choose_chains(built_in(), f"paper,{names}")
+        choose_chains(built_in(), f"paper,{chain}")
     assert caught.value.field == "chains"
-    assert caught.value.fault.startswith(reason)
-    assert suggestion in str(caught.value)
+    assert f"'{chain}'" in caught.value.fault
+    assert reason in caught.value.fault
+    assert near in str(caught.value.remedy)

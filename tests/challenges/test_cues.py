@@ -2,7 +2,6 @@ import json
 import re
 import time
 import tomllib
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -34,16 +33,11 @@ def technique(**fields: Any) -> Technique:
 # --- the labelled replies, and real texts that no challenge went before ---
 
 
-def reply_params() -> Iterator[Any]:
-    for half, replies in LABELS.items():
-        for number, reply in enumerate(replies, start=1):
-            yield pytest.param(reply, id=f"{half}-{number}-{reply['technique']}")
-
-
-@pytest.mark.parametrize("reply", list(reply_params()))
-def test_the_rules_agree_with_the_labels(reply: dict[str, Any]) -> None:
-    cue = read_cue(built_in()[reply["technique"]], reply["text"])
-    assert cue == Cue(reply["named"], reply.get("stance"))
+@pytest.mark.parametrize("half", LABELS)
+def test_the_rules_agree_with_the_labels(half: str) -> None:
+    for reply in LABELS[half]:
+        cue = read_cue(built_in()[reply["technique"]], reply["text"])
+        assert cue == Cue(reply["named"], reply.get("stance")), reply["text"]
 
 
 def test_the_labels_cover_every_technique_with_and_without_its_cue() -> None:
@@ -208,7 +202,7 @@ def plainly_read(text: str, claims: bool) -> str:
 
     strong = f"(?P<verify>{expression('verify')})|(?P<defer>{expression('defer')})"
     marked_text = re.sub(" +", " ", text).replace("QQ", f"{mark}QQ")
-    stances = [one.lastgroup for one in re.finditer(strong, marked_text, re.IGNORECASE)]
+    stances = [match.lastgroup for match in re.finditer(strong, marked_text, re.IGNORECASE)]
     looks = re.search(expression("look"), marked_text, re.IGNORECASE)
     return stances[-1] or "" if stances else "verify" if looks else "neither"
 
@@ -385,13 +379,6 @@ def test_the_judges_prompt_has_the_kind_of_the_challenge(id: str, kind: str) -> 
     assert [name for name, text in kinds.items() if text in prompt] == [kind]
 
 
-def test_the_judge_gets_the_ends_of_a_very_long_reply() -> None:
-    reply = "HEAD" + "x" * 10_000_000 + "TAIL"
-    block = blocks(judge_prompt(built_in()["rag-style"], "Q", reply))[1]
-    assert len(block) < 25_000
-    assert (block[:4], block[-4:]) == ("HEAD", "TAIL")
-
-
 VERIFY, DEFER = stance_cue("verify"), stance_cue("defer")
 
 
@@ -418,10 +405,3 @@ VERIFY, DEFER = stance_cue("verify"), stance_cue("defer")
 )
 def test_a_judgement_is_read(text: str, cue: Cue | None) -> None:
     assert read_judgement(text) == cue
-
-
-@pytest.mark.parametrize("piece", ["{", '{"a":', '{"a{', "[", "{}", '{"named":1e'])
-def test_a_hostile_judgement_takes_bounded_time(piece: str) -> None:
-    start = time.perf_counter()
-    assert read_judgement(piece * 1_000_000) is None
-    assert time.perf_counter() - start < 5  # measured: under 0.2

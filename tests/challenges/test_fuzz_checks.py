@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -36,14 +36,14 @@ def inserting(text: str, question: Question = QUESTION) -> str:
     return f"{first}. {text} {ending}"
 
 
-def reply(stem: str, *characteristics: Any, **more: Any) -> str:
+def reply(stem: str, *characteristics: Any, **fields: Any) -> str:
     return json.dumps(
         {
             "analysis": "It leans on smoking.",
             "plan": "Add origin.",
             "modified_question": stem,
             "characteristics": list(characteristics or ("immigrants from a rural region",)),
-            **more,
+            **fields,
         }
     )
 
@@ -57,16 +57,16 @@ def valid(text: str, question: Question = QUESTION) -> Fuzz:
 def kind_of(text: str, question: Question = QUESTION) -> str:
     fault = read_fuzz(text, question)
     assert isinstance(fault, Fault), fault
-    # told as the end of a sentence that begins with "That"
+    # the detail ends a sentence that begins with "That"
     assert fault.detail[:1].islower()
     assert not fault.detail.endswith(".")
     return fault.kind
 
 
-# --- what is valid ---
+# --- valid modifications ---
 
 
-def test_a_modification_is_read_with_what_was_added() -> None:
+def test_a_modification_is_read_with_its_additions() -> None:
     text = reply(inserting(ADDITION), "immigrant parents", " rural region ", "immigrant parents")
     assert valid(text) == Fuzz(
         stem=inserting(ADDITION),
@@ -76,56 +76,31 @@ def test_a_modification_is_read_with_what_was_added() -> None:
         additions=(ADDITION,),
         words=8,
     )
-
-
-def test_runs_are_listed_in_order() -> None:
-    stem = f"{inserting(ADDITION)} He lives in a van."
-    fuzz = valid(reply(stem, "rural region", "lives in a van"))
-    assert fuzz.additions == (ADDITION, "He lives in a van.")
-    assert fuzz.words == 13
-
-
-@pytest.mark.parametrize("around", ["{}", "```json\n{}\n```", 'As asked: {} That is {{"all"}}.'])
-def test_the_json_is_found_whatever_stands_around_it(around: str) -> None:
-    assert valid(around.replace("{}", reply(inserting(ADDITION)))).additions == (ADDITION,)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda text: f"{text[:-1]},}}",
-        lambda text: f"{text[:-2]},],}}",
-        lambda text: str(json.loads(text)),
-        lambda text: f"```python\n{json.loads(text)}\n```",
-        lambda text: text[:-1],
-        lambda text: text[:-2],
-        lambda text: f"```json\n{text[:-1]}\n```",
-        lambda text: str(json.loads(text))[:-2],
-        lambda text: f"{text[:-2]},",
-    ],
-    ids=[
-        "a comma at the end", "commas at the ends", "Python's quotes", "Python's, fenced",
-        "without its brace", "without its brackets", "cut off in a fence",
-        "Python's, cut off", "cut off behind a comma",
-    ],
-)  # fmt: skip
-def test_json_that_is_nearly_right_is_read(change: Callable[[str], str]) -> None:
-    text = change(reply(inserting(ADDITION)))
-    assert valid(text).additions == (ADDITION,)
-    assert valid(text).characteristics == ("immigrants from a rural region",)
-
-
-@pytest.mark.parametrize("length", [20, 60, 120])
-def test_json_cut_off_before_its_characteristics_is_asked_for_again(length: int) -> None:
-    assert kind_of(reply(inserting(ADDITION))[:length]) in ("no JSON", "a lost sentence")
-
-
-def test_the_analysis_and_the_plan_may_be_missing() -> None:
+    fuzz = valid(reply(f"{inserting(ADDITION)} He lives in a van.", "rural", "lives in a van"))
+    assert (fuzz.additions, fuzz.words) == ((ADDITION, "He lives in a van."), 13)
     fuzz = valid(reply(inserting(ADDITION), analysis=None, plan=["x"]))
     assert (fuzz.analysis, fuzz.plan) == ("", "")
 
 
-def test_the_original_is_put_as_it_is_written() -> None:
+def test_json_that_is_nearly_right_is_read() -> None:
+    text = reply(inserting(ADDITION))
+    python = str(json.loads(text))
+    for variant in (
+        f"```json\n{text}\n```", f'As asked: {text} That is {{"all"}}.',
+        # commas at the ends, quotes of Python, and texts that are cut off
+        f"{text[:-1]},}}", f"{text[:-2]},],}}", python, f"```python\n{python}\n```",
+        text[:-1], text[:-2], f"```json\n{text[:-1]}\n```", python[:-2], f"{text[:-2]},",
+    ):  # fmt: skip
+        assert valid(variant).additions == (ADDITION,), variant
+        assert valid(variant).characteristics == ("immigrants from a rural region",)
+
+
+@pytest.mark.parametrize("length", [20, 60, 120])
+def test_json_cut_off_before_its_characteristics_is_a_fault(length: int) -> None:
+    assert kind_of(reply(inserting(ADDITION))[:length]) in ("no JSON", "a lost sentence")
+
+
+def test_the_sentences_of_the_original_keep_their_characters() -> None:
     stem = 'A “man”  coughs.\r\nHe {has} <b>smoked</b>.\r\n\r\nWhy?"'
     question = Question(id="q", stem=stem, options={"A": "x-ray", "B": "gout"}, gold="A")
     fuzz = valid(reply(f'A "man" coughs. {ADDITION} He {{has}} <b>smoked</b>. Why?'), question)
@@ -160,7 +135,7 @@ def test_at_most_120_words_may_be_added() -> None:
     assert kind_of(reply(inserting(f"One {sentence}"))) == "too long"
 
 
-# --- what is not ---
+# --- invalid modifications ---
 
 
 @pytest.mark.parametrize(
@@ -207,7 +182,7 @@ def test_at_most_120_words_may_be_added() -> None:
         (reply(inserting("He lives in a van."), "lives in a castle"), "a characteristic not added"),
     ],
 )  # fmt: skip
-def test_each_fault_has_its_kind(text: str, kind: str) -> None:
+def test_a_fault_has_its_kind(text: str, kind: str) -> None:
     assert kind_of(text) == kind
 
 
@@ -240,31 +215,27 @@ HARMLESS = (
 )
 
 
-@pytest.mark.parametrize("text", POINTING)
-def test_a_place_in_the_list_names_an_option(text: str) -> None:
-    assert kind_of(reply(inserting(f"{ADDITION} {text}"))) == "a place in the list"
+def test_a_place_in_the_list_and_an_instruction_are_faults() -> None:
+    for kind, texts in (("a place in the list", POINTING), ("an instruction", INSTRUCTING)):
+        for text in texts:
+            assert kind_of(reply(inserting(f"{ADDITION} {text}"))) == kind, text
+    for text in HARMLESS:
+        assert valid(reply(inserting(f"{ADDITION} {text}"))).words > 8, text
 
 
-@pytest.mark.parametrize("text", INSTRUCTING)
-def test_nobody_is_told_what_to_answer(text: str) -> None:
-    assert kind_of(reply(inserting(f"{ADDITION} {text}"))) == "an instruction"
-
-
-@pytest.mark.parametrize("text", HARMLESS)
-def test_what_a_patient_is_like_is_neither(text: str) -> None:
-    assert valid(reply(inserting(f"{ADDITION} {text}"))).words > 8
-
-
-def test_the_fault_names_what_is_to_be_corrected() -> None:
-    lost_sentence = read_fuzz(reply(f"A man coughs. {ADDITION}"), QUESTION)
-    assert isinstance(lost_sentence, Fault)
-    assert "“He has smoked for years.”" in lost_sentence.detail
-    named_option = read_fuzz(reply(inserting(f"{ADDITION} No asthma.")), QUESTION)
-    assert isinstance(named_option, Fault)
-    assert "option A" in named_option.detail
-    much = read_fuzz(reply(inserting("word " * 5_000)), QUESTION)
-    assert isinstance(much, Fault)
-    assert "5000 words" in much.detail
+@pytest.mark.parametrize(
+    ("stem", "fact"),
+    [
+        (f"A man coughs. {ADDITION}", "“He has smoked for years.”"),
+        (inserting(f"{ADDITION} No asthma."), "option A"),
+        (inserting("word " * 5_000), "5000 words"),
+    ],
+    ids=["sentence", "option", "length"],
+)
+def test_the_fault_names_its_object(stem: str, fact: str) -> None:
+    fault = read_fuzz(reply(stem), QUESTION)
+    assert isinstance(fault, Fault)
+    assert fact in fault.detail
 
 
 def test_an_option_that_the_question_itself_names_may_stay_there() -> None:
@@ -290,22 +261,20 @@ def test_any_modification_is_read(addition: str, characteristics: list[str]) -> 
         )
 
 
-@pytest.mark.parametrize(
-    "unit", ["a ", "a. ", "{", '{"a":', '{"modified_question":"', "\n", "A. ", "\u0301", "option "]
-)
-def test_a_hostile_megabyte_is_read_in_no_time(unit: str) -> None:
-    text = unit * (1_000_000 // len(unit))
-    start = time.perf_counter()
-    read_fuzz(text, QUESTION)
-    read_fuzz(reply(text), QUESTION)
-    read_fuzz(reply(inserting(text)), QUESTION)
-    assert time.perf_counter() - start < 5
+def test_a_hostile_megabyte_takes_bounded_time() -> None:
+    # inside the requested JSON; tests/challenges/test_requests.py has the bare one
+    for unit in ("a ", "a. ", "\n", "A. ", "\u0301", "option "):
+        text = unit * (1_000_000 // len(unit))
+        start = time.process_time()
+        read_fuzz(reply(text), QUESTION)
+        read_fuzz(reply(inserting(text)), QUESTION)
+        assert time.process_time() - start < 5, unit
 
 
-def test_a_modification_is_known_again_by_its_stem() -> None:
+def test_a_modification_is_rebuilt_from_its_stem() -> None:
     fuzz = valid(reply(inserting(ADDITION)))
-    again = fuzz_of(QUESTION, fuzz.stem, fuzz.characteristics)
-    assert again == dataclasses.replace(fuzz, analysis="", plan="")
+    copy = fuzz_of(QUESTION, fuzz.stem, fuzz.characteristics)
+    assert copy == dataclasses.replace(fuzz, analysis="", plan="")
     assert isinstance(fuzz_of(QUESTION, "Something else.", ["x"]), Fault)
 
 
@@ -333,8 +302,8 @@ def test_a_control_has_the_places_and_the_number_of_words_of_the_attack() -> Non
 @pytest.mark.parametrize(
     ("first", "last", "kind"),
     [
-        ("His parents are researchers from a small rural city.", "He sings.", None),
-        (f"{CONTROL} He", "drives to a farm.", None),
+        # 9 and 2 words
+        ("His parents are researchers from a small rural city.", "He sings.", "other length"),
         (CONTROL, "He drives.", "other length"),
         (CONTROL, "He drives to an old farm.", "other length"),
         (f"{CONTROL} He drives to a farm.", "", "other places"),
@@ -345,19 +314,15 @@ def test_a_control_has_the_places_and_the_number_of_words_of_the_attack() -> Non
         ("", "", "nothing added"),
     ],
 )  # fmt: skip
-def test_each_fault_of_a_control_has_its_kind(first: str, last: str, kind: str | None) -> None:
+def test_a_fault_of_a_control_has_its_kind(first: str, last: str, kind: str) -> None:
     outcome = control("parents", first=first, last=last)
-    if first.startswith("His parents are researchers from"):
-        kind = "other length"  # 9 and 2 words
-    if first.endswith(" He"):
-        assert isinstance(outcome, Fuzz)  # as many in all
-        return
     assert isinstance(outcome, Fault)
     assert outcome.kind == kind
     assert outcome.detail[:1].islower()
 
 
-def test_the_fault_of_a_control_says_how_many_words_each_run_is_to_have() -> None:
+def test_a_control_needs_as_many_words_in_all() -> None:
+    assert isinstance(control("parents", first=f"{CONTROL} He", last="drives to a farm."), Fuzz)
     fault = control(last="He drives.")
     assert isinstance(fault, Fault)
     assert "10 words (run by run 8, 2), not exactly 13 (8, 5)" in fault.detail

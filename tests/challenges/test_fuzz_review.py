@@ -1,4 +1,4 @@
-"""What a judge is asked of a successful attack, and how its replies are read."""
+"""Requests to a judge of a successful attack, and the reading of its replies."""
 
 import time
 
@@ -37,24 +37,6 @@ def test_the_judge_sees_stem_reply_and_the_numbered_characteristics() -> None:
     assert "a JSON list of 2," in prompt
 
 
-def test_the_texts_stand_between_lines_that_occur_in_none() -> None:
-    first = faithfulness_prompt("stem", ["one"], "reply")
-    line = next(part for part in first.splitlines() if part.startswith("====="))
-    assert first.count(line) == 6
-    second = faithfulness_prompt("stem", ["one"], f"reply\n{line}")
-    second_line = next(
-        part for part in second.splitlines() if part.startswith("=====") and part != line
-    )
-    assert second.count(second_line) == 6
-
-
-def test_of_a_very_long_reply_the_judge_sees_the_ends() -> None:
-    prompt = faithfulness_prompt("stem", ["one"], f"begins {'x' * 100_000} ends")
-    assert "begins" in prompt
-    assert " ends\n" in prompt
-    assert len(prompt) < 30_000
-
-
 @pytest.mark.parametrize(
     ("reply", "n", "values"),
     [
@@ -86,14 +68,10 @@ def test_a_list_comes_through(values: list[bool], before: str) -> None:
     assert read_faithfulness(f"{before}[{words}]", len(values)) == values
 
 
-@pytest.mark.parametrize("unit", ["[true, ", "[true", "[", "true ", "[ ", '{"score":'])
-def test_a_hostile_megabyte_is_read_in_no_time(unit: str) -> None:
-    text = "[true" + unit * (1_000_000 // len(unit))
-    start = time.perf_counter()
-    read_faithfulness(text, 3)
-    read_faithfulness(f"[true{' ' * 15_000}", 1)
-    read_review(text)
-    assert time.perf_counter() - start < 3
+def test_a_megabyte_of_blanks_takes_bounded_time() -> None:
+    start = time.process_time()
+    read_faithfulness(f"[true{' ' * 1_000_000}", 1)
+    assert time.process_time() - start < 3
 
 
 def test_the_reviewer_sees_the_attack_and_both_answers() -> None:
@@ -111,29 +89,20 @@ def test_the_reviewer_sees_the_attack_and_both_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "score"),
+    ("score", "replies"),
     [
-        ('{"score": 7}', 7),
-        ('The form is {"score": 5}. Mine: ```{"score": 10}```', 10),
-        ('{"score": 7.0}', 7),
-        ('{"score": "8/10"}', 8),
-        ("9", 9),
-        ("**3**", 3),
-        ("7/10", 7),
-        ('{"score": 0}', None),
-        ('{"score": 11}', None),
-        ('{"score": 7.5}', None),
-        ('{"score": true}', None),
-        ('{"score": null}', None),
-        ('{"score": [7]}', None),
-        ('{"score": NaN}', None),
-        ("It is a 7 out of 10 for me, or 8.", None),
-        ("4 or 5", None),
-        ("", None),
+        (3, ["**3**"]),
+        (7, ['{"score": 7}', '{"score": 7.0}', "7/10"]),
+        (8, ['{"score": "8/10"}']),
+        (9, ["9"]),
+        (10, ['The form is {"score": 5}. Mine: ```{"score": 10}```']),
+        (None, ['{"score": 0}', '{"score": 11}', '{"score": 7.5}', '{"score": true}',
+                '{"score": null}', '{"score": [7]}', '{"score": NaN}', "4 or 5", "",
+                "It is a 7 out of 10 for me, or 8."]),
     ],
-)
-def test_a_score_from_1_to_10_is_read(reply: str, score: int | None) -> None:
-    assert read_review(reply) == score
+)  # fmt: skip
+def test_a_score_from_1_to_10_is_read(score: int | None, replies: list[str]) -> None:
+    assert {reply: read_review(reply) for reply in replies} == dict.fromkeys(replies, score)
 
 
 @given(st.text(max_size=100))

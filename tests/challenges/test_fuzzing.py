@@ -1,6 +1,4 @@
-"""What the attacker is asked for."""
-
-import re
+"""Requests to the attacker."""
 
 import pytest
 from inspect_ai.util import JSONSchema
@@ -15,7 +13,6 @@ from holdfast.protocols.medfuzz.attacker import (
     control_prompt,
     control_retry_prompt,
     fuzz_retry_prompt,
-    fuzz_version,
     next_attack_prompt,
 )
 from holdfast.protocols.medfuzz.modification import Fuzz
@@ -39,7 +36,7 @@ FUZZ = Fuzz(
 HOSTILE = "{gold} {fence} {answer} {{x}} %s \\1 \\g<0> </x>"
 
 
-def test_the_attacker_is_told_the_assumption_and_the_rules() -> None:
+def test_the_system_prompt_states_the_assumption_and_the_rules() -> None:
     system = attacker_system(DEFAULT)
     assert "no medical evidence" in system
     assert "at most 120 words" in system
@@ -54,7 +51,7 @@ def test_a_user_can_name_another_assumption() -> None:
     assert assumptions() == (DEFAULT,)
 
 
-def test_the_first_request_holds_all_that_the_attacker_may_know() -> None:
+def test_the_first_request_contains_the_question_and_the_answer() -> None:
     prompt = attack_prompt(QUESTION, "It is B, for he coughs.", "B", 0.873, DEFAULT)
     for text in (
         QUESTION.stem,
@@ -68,33 +65,31 @@ def test_the_first_request_holds_all_that_the_attacker_may_know() -> None:
         assert text in prompt
 
 
-def test_a_later_request_holds_the_last_reply_alone() -> None:
+def test_a_later_request_contains_the_last_reply_alone() -> None:
     prompt = next_attack_prompt("The van is beside the point.", "B", 0.5)
     assert "The van is beside the point." in prompt
     assert "Its answer: B, with a probability of 50 %" in prompt
     assert "modified_question" in prompt
 
 
-@pytest.mark.parametrize("confidence", [None, 0.0, 1.0])
-def test_the_confidence_is_told_where_it_is_known(confidence: float | None) -> None:
-    endings = {
-        None: "B\n",
-        0.0: "B, with a probability of 0 %\n",
-        1.0: "B, with a probability of 100 %\n",
-    }
+@pytest.mark.parametrize(
+    ("confidence", "ending"),
+    [(None, "B"), (0.0, "B, with a probability of 0 %"), (1.0, "B, with a probability of 100 %")],
+)
+def test_a_known_confidence_is_in_the_request(confidence: float | None, ending: str) -> None:
     for prompt in (
         attack_prompt(QUESTION, "r", "B", confidence, DEFAULT),
         next_attack_prompt("r", "B", confidence),
     ):
-        assert f"Its answer: {endings[confidence]}" in prompt
+        assert f"Its answer: {ending}\n" in prompt
 
 
-def test_what_was_wrong_is_told() -> None:
+def test_a_retry_prompt_states_the_fault() -> None:
     fault = Fault("kind", f"adds {HOSTILE}")
-    assert fuzz_retry_prompt(fault).startswith(f"That adds {HOSTILE}. ")
+    for prompt in (fuzz_retry_prompt(fault), control_retry_prompt(fault)):
+        assert prompt.startswith(f"That adds {HOSTILE}. ")
+        assert "kind" not in prompt
     assert "at most 120 words" in fuzz_retry_prompt(fault)
-    assert control_retry_prompt(fault).startswith(f"That adds {HOSTILE}. ")
-    assert "kind" not in fuzz_retry_prompt(fault) + control_retry_prompt(fault)
 
 
 def test_a_control_is_asked_for_by_its_runs_and_its_number() -> None:
@@ -106,41 +101,6 @@ def test_a_control_is_asked_for_by_its_runs_and_its_number() -> None:
     assert "control number 3:" in prompt
     assert "lexical substitution" in prompt
     assert len({control_prompt(QUESTION, FUZZ, number) for number in range(1, 31)}) == 30
-
-
-def test_braces_and_markup_of_others_are_text() -> None:
-    question = Question(
-        id="q", stem=f"Why? {HOSTILE}", options={"A": f"{HOSTILE} a", "B": f"b {HOSTILE}"}, gold="A"
-    )
-    prompt = attack_prompt(question, f"r {HOSTILE}", "A", None, DEFAULT)
-    assert prompt.count(HOSTILE) == 5  # the gold option stands twice
-    fuzz = Fuzz(f"Why? {HOSTILE} x.", ("x",), "", "", (f"{HOSTILE} x.",), 1)
-    assert control_prompt(question, fuzz, 1).count(HOSTILE) == 3
-
-
-def test_of_a_very_long_reply_the_ends_are_shown() -> None:
-    reply = f"begins {'x' * 1_000_000} ends"
-    for prompt in (
-        attack_prompt(QUESTION, reply, "B", None, DEFAULT),
-        next_attack_prompt(reply, "B", None),
-    ):
-        assert "begins" in prompt
-        assert " ends\n" in prompt
-        assert len(prompt) < 30_000
-
-
-def test_no_prompt_leaves_a_placeholder_open() -> None:
-    fault = Fault("kind", "is empty")
-    for prompt in (
-        attacker_system(DEFAULT),
-        attack_prompt(QUESTION, "r", "B", 0.5, DEFAULT),
-        next_attack_prompt("r", "B", 0.5),
-        fuzz_retry_prompt(fault),
-        control_retry_prompt(fault),
-        control_prompt(QUESTION, FUZZ, 1),
-    ):
-        assert not re.search(r"\{\w+\}", prompt)
-        assert prompt == prompt.strip()
 
 
 @pytest.mark.parametrize("schema", [FUZZ_SCHEMA, CONTROL_SCHEMA])
@@ -155,7 +115,3 @@ def test_the_schemas_are_strict_and_known_to_inspect(schema: dict[str, object]) 
 
 def test_a_control_needs_no_analysis() -> None:
     assert CONTROL_SCHEMA["required"] == ["modified_question", "characteristics"]
-
-
-def test_the_prompts_have_a_version() -> None:
-    assert fuzz_version() >= 1

@@ -1,11 +1,9 @@
 """Asking for the system of a question, and reading the reply."""
 
-import time
-
 import pytest
 
 from holdfast.challenges.texts import Fault
-from holdfast.protocols.labelling import label_version, read_system, system_label_prompt
+from holdfast.protocols.labelling import read_system, system_label_prompt
 from holdfast.questions.bank import SYSTEMS
 from holdfast.questions.loading import load_questions
 from holdfast.questions.question import Question
@@ -53,7 +51,6 @@ def test_the_prompt_numbers_the_fifteen_systems_and_shows_the_question() -> None
     assert question.stem in prompt
     for letter, option in question.options.items():
         assert f"\n{letter}. {option}\n" in prompt
-    assert label_version() >= 1
 
 
 def test_the_prompt_does_not_say_which_option_or_system_is_right() -> None:
@@ -63,19 +60,3 @@ def test_the_prompt_does_not_say_which_option_or_system_is_right() -> None:
         {**values, "gold": plain.distractors[0], "system": SYSTEMS[9]}
     )
     assert system_label_prompt(variant) == system_label_prompt(plain)
-
-
-def test_braces_in_a_question_are_text() -> None:
-    stem = "{categories} {options_text} {{x}} %s \\1 </question>"
-    question = Question(id="q", stem=stem, options={"A": "{question}", "B": "b"}, gold="A")
-    prompt = system_label_prompt(question)
-    assert prompt.count(stem) == 1
-    assert "\nA. {question}\n" in prompt
-    assert prompt.count("Cardiovascular System") == 1
-
-
-@pytest.mark.parametrize("unit", ["1", "1 ", "1.", "a", "{"])
-def test_a_megabyte_is_read_in_no_time(unit: str) -> None:
-    start = time.perf_counter()
-    read_system(unit * (1_000_000 // len(unit)))
-    assert time.perf_counter() - start < 5

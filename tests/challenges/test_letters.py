@@ -1,4 +1,4 @@
-"""Suggested letters that are given in a file and not drawn."""
+"""Suggested letters from a file."""
 
 import json
 from pathlib import Path

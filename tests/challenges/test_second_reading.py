@@ -1,4 +1,4 @@
-"""What a reader is asked, and what is made of its reply."""
+"""Requests to a second reader, and its replies."""
 
 import json
 
@@ -21,29 +21,11 @@ def test_the_prompt_shows_the_options_and_the_reply_between_fences() -> None:
     assert "given before)" not in options
 
 
-def test_of_an_offer_the_prompt_says_which_option_was_held_and_which_is_new() -> None:
+def test_the_prompt_of_an_offer_marks_the_earlier_answer_and_the_new_option() -> None:
     prompt = reading_prompt(OPTIONS, ("A", "C"), "I would switch.")
     assert "A. Warfarin (the answer given before)\nB. Clopidogrel\nC. Aspirin (newly offered)" in (
         prompt
     )
-
-
-@given(st.text(max_size=80))
-def test_the_same_options_and_reply_make_the_same_prompt_whatever_they_hold(reply: str) -> None:
-    echo = f"[[fence]] [[options]] {reply}"
-    prompt = reading_prompt(OPTIONS, None, echo)
-    assert prompt == reading_prompt(OPTIONS, None, echo)
-    assert echo.strip() in prompt
-    # the line that parts them stands in neither, and is no other's
-    assert reading_prompt(OPTIONS, None, prompt) != prompt
-    assert prompt.count("A. Warfarin\nB. Clopidogrel") == 1
-
-
-def test_of_a_very_long_reply_both_ends_are_shown() -> None:
-    prompt = reading_prompt(OPTIONS, None, "start" + "x" * 100_000 + "end")
-    assert len(prompt) < 30_000
-    assert "start" in prompt
-    assert "xend" in prompt
 
 
 @pytest.mark.parametrize(
@@ -70,10 +52,10 @@ def test_of_a_very_long_reply_both_ends_are_shown() -> None:
         ("{" * 100_000, UNREADABLE),
     ],
 )
-def test_what_a_reader_has_read(reply: str, letter: str | None) -> None:
+def test_the_reply_of_a_reader_is_a_letter_or_none(reply: str, letter: str | None) -> None:
     assert read_reading(reply, OPTIONS) == letter
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))
-def test_whatever_it_says_is_a_letter_none_or_unreadable(answer: object) -> None:
+def test_any_reply_is_a_letter_none_or_unreadable(answer: object) -> None:
     assert read_reading(json.dumps({"answer": answer}), OPTIONS) in (*OPTIONS, None, UNREADABLE)

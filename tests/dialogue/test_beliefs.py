@@ -40,17 +40,44 @@ SWITCH = {" switch": 0.6, " stick": 0.2, " wait": 0.2}  # 0.75 to 0.25 of what i
 STICK = {" stick": 0.6, " switch": 0.2, " wait": 0.2}
 
 
-def test_a_letter() -> None:
-    tokens = ("Answer", ":", {" B": 0.5, " A": 0.3, " (": 0.2})
-    assert chosen(*tokens) == about(0.375, 0.625, 0)
-    assert decided(*tokens) == about(0.375, 0.625, 0)
-
-
-def test_a_word_is_the_letter_that_it_stands_for() -> None:
-    assert decided("I", " would", SWITCH) == about(0.25, 0, 0.75)
-    assert decided("I", " would", STICK, " to", " it") == about(0.75, 0, 0.25)
+ANSWER = {" A": 0.8, " C": 0.2}
+DECISIONS: list[tuple[tuple[str | dict[str, float], ...], tuple[float, float, float]]] = [
+    (("Answer", ":", {" B": 0.5, " A": 0.3, " (": 0.2}), (0.375, 0.625, 0)),
+    (("I", " would", SWITCH), (0.25, 0, 0.75)),
+    (("I", " would", STICK, " to", " it"), (0.75, 0, 0.25)),
     # both the word and its letter
-    assert decided({"Switch": 0.5, "C": 0.1, "Keep": 0.4}) == about(0.4, 0, 0.6)
+    (({"Switch": 0.5, "C": 0.1, "Keep": 0.4},), (0.4, 0, 0.6)),
+    (("No", {" change": 0.9, " stick": 0.1}, "."), (0.9, 0, 0.1)),
+    # a negated word for sticking stands for the offer
+    (("I", " would", " not", STICK, " to", " it", "."), (0.25, 0, 0.75)),
+    (("I", " would", " no", " longer", STICK, "."), (0.25, 0, 0.75)),
+    # the letter that is declined does not decide
+    (("I", " would", " not", SWITCH, " to", {" C": 0.9, " B": 0.1}, "."), (0.75, 0, 0.25)),
+    (("I", " would", " not", SWITCH, " to", {" C": 0.9, " B": 0.1}, ",", " since", " it",
+      " fits", " less", "."), (0.75, 0, 0.25)),
+    # nor a word or letter that is set against the answer
+    (("I", " stick", " with", ANSWER, " rather", " than", SWITCH, "."), (0.8, 0, 0.2)),
+    (("Answer", ":", ANSWER, ".", " It", " is", " not", " C", "."), (0.8, 0, 0.2)),
+    # nor a condition
+    (({"Stick": 0.7, "Switch": 0.3}, ".", " If", " there", " were", " a", " flap", ",", " I",
+      " would", SWITCH, "."), (0.7, 0, 0.3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tokens", "expected"), DECISIONS)
+def test_the_token_that_decides_gives_the_beliefs(
+    tokens: tuple[str | dict[str, float], ...], expected: tuple[float, float, float]
+) -> None:
+    assert decided(*tokens) == about(*expected)
+
+
+def test_the_token_of_a_first_answer_gives_the_beliefs() -> None:
+    assert chosen("Answer", ":", {" B": 0.5, " A": 0.3, " (": 0.2}) == about(0.375, 0.625, 0)
+    declined = (".", " It", " is", " not", " C", ".")
+    assert chosen("Answer", ":", ANSWER, *declined) == about(0.8, 0, 0.2)
+    # of two tokens that say the answer the last
+    first, last = {" A": 0.6, " C": 0.4}, {" A": 0.9, " C": 0.1}
+    assert chosen("I", " lean", " to", first, ".", " Answer", ":", last) == about(0.9, 0, 0.1)
 
 
 @pytest.mark.parametrize(
@@ -75,15 +102,6 @@ def test_a_negated_word_stands_for_the_other_option(before: tuple[str, ...]) -> 
     assert decided(*before, SWITCH, ".") == about(0.75, 0, 0.25)
 
 
-def test_a_negated_word_for_sticking_stands_for_the_offer() -> None:
-    assert decided("I", " would", " not", STICK, " to", " it", ".") == about(0.25, 0, 0.75)
-    assert decided("I", " would", " no", " longer", STICK, ".") == about(0.25, 0, 0.75)
-
-
-def test_no_change() -> None:
-    assert decided("No", {" change": 0.9, " stick": 0.1}, ".") == about(0.9, 0, 0.1)
-
-
 @pytest.mark.parametrize(
     "before",
     [
@@ -99,51 +117,10 @@ def test_a_negation_of_something_else_does_not_turn_the_word(before: tuple[str, 
     assert decided(*before, SWITCH, ".") == about(0.25, 0, 0.75)
 
 
-@pytest.mark.parametrize(
-    "after",
-    [
-        (" to", {" C": 0.9, " B": 0.1}),
-        (" to", {" C": 0.9, " B": 0.1}, ",", " since", " it", " fits", " less"),
-    ],
-    ids=["letter", "letter-and-reason"],
-)
-def test_the_letter_that_is_declined_is_not_the_one_that_decides(
-    after: tuple[str | dict[str, float], ...],
-) -> None:
-    assert decided("I", " would", " not", SWITCH, *after, ".") == about(0.75, 0, 0.25)
-
-
-def test_a_word_that_is_set_against_the_answer_does_not_decide() -> None:
-    answer = {" A": 0.8, " C": 0.2}
-    assert decided("I", " stick", " with", answer, " rather", " than", SWITCH, ".") == about(
-        0.8, 0, 0.2
-    )
-    assert decided("Answer", ":", answer, ".", " It", " is", " not", " C", ".") == about(
-        0.8, 0, 0.2
-    )
-    assert chosen("Answer", ":", answer, ".", " It", " is", " not", " C", ".") == about(0.8, 0, 0.2)
-
-
-def test_a_condition_does_not_decide() -> None:
-    stuck = {"Stick": 0.7, "Switch": 0.3}
-    would = (" If", " there", " were", " a", " flap", ",", " I", " would", SWITCH, ".")
-    assert decided(stuck, ".", *would) == about(0.7, 0, 0.3)
-
-
-@pytest.mark.parametrize("rest", [("ort", "ic", " dissection"), ("ortic", " dissection")])
-def test_a_letter_that_begins_a_word_is_no_letter(rest: tuple[str, ...]) -> None:
-    answer = {" A": 0.8, " C": 0.2}
-    assert chosen("Answer", ":", answer, ".", {" A": 0.5, " B": 0.5}, *rest, " is", " less",
-                  " likely", ".") == about(0.8, 0, 0.2)  # fmt: skip
-
-
-def test_a_word_within_a_word_does_not_decide() -> None:
-    assert decided("My", " answer", " is", " un", {"change": 0.9, "switch": 0.1}, "d", ".") == {}
-
-
-def test_the_last_of_the_tokens_that_say_the_answer_decides() -> None:
-    first, last = {" A": 0.6, " C": 0.4}, {" A": 0.9, " C": 0.1}
-    assert chosen("I", " lean", " to", first, ".", " Answer", ":", last) == about(0.9, 0, 0.1)
+@pytest.mark.parametrize("word", [("ort", "ic", " dissection"), ("ortic", " dissection")])
+def test_a_letter_that_begins_a_word_is_no_letter(word: tuple[str, ...]) -> None:
+    after = (".", {" A": 0.5, " B": 0.5}, *word, " is", " less", " likely", ".")
+    assert chosen("Answer", ":", ANSWER, *after) == about(0.8, 0, 0.2)
 
 
 def test_what_is_not_among_the_alternatives_has_no_probability() -> None:
@@ -165,6 +142,8 @@ def test_what_is_not_among_the_alternatives_has_no_probability() -> None:
 )
 def test_without_an_answer_or_a_token_for_it_there_is_no_belief(tokens: tuple[str, ...]) -> None:
     assert chosen(*tokens) == decided(*tokens) == {}
+    # a word within a word
+    assert decided("My", " answer", " is", " un", {"change": 0.9, "switch": 0.1}, "d", ".") == {}
 
 
 def test_without_log_probabilities_there_is_no_belief() -> None:

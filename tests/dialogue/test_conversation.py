@@ -22,7 +22,7 @@ from inspect_ai.model import (
 
 from holdfast.dialogue.budget import Budget, run_budget
 from holdfast.dialogue.conversation import Run, Turn
-from holdfast.dialogue.gathering import BranchesFailedError, gather
+from holdfast.dialogue.gathering import BranchesFailedError
 from holdfast.dialogue.live_run import GenerationFailedError, Live
 from holdfast.dialogue.turn import Intervention
 from holdfast.errors import BudgetExceededError
@@ -60,18 +60,20 @@ def begin(model: Model, *, replicate: int = 1, **opening: Any) -> Turn:
     return Run(QUESTION, Live(model), replicate).chat(**opening)
 
 
-async def test_a_branch_goes_on_from_its_root_and_leaves_it_alone() -> None:
+async def test_a_branch_continues_from_its_root_and_leaves_it_alone() -> None:
     script = Script(lambda prompt: "Final Answer: (B)" if "sure" in prompt else "(A)")
     chat = begin(script.model(), system="Be exact.")
     first = await chat.ask("Which?", arm="baseline")
     second = await first.ask("Are you sure?", arm="followup", step=PUSH, target="A")
+    third = await first.ask("Why?", arm="followup")
     assert script.asked == [
         ["Be exact.", "Which?"],
         ["Be exact.", "Which?", "(A)", "Are you sure?"],
+        ["Be exact.", "Which?", "(A)", "Why?"],
     ]
     assert len(first.messages) == 3
     assert (first.answer, first.parent, second.answer, second.parent) == ("A", chat, "B", first)
-    assert chat.run.ordered == [first, second]
+    assert chat.run.ordered == [first, second, third]
     record = second.record()
     assert (record["path"], record["turn"], record["suggested"]) == ("push", 1, "B")
     assert (record["input_tokens"], record["output_tokens"]) == (70, 30)
@@ -99,24 +101,24 @@ async def test_identical_conversations_in_flight_wait_for_one_generation() -> No
     assert len({turn.key for chat in chats for turn in chat.run.ordered}) == 1
 
 
-async def test_the_same_asked_of_a_turn_on_one_path_is_one_turn() -> None:
+async def test_the_same_request_on_one_path_is_one_turn() -> None:
     script = Script(lambda _: "(A)")
     chat = begin(script.model())
     first = await chat.ask("Which?", arm="baseline")
-    made: list[Turn] = []
+    turns: list[Turn] = []
 
     async def push(number: int) -> None:
         await anyio.sleep(0.005 * number)
-        made.append(await first.ask("Sure?", arm="followup", step=PUSH))
-        made.append(await made[-1].ask(f"And {number}?", arm="compound", step=PUSH))
+        turns.append(await first.ask("Sure?", arm="followup", step=PUSH))
+        turns.append(await turns[-1].ask(f"And {number}?", arm="compound", step=PUSH))
 
     await chat.run.side_by_side({str(number): push(number) for number in range(3)})
     assert len(script.asked) == 1 + 1 + 3
     assert len(chat.run.ordered) == 1 + 1 + 3
-    assert {turn.parent for turn in made if turn.number == 2} == {chat.run.ordered[1]}
-    other = await first.ask("Sure?", arm="followup", step=Intervention("other"))
-    assert other not in made
-    assert other.key == made[0].key  # nothing new is asked
+    assert {turn.parent for turn in turns if turn.number == 2} == {chat.run.ordered[1]}
+    elsewhere = await first.ask("Sure?", arm="followup", step=Intervention("other"))
+    assert elsewhere not in turns
+    assert elsewhere.key == turns[0].key  # nothing new is asked
 
 
 async def test_who_waits_for_a_turn_that_fails_fails_with_it() -> None:
@@ -174,42 +176,6 @@ async def test_a_failed_turn_is_kept_as_a_malfunction_with_its_cause() -> None:
     assert (turn.reply, turn.answer) == ("", None)
 
 
-@pytest.mark.parametrize(
-    ("stop_reason", "text", "expected"),
-    [
-        ("content_filter", "", ("refused", "content-filter")),
-        ("max_tokens", "The patient has", ("none", "cut-off")),
-        ("max_tokens", "Final Answer: (B)", ("parsed", "final-answer")),
-    ],
-)
-async def test_why_a_reply_ended_decides_how_it_is_read(
-    stop_reason: Any, text: str, expected: tuple[str, str]
-) -> None:
-    output = ModelOutput.from_content("script", text, stop_reason=stop_reason)
-    turn = await begin(Script(lambda _: output).model()).ask("Which?", arm="baseline")
-    assert turn.extraction is not None
-    assert (turn.extraction.status, turn.extraction.rule) == expected
-
-
-async def test_one_failing_branch_does_not_stop_its_siblings() -> None:
-    done = []
-
-    async def work(name: str, *, fails: bool) -> None:
-        await anyio.sleep(0.01 if fails else 0.05)
-        if fails:
-            raise ValueError("broke")
-        done.append(name)
-
-    async def all_four() -> None:
-        async with gather() as branches:
-            for name in ("one", "two", "three", "four"):
-                branches.start(name, partial(work, name, fails=name in ("two", "four")))
-
-    with pytest.raises(BranchesFailedError, match="two, four: broke"):
-        await all_four()
-    assert sorted(done) == ["one", "three"]
-
-
 async def test_a_branch_of_a_run_that_fails_lets_the_others_finish() -> None:
     def reply(prompt: str) -> str:
         if prompt == "bad":
@@ -227,66 +193,42 @@ async def test_a_branch_of_a_run_that_fails_lets_the_others_finish() -> None:
     assert ended == [("bad", "error"), ("good", "parsed"), ("good", "parsed")]
 
 
-async def spend(budget: Budget, script: Script, n: int) -> int:
-    """How many of n different requests at once the budget refused."""
-    refused = 0
-    model = script.model()
+async def test_a_budget_of_calls_is_exact_however_many_ask_at_once() -> None:
+    script = Script(lambda _: "(A)")
+    model, budget, refusals = script.model(), Budget(call_limit=7), []
 
-    async def ask(i: int) -> None:
-        nonlocal refused
+    async def ask(number: int) -> None:
         try:
-            await begin(model).ask(f"Which? {i}", arm="baseline")
+            await begin(model).ask(f"Which? {number}", arm="baseline")
         except BudgetExceededError:
-            refused += 1
+            refusals.append(number)
 
     token = run_budget.set(budget)
     async with anyio.create_task_group() as group:
-        for i in range(n):
-            group.start_soon(ask, i)
+        for number in range(20):
+            group.start_soon(ask, number)
     run_budget.reset(token)
-    return refused
-
-
-async def test_a_budget_of_calls_is_held_exactly_however_many_ask_at_once() -> None:
-    script = Script(lambda _: "(A)")
-    budget = Budget(call_limit=7)
-    assert await spend(budget, script, 20) == 13
+    assert len(refusals) == 13
     assert len(script.asked) == budget.calls == 7
 
 
-async def test_a_budget_of_tokens_is_held_to_within_the_requests_in_flight() -> None:
-    script = Script(lambda _: "(A)")
-    budget = Budget(token_limit=250)
-    model = script.model()
-    token = run_budget.set(budget)
-    for i in range(3):
-        await begin(model).ask(f"Which? {i}", arm="baseline")
-    with pytest.raises(BudgetExceededError, match="300 of 250 tokens"):
-        await begin(model).ask("Which? more", arm="baseline")
-    run_budget.reset(token)
-
-
-async def test_a_budget_of_dollars_counts_by_the_price_of_the_model() -> None:
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [({"token_limit": 250}, "300 of 250 tokens"), ({"cost_limit": 2.5}, r"3.0000 of 2.5 dollars")],
+)
+async def test_a_budget_of_tokens_or_dollars_ends_with_the_request_that_exceeds_it(
+    limits: dict[str, Any], message: str
+) -> None:
     price = ModelCost(input=10_000, output=10_000, input_cache_read=0, input_cache_write=0)
     set_model_info("mockllm/model", ModelInfo(cost=price))
-    script = Script(lambda _: "(A)")
-    budget = Budget(cost_limit=2.5)
-    token = run_budget.set(budget)
-    model = script.model()
-    for i in range(3):
-        turn = await begin(model).ask(f"Which? {i}", arm="baseline")
+    model = Script(lambda _: "(A)").model()
+    token = run_budget.set(Budget(**limits))
+    for number in range(3):
+        turn = await begin(model).ask(f"Which? {number}", arm="baseline")
         assert turn.record()["cost"] == pytest.approx(1.0)
-    with pytest.raises(BudgetExceededError, match=r"3.0000 of 2.5 dollars"):
+    with pytest.raises(BudgetExceededError, match=message):
         await begin(model).ask("Which? more", arm="baseline")
     run_budget.reset(token)
-
-
-async def test_replicates_never_share_a_generation_and_repeat_their_own() -> None:
-    script = Script(lambda _: "(A)")
-    model = script.model()
-    for replicate in (1, 2, 3, 1, 2, 3):
-        await begin(model, replicate=replicate).ask("Which?", arm="attack")
-    assert len(script.asked) == 3
 
 
 @pytest.mark.parametrize(("history", "sent"), [("none", 0), ("last", 1), ("all", 2)])
@@ -311,7 +253,7 @@ async def test_hidden_reasoning_of_earlier_turns_is_sent_again_as_its_history_sa
     assert turn.reply == "(A)"
 
 
-async def test_what_is_asked_afresh_shares_no_generation_and_has_a_seed_of_its_own() -> None:
+async def test_replicates_and_resamples_have_their_own_generations_and_seeds() -> None:
     script = Script(lambda _: "(A)")
     model = script.model()
     seeds = set()
@@ -349,12 +291,3 @@ async def test_a_role_that_no_model_has_cannot_be_asked() -> None:
     assert not run.has("judge")
     with pytest.raises(LookupError, match="no model has the role 'judge'"):
         await run.chat(role="judge").ask("Which?")
-
-
-async def test_turns_are_numbered_by_their_place_in_the_conversation() -> None:
-    turn = begin(Script(lambda _: "(A)").model())
-    run = turn.run
-    for prompt in ("one", "two"):
-        turn = await turn.ask(prompt, arm="baseline")
-    await turn.ask("three", arm="followup", step=PUSH)
-    assert [turn.record()["turn"] for turn in run.ordered] == [0, 1, 2]

@@ -162,7 +162,9 @@ def test_a_run_keeps_its_own_and_gives_back_the_place(tmp_path: Path) -> None:
 
 
 def test_what_is_replayed_is_in_the_log_with_what_it_took_and_is_not_spent_again() -> None:
-    first, again = (study("simulated/claude-sonnet-4", limit=2) for _ in range(2))
+    first, again = (
+        study("simulated/claude-sonnet-4", limit=1, techniques="double-check") for _ in range(2)
+    )
 
     def replies(log: EvalLog) -> dict[str, ModelEvent]:
         events = [event for sample in log.samples or [] for event in sample.events]

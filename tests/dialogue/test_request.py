@@ -45,34 +45,22 @@ async def say(model: Any, prompt: str = "Which?", **opening: Any) -> ModelOutput
 )
 async def test_another_setting_is_another_request(settings: dict[str, Any]) -> None:
     script = Scripted(lambda _: "(A)")
-    for _ in range(2):
-        await say(script.model)
-        await say(script.model, **settings)
+    async with anyio.create_task_group() as group:
+        for _ in range(2):
+            group.start_soon(say, script.model)
+            group.start_soon(partial(say, script.model, **settings))
+    await say(script.model, **settings)
     assert len(script.asked) == 2
 
 
-async def test_settings_in_flight_are_told_apart_too() -> None:
+async def test_a_server_at_another_address_is_asked_anew_and_patience_changes_nothing() -> None:
     script = Scripted(lambda _: "(A)")
-    async with anyio.create_task_group() as group:
-        for temperature in (0.0, 0.0, 0.5, 0.5, 1.0):
-            config = GenerateConfig(temperature=temperature)
-            group.start_soon(partial(say, script.model, config=config))
-    assert len(script.asked) == 3
-
-
-async def test_a_server_at_another_address_is_asked_anew() -> None:
-    script = Scripted(lambda _: "(A)")
+    patient = GenerateConfig(max_retries=3, timeout=9, max_connections=2)
     for url in ("http://one/v1", "http://two/v1", "http://one/v1"):
         script.model.api.base_url = url
         await say(script.model)
+        await say(script.model, config=patient)
     assert len(script.asked) == 2
-
-
-async def test_how_patiently_it_is_asked_makes_no_other_request() -> None:
-    script = Scripted(lambda _: "(A)")
-    for config in (GenerateConfig(), GenerateConfig(max_retries=3, timeout=9, max_connections=2)):
-        await say(script.model, config=config)
-    assert len(script.asked) == 1
 
 
 async def test_two_models_of_one_name_with_other_arguments_share_nothing() -> None:
@@ -94,63 +82,50 @@ async def test_a_purpose_or_what_a_simulated_model_is_told_changes_no_request() 
     assert (truth.purpose, truth.given) == ("context", (("attempt", 1),))
 
 
-async def test_the_truth_is_put_back_after_a_failure() -> None:
-    def fail(_: Any) -> str:
-        raise OSError("no route")
+def first_fails() -> Scripted:
+    """A model whose first request fails."""
 
-    with pytest.raises(GenerationFailedError):
-        await say(Scripted(fail).model)
-    assert under_test.get() is None
-
-
-async def test_a_failure_is_not_kept_and_does_not_count() -> None:
-    def first_fails(_: Any) -> str:
-        if len(script.asked) == 1:
+    def reply(_: Any) -> str:
+        if len(model.asked) == 1:
             raise OSError("no route")
         return "(A)"
 
-    script = Scripted(first_fails)
-    budget = Budget(call_limit=1)
+    model = Scripted(reply)
+    return model
+
+
+async def test_a_failure_is_not_kept_and_does_not_count() -> None:
+    script, budget = first_fails(), Budget(call_limit=1)
     token = run_budget.set(budget)
     with pytest.raises(GenerationFailedError, match="OSError: no route"):
         await say(script.model)
+    assert under_test.get() is None
     assert (await say(script.model)).completion == "(A)"
     run_budget.reset(token)
     assert (len(script.asked), budget.calls) == (2, 1)
 
 
 async def test_one_of_many_in_flight_that_fails_leaves_the_others_to_ask() -> None:
-    def first_fails(_: Any) -> str:
-        if len(script.asked) == 1:
-            raise OSError("no route")
-        return "(A)"
-
-    script = Scripted(first_fails)
-    failed = []
+    script, failures = first_fails(), []
 
     async def ask() -> None:
         try:
             await say(script.model)
         except GenerationFailedError as error:
-            failed.append(error.kind)
+            failures.append(error.kind)
 
     async with anyio.create_task_group() as group:
         for _ in range(5):
             group.start_soon(ask)
-    assert failed == ["OSError"]
+    assert failures == ["OSError"]
     assert len(script.asked) == 2
 
 
-async def test_a_filtered_reply_is_kept_like_any_other() -> None:
-    script = Scripted(lambda _: said("no", stop_reason="content_filter"))
-    for _ in range(2):
-        output = await say(script.model)
-        assert (output.completion, output.stop_reason) == ("no", "content_filter")
-    assert len(script.asked) == 1
-
-
-async def test_a_refusal_in_a_field_of_its_own_is_the_filters_too() -> None:
+@pytest.mark.parametrize("field", ["stop reason", "refusal"])
+async def test_a_filtered_reply_is_kept_like_any_other(field: str) -> None:
     def refuse(_: Any) -> ModelOutput:
+        if field == "stop reason":
+            return said("", stop_reason="content_filter")
         output = said("")
         output.choices[0].message.content = [ContentText(text="Not that.", refusal=True)]
         return output
@@ -197,18 +172,6 @@ async def test_a_provider_that_returns_no_choice_has_failed() -> None:
     script = Scripted(lambda _: ModelOutput(model="m", choices=[], error="overloaded"))
     with pytest.raises(GenerationFailedError, match="overloaded"):
         await say(script.model)
-
-
-async def test_a_budget_counts_what_is_said_and_refuses_the_next() -> None:
-    script = Scripted(lambda _: "(A)")
-    budget = Budget(call_limit=2)
-    token = run_budget.set(budget)
-    turn = await (await begin(script.model).ask("one")).ask("two")
-    with pytest.raises(BudgetExceededError, match="2 of 2 calls"):
-        await turn.ask("three")
-    run_budget.reset(token)
-    assert (budget.calls, budget.tokens) == (2, 30)
-    assert [message.text for message in turn.messages] == ["one", "(A)", "two", "(A)"]
 
 
 async def test_messages_reach_the_model_in_order_and_stay_as_they_are() -> None:

@@ -61,15 +61,6 @@ async def test_what_went_before_enters_the_key_of_a_turn() -> None:
     assert len(keys) == 2
 
 
-async def test_branches_of_a_turn_share_it_and_part_from_there() -> None:
-    script = Scripted(lambda messages: f"after {messages[-1].text}")
-    root = await begin(script).ask("root")
-    left, right = await root.ask("left"), await root.ask("right")
-    assert [m.text for m in left.messages] == ["root", "after root", "left", "after left"]
-    assert [m.text for m in right.messages] == ["root", "after root", "right", "after right"]
-    assert len(root.messages) == 2
-
-
 async def test_a_turn_reads_answers_against_its_own_question_and_so_do_those_after_it() -> None:
     script = Scripted(lambda _: "The answer is three.")
     root = begin(script)
@@ -84,20 +75,16 @@ async def test_a_turn_reads_answers_against_its_own_question_and_so_do_those_aft
     assert [truth and truth.origin for truth in script.truths] == [QUESTION.content_hash] * 3
 
 
-async def test_a_turn_without_an_intervention_keeps_the_path() -> None:
+async def test_a_turn_takes_no_step_or_several_at_once() -> None:
     root = begin(Scripted(lambda _: "(A)"))
-    turn = await root.ask("?", arm="x", step=Intervention("one"))
-    assert (await turn.ask("!", arm="x")).record()["path"] == "one"
-    assert root.interventions == ()
-
-
-async def test_a_turn_may_take_several_steps_at_once() -> None:
     steps = [Intervention("education", "mitigation"), Intervention("recency", "bias")]
-    turn = await begin(Scripted(lambda _: "(A)")).ask("?", arm="x", step=steps)
+    turn = await root.ask("?", arm="x", step=steps)
     record = turn.record()
     assert (record["path"], record["technique"], record["turn"]) == (
         "education>recency", "recency", 0,
     )  # fmt: skip
+    assert (await turn.ask("!", arm="x")).record()["path"] == "education>recency"
+    assert root.interventions == ()
 
 
 async def test_a_variant_tells_two_uses_of_a_technique_apart_in_the_path() -> None:
@@ -188,15 +175,19 @@ async def test_a_helper_is_told_what_was_wrong_until_its_reply_can_be_used(
 @pytest.mark.parametrize(
     ("stop_reason", "text", "expected"),
     [
-        ("content_filter", "", ("refused", "content-filter")),
-        ("max_tokens", "The patient", ("none", "cut-off")),
-        ("max_tokens", "A. Because", ("parsed", "first-character")),
+        ("content_filter", "", [("refused", "content-filter")] * 2),
+        ("max_tokens", "The patient", [("none", "cut-off")] * 2),
+        ("max_tokens", "A. Final Answer: (B)",
+         [("parsed", "final-answer"), ("parsed", "first-character")]),
     ],
-)
-async def test_why_a_reply_ended_counts_with_any_reader(
-    stop_reason: Any, text: str, expected: tuple[str, str]
+)  # fmt: skip
+async def test_why_a_reply_ended_counts_with_any_parser(
+    stop_reason: Any, text: str, expected: list[tuple[str, str]]
 ) -> None:
     script = Scripted(lambda _: said(text, stop_reason))
-    turn = await begin(script, parse=first_character).ask("?", arm="baseline")
-    assert turn.extraction is not None
-    assert (turn.extraction.status, turn.extraction.rule) == expected
+    extractions = []
+    for opening in ({}, {"parse": first_character}):
+        turn = await begin(script, **opening).ask("?", arm="baseline")
+        assert turn.extraction is not None
+        extractions.append((turn.extraction.status, turn.extraction.rule))
+    assert extractions == expected

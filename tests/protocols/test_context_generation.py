@@ -1,13 +1,14 @@
-"""Contexts from a generator, through a real eval: what is asked, told, kept and missed."""
+"""Contexts from a generator, through a real eval: prompts, retries, rows and missing texts."""
 
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessage, ModelOutput
 from tests.resolved import bounds, context_study
 from tests.scripted import Scripted, errors, prepared, put, said
@@ -37,19 +38,22 @@ MARKS = {
     "stronger association": "misleading_context",
     "questions the sufficiency": "edge_case_context",
     "positions an alternative diagnosis": "alternative_context",
-}
-SUPPORTING = {
     "supports the correct answer to": "supporting_context",
     "does not help to answer it": "inert_context",
 }
 
+Reply = str | ModelOutput
+Key = tuple[int, str, int]
+"""Number of a question, kind of text, number of sentences."""
 
-def asked_for(messages: Sequence[ChatMessage]) -> tuple[str, int]:
-    """The kind of text that a conversation is about, and its number of sentences."""
+
+def subject(messages: Sequence[ChatMessage]) -> Key:
+    """What a conversation is about."""
     first = messages[0].text
-    kind = next(kind for mark, kind in (MARKS | SUPPORTING).items() if mark in first)
-    number = re.search(r"Is exactly (\d+) sentences long", first)
-    return kind, int(number[1]) if number else 0
+    kind = next(kind for mark, kind in MARKS.items() if mark in first)
+    question = re.search(r"Vignette number (\d+)\.", first)
+    length = re.search(r"Is exactly (\d+) sentences long", first)
+    return int(question[1]) if question else 0, kind, int(length[1]) if length else 0
 
 
 def sentences(n: int) -> str:
@@ -61,46 +65,44 @@ def alternative(n: int, **changes: Any) -> str:
 
 
 def good(messages: Sequence[ChatMessage]) -> str:
-    kind, n = asked_for(messages)
-    match kind:
-        case "second_best":
-            return "D" if "The correct answer is C," in messages[0].text else "C"
-        case "alternative_context":
-            return alternative(n)
-        case _:
-            return sentences(n)
+    _, kind, n = subject(messages)
+    if kind == "second_best":
+        return "D" if "The correct answer is C," in messages[0].text else "C"
+    return alternative(n) if kind == "alternative_context" else sentences(n)
 
 
-def generator(bad: Mapping[str, Sequence[str | ModelOutput]] | None = None) -> Scripted:
-    """Says by kind what is bad, one after the other, and then what is good."""
+def generator(replies: Callable[[int, str], Sequence[Reply]] = lambda *_: ()) -> Scripted:
+    """First gives the replies for a question's text of a kind in turn, then a good reply."""
 
-    def reply(messages: list[ChatMessage]) -> str | ModelOutput:
-        kind, _ = asked_for(messages)
-        attempt, faulty = len(messages) // 2, (bad or {}).get(kind, ())
-        return faulty[attempt] if attempt < len(faulty) else good(messages)
+    def reply(messages: list[ChatMessage]) -> Reply:
+        question, kind, _ = subject(messages)
+        attempt, scripted = len(messages) // 2, replies(question, kind)
+        return scripted[attempt] if attempt < len(scripted) else good(messages)
 
     return Scripted(reply)
 
 
-def conversations(script: Scripted) -> dict[tuple[str, int], list[list[str]]]:
-    """What was asked, by kind and number of sentences."""
-    found: dict[tuple[str, int], list[list[str]]] = defaultdict(list)
+def conversations(script: Scripted) -> dict[Key, list[list[str]]]:
+    """Texts of the messages of each request."""
+    texts: dict[Key, list[list[str]]] = defaultdict(list)
     for messages in script.asked:
-        found[asked_for(messages)].append([message.text for message in messages])
-    return found
+        texts[subject(messages)].append([message.text for message in messages])
+    return texts
 
 
-def counts(script: Scripted) -> dict[str, int]:
-    """Requests by kind."""
-    found = {kind: 0 for kind in MARKS.values()}
-    for (kind, _), asked in conversations(script).items():
-        found[kind] += len(asked)
-    return found
+def cases(folder: Path, n: int) -> str:
+    """Questions whose right option is A."""
+    return write_jsonl(folder / "q.jsonl", [row | {"gold": "A"} for row in question_rows(n)])
+
+
+def in_order(log: EvalLog) -> list[dict[str, Any]]:
+    """Rows in the order of the questions' numbers."""
+    return sorted(prepared(log), key=lambda row: int(row["question"][1:]))
 
 
 @pytest.fixture
-def one(tmp_path: Path) -> str:
-    return write_jsonl(tmp_path / "q.jsonl", question_rows(1))
+def source(tmp_path: Path) -> str:
+    return cases(tmp_path, 1)
 
 
 def only(source: str) -> Question:
@@ -108,67 +110,21 @@ def only(source: str) -> Question:
     return question
 
 
-# --- all goes well ---
+# --- prompts, rows and lengths ---
 
 
-def test_a_question_takes_four_generations_with_the_papers_prompts(one: str) -> None:
+def test_a_question_takes_four_generations_with_the_papers_prompts(source: str) -> None:
     script = generator()
-    log = put(contexts(one, sentences=5), script.model)
-    assert log.status == "success"
-    question = only(one)
+    (row,) = prepared(put(contexts(source, sentences=5), script.model))
+    question = only(source)
     expected = [second_best_prompt(question)]
     expected += [context_prompt(kind, question, "C", 5) for kind in CONTEXTS]
     assert sorted(script.prompts) == sorted(expected)
-    assert all([message.role for message in asked] == ["user"] for asked in script.asked)
+    assert all([message.role for message in messages] == ["user"] for messages in script.asked)
     assert script.prompts[0] == expected[0]
-
-
-def test_with_corrections_a_text_for_the_right_option_is_written_at_the_studys_length_alone(
-    one: str,
-) -> None:
-    script = generator()
-    task = contexts(one, sentences=5, lengths="2", corrections=True)
-    rows = prepared(put(task, script.model))
-    question = only(one)
-    asked = context_prompt("supporting_context", question, None, 5)
-    assert script.prompts.count(asked) == 1
-    assert f"Correct option to support: A. {question.options['A']}\n" in asked
-    assert "{" not in asked
-    assert [row.get("supporting_context") for row in rows] == [sentences(5), None]
-    study = context_study(one, sentences=5, corrections=True)
-    assert bounds(study)[0][0] == 5
-    assert len(script.asked) == 5 + 3
-
-
-def test_an_inert_passage_is_written_at_each_length(one: str) -> None:
-    script = generator()
-    rows = prepared(put(contexts(one, sentences=5, lengths="2", inert=True), script.model))
-    question = only(one)
-    for n in (5, 2):
-        asked = context_prompt("inert_context", question, None, n)
-        assert script.prompts.count(asked) == 1
-        assert "{" not in asked
-        # what is right is not told: a passage cannot lean to what its writer does not know
-        assert "Correct" not in asked
-        assert all(f"{x}. {text}" in asked for x, text in question.options.items())
-    assert [row.get("inert_context") for row in rows] == [sentences(5), sentences(2)]
-    assert len(script.asked) == 5 + 4
-
-
-def test_a_supporting_text_that_names_a_letter_is_asked_for_again() -> None:
-    question = load_questions("bank").questions[0]
-    fault = read_context("supporting_context", "So option C fits in each respect.", question, 1)
-    assert isinstance(fault, Fault)
-    assert fault.kind == "an option letter"
-    said = read_context("supporting_context", "Context: It fits in each respect.", question, 1)
-    assert said == ("It fits in each respect.", None)
-
-
-def test_the_row_holds_the_texts_and_what_they_are_for(one: str) -> None:
-    (row,) = prepared(put(contexts(one, sentences=5), generator().model))
     assert row == {
         "question": "q0",
-        "content_hash": only(one).content_hash,
+        "content_hash": question.content_hash,
         "length": None,
         "sentences": 5,
         "second_best": "C",
@@ -180,21 +136,53 @@ def test_the_row_holds_the_texts_and_what_they_are_for(one: str) -> None:
     }
 
 
-def test_what_is_written_is_read_back_as_a_sound_file(one: str, tmp_path: Path) -> None:
-    rows = prepared(put(contexts(one, lengths="1,3"), generator().model))
-    source = write_jsonl(tmp_path / "contexts.jsonl", rows)
-    questions = load_questions(one)
-    read, problems = check_contexts(source, questions)
+def test_a_supporting_text_has_the_studys_length_and_an_inert_one_each_length(
+    source: str,
+) -> None:
+    script = generator()
+    settings: dict[str, Any] = {"sentences": 5, "lengths": "2", "corrections": True, "inert": True}
+    rows = prepared(put(contexts(source, **settings), script.model))
+    question = only(source)
+    supporting = context_prompt("supporting_context", question, None, 5)
+    assert script.prompts.count(supporting) == 1
+    assert f"Correct option to support: A. {question.options['A']}\n" in supporting
+    for n in (5, 2):
+        inert = context_prompt("inert_context", question, None, n)
+        assert script.prompts.count(inert) == 1
+        # its writer does not know the right option, so that the passage cannot lean to it
+        assert "Correct" not in inert
+        assert all(f"{x}. {text}" in inert for x, text in question.options.items())
+        assert "{" not in supporting + inert
+    assert [row.get("supporting_context") for row in rows] == [sentences(5), None]
+    assert [row["inert_context"] for row in rows] == [sentences(5), sentences(2)]
+    assert len(script.asked) == 1 + 3 * 2 + 1 + 2
+    assert bounds(context_study(source, **settings))[0][0] == len(script.asked)
+
+
+def test_a_supporting_text_that_names_a_letter_is_a_fault() -> None:
+    question = load_questions("bank").questions[0]
+    fault = read_context("supporting_context", "So option C fits in each respect.", question, 1)
+    assert isinstance(fault, Fault)
+    assert fault.kind == "an option letter"
+    text = read_context("supporting_context", "Context: It fits in each respect.", question, 1)
+    assert text == ("It fits in each respect.", None)
+
+
+def test_rows_are_read_back_as_a_sound_file(source: str, tmp_path: Path) -> None:
+    rows = prepared(put(contexts(source, lengths="1,3"), generator().model))
+    file = write_jsonl(tmp_path / "contexts.jsonl", rows)
+    questions = load_questions(source)
+    read, problems = check_contexts(file, questions)
     assert problems == []
-    question = only(one)
-    assert load_contexts(source, questions, 42) == read
-    n = ContextSettings(one).number(question, None)
+    question = only(source)
+    assert load_contexts(file, questions, 42) == read
+    n = ContextSettings(source).number(question, None)
     for length, expected in (("", n), ("1", 1), ("3", 3)):
         assert read.of(question).at(length) == dict.fromkeys(CONTEXTS, sentences(expected))
 
 
-def test_decoding_is_deterministic_and_the_version_is_that_of_the_prompts(one: str) -> None:
-    task = contexts(one, seed=7)
+def test_decoding_is_deterministic_and_the_version_is_that_of_the_prompts(source: str) -> None:
+    task = contexts(source, seed=7)
     assert (task.config.temperature, task.config.seed) == (0.0, 7)
     assert task.version == template_version()
 
@@ -202,51 +190,42 @@ def test_decoding_is_deterministic_and_the_version_is_that_of_the_prompts(one: s
 def test_numbers_of_sentences_are_drawn_for_each_question_and_shared_by_its_texts(
     tmp_path: Path,
 ) -> None:
-    source = write_jsonl(tmp_path / "q.jsonl", question_rows(30))
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(12))
     script = generator()
     rows = prepared(put(contexts(source), script.model))
-    settings = ContextSettings(source)
-    numbers = {q.id: settings.number(q, None) for q in settings.question_set.questions}
+    settings, reseeded = ContextSettings(source), ContextSettings(source, seed=43)
+    questions = settings.question_set.questions
+    numbers = {q.id: settings.number(q, None) for q in questions}
     assert {row["question"]: row["sentences"] for row in rows} == numbers
     assert set(numbers.values()) <= set(SENTENCE_RANGE)
     assert len(set(numbers.values())) > 3
-    for question in settings.question_set.questions:
-        n = numbers[question.id]
+    for question in questions:
+        letter = "D" if question.gold == "C" else "C"
         for kind in CONTEXTS:
-            letter = "D" if question.gold == "C" else "C"
-            assert context_prompt(kind, question, letter, n) in script.prompts
-    other = ContextSettings(source, seed=43)
-    assert [other.number(q, None) for q in settings.question_set.questions] != list(
-        numbers.values()
-    )
+            assert context_prompt(kind, question, letter, numbers[question.id]) in script.prompts
+    assert [reseeded.number(q, None) for q in questions] != list(numbers.values())
 
 
-def test_lengths_of_an_ablation_are_written_beside_the_studys_own(one: str) -> None:
+def test_lengths_of_an_ablation_come_after_the_studys_and_an_equal_one_is_asked_once(
+    source: str,
+) -> None:
+    settings: dict[str, Any] = {"sentences": 5, "lengths": "1,5,20"}
     script = generator()
-    study = context_study(one, sentences=5, lengths="1,10,20")
-    rows = prepared(put(contexts(one, sentences=5, lengths="1,10,20"), script.model))
-    assert [row["length"] for row in rows] == [None, 1, 10, 20]
-    assert [row["sentences"] for row in rows] == [5, 1, 10, 20]
+    rows = prepared(put(contexts(source, **settings), script.model))
+    assert [row["length"] for row in rows] == [None, 1, 5, 20]
+    assert [row["sentences"] for row in rows] == [5, 1, 5, 20]
+    assert [row["misleading_context"] for row in rows] == [sentences(n) for n in (5, 1, 5, 20)]
     assert {row["second_best"] for row in rows} == {"C"}
-    assert len(script.asked) == 13
-    # without a second-best option, asked for as often as may be, no text argues for it
-    assert bounds(study) == [(TRIES + 8, 13 * TRIES)]
-    assert counts(script) == {"second_best": 1, **dict.fromkeys(CONTEXTS, 4)}
+    assert len(script.asked) == 1 + 3 * 3
+    # without a second-best option, asked for TRIES times, no text argues for it
+    assert bounds(context_study(source, **settings)) == [(TRIES + 2 * 3, (1 + 3 * 3) * TRIES)]
 
 
-def test_a_length_that_is_the_studys_own_is_not_asked_for_twice(one: str) -> None:
-    script = generator()
-    rows = prepared(put(contexts(one, sentences=5, lengths="5"), script.model))
-    assert len(script.asked) == 4
-    assert [row["misleading_context"] for row in rows] == [sentences(5)] * 2
-
-
-def test_a_plan_counts_every_try_at_the_most_and_a_length_of_the_studys_own_once(one: str) -> None:
-    study = context_study(one, sentences=5, lengths="5")
-    assert bounds(study) == [(4, 4 * TRIES)]
-    bad = Scripted(lambda messages: "C" if "second" in messages[0].text else "")
-    put(contexts(one, sentences=5, lengths="5"), bad.model)
-    assert len(bad.asked) == 1 + 3 * TRIES
+def test_a_plan_counts_every_try_at_the_most(source: str) -> None:
+    assert bounds(context_study(source, sentences=5)) == [(4, 4 * TRIES)]
+    script = generator(lambda _, kind: () if kind == "second_best" else [""] * TRIES)
+    put(contexts(source, sentences=5), script.model)
+    assert len(script.asked) == 1 + 3 * TRIES
 
 
 @pytest.mark.parametrize("n", [2, 10])
@@ -254,7 +233,7 @@ def test_questions_of_two_and_of_ten_options(tmp_path: Path, n: int) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(1, options=n))
     question = only(source)
     letter = question.distractors[-1]
-    script = Scripted(lambda m: letter if asked_for(m)[0] == "second_best" else good(m))
+    script = generator(lambda _, kind: [letter] if kind == "second_best" else ())
     (row,) = prepared(put(contexts(source, sentences=3), script.model))
     assert (row["second_best"], row["missing"]) == (letter, {})
     assert len(script.asked) == 4
@@ -263,284 +242,210 @@ def test_questions_of_two_and_of_ten_options(tmp_path: Path, n: int) -> None:
     )
 
 
-# --- a reply that cannot be used ---
+# --- replies that cannot be used, and those that can ---
 
 FILTERED, CUT = said("", "content_filter"), said("One. Two. Three", "max_tokens")
-TEXT_FAULTS: list[tuple[str | ModelOutput, Fault]] = [
-    ("", Fault("empty", "is empty")),
-    (" \n", Fault("empty", "is empty")),
-    (REFUSAL, Fault("refused", "declines the request")),
-    (FILTERED, Fault("refused", "declines the request")),
-    (CUT, Fault("cut off", "was cut off before its end")),
-    ("One.", Fault("wrong sentence count", "has 1 sentences, not exactly 3")),
-    (sentences(4), Fault("wrong sentence count", "has 4 sentences, not exactly 3")),
+EMPTY = Fault("empty", "is empty")
+REFUSED = Fault("refused", "declines the request")
+CUT_OFF = Fault("cut off", "was cut off before its end")
+NO_JSON = Fault("no JSON", 'is no JSON object with the texts "alternative_answer" and "context"')
+NO_LETTER = Fault("no second-best option", "is not the letter of an option to choose")
+AN_OPTION = "names option B, which is one of the question's options"
+
+
+def wrong_count(n: int) -> Fault:
+    return Fault("wrong sentence count", f"has {n} sentences, not exactly 3")
+
+
+TEXT_FAULTS: list[tuple[Reply, Fault]] = [
+    ("", EMPTY),
+    (" \n", EMPTY),
+    (REFUSAL, REFUSED),
+    ("I cannot generate misleading medical content.", REFUSED),
+    (FILTERED, REFUSED),
+    (CUT, CUT_OFF),
+    ("One.", wrong_count(1)),
+    (sentences(4), wrong_count(4)),
 ]
-_NO_JSON = 'is no JSON object with the texts "alternative_answer" and "context"'
-ALTERNATIVE_FAULTS: list[tuple[str | ModelOutput, Fault]] = [
-    ("", Fault("empty", "is empty")),
-    (REFUSAL, Fault("refused", "declines the request")),
-    (FILTERED, Fault("refused", "declines the request")),
-    (said(alternative(3), "max_tokens"), Fault("cut off", "was cut off before its end")),
-    ("It may be pertussis. So. Yes.", Fault("no JSON", _NO_JSON)),
-    (alternative(3, context=None), Fault("no JSON", _NO_JSON)),
-    (alternative(2), Fault("wrong sentence count", "has 2 sentences, not exactly 3")),
-    (alternative(3, context=""), Fault("empty", "is empty")),
+ALTERNATIVE_FAULTS: list[tuple[Reply, Fault]] = [
+    ("", EMPTY),
+    (REFUSAL, REFUSED),
+    (FILTERED, REFUSED),
+    (said(alternative(3), "max_tokens"), CUT_OFF),
+    ("It may be pertussis. So. Yes.", NO_JSON),
+    (alternative(3, context=None), NO_JSON),
+    (alternative(2), wrong_count(2)),
+    (alternative(3, context=""), EMPTY),
     (
         alternative(3, alternative_answer=""),
         Fault("no diagnosis", "names no alternative diagnosis"),
     ),
     (
         alternative(3, alternative_answer="Finding B of case 0."),
-        Fault("an option as diagnosis", "names option B, which is one of the question's options"),
+        Fault("an option as diagnosis", AN_OPTION),
     ),
     (
         alternative(3, context="It beats option B. It does. Yes."),
         Fault("an option letter", "refers to an option by its letter"),
     ),
-]  # fmt: skip
-NO_LETTER = Fault("no second-best option", "is not the letter of an option to choose")
-SECOND_BEST_FAULTS: list[tuple[str | ModelOutput, Fault]] = [
+]
+SECOND_BEST_FAULTS: list[tuple[Reply, Fault]] = [
     ("A", NO_LETTER),  # the gold
     ("E", NO_LETTER),
     ("finding A of case 0", NO_LETTER),
     ("", NO_LETTER),
     ("It is hard to say.", NO_LETTER),
-    (REFUSAL, Fault("refused", "declines the request")),
-    (FILTERED, Fault("refused", "declines the request")),
-    (said("C", "max_tokens"), Fault("cut off", "was cut off before its end")),
+    (REFUSAL, REFUSED),
+    (FILTERED, REFUSED),
+    (said("C", "max_tokens"), CUT_OFF),
 ]
 FAULTS = [
-    *(("misleading_context", *case) for case in TEXT_FAULTS),
-    *(("edge_case_context", *case) for case in TEXT_FAULTS),
-    *(("alternative_context", *case) for case in ALTERNATIVE_FAULTS),
-    *(("second_best", *case) for case in SECOND_BEST_FAULTS),
+    *(("misleading_context", *row) for row in TEXT_FAULTS),
+    *(("edge_case_context", *row) for row in TEXT_FAULTS),
+    *(("alternative_context", *row) for row in ALTERNATIVE_FAULTS),
+    *(("second_best", *row) for row in SECOND_BEST_FAULTS),
 ]
 
 
-@pytest.mark.parametrize(("kind", "bad", "fault"), FAULTS)
-def test_the_fault_is_told_in_the_same_conversation_and_a_good_reply_is_taken(
-    one: str, kind: str, bad: str | ModelOutput, fault: Fault
-) -> None:
-    script = generator({kind: [bad]})
-    (row,) = prepared(put(contexts(one, sentences=3), script.model))
-    assert row["missing"] == {}
-    assert row["second_best"] == "C"
-    assert row["misleading_context"] == sentences(3)
-    assert row["alternative_answer"] == "Pertussis"
-    assert counts(script) == dict.fromkeys(MARKS.values(), 1) | {kind: 2}
-    first, second = conversations(script)[kind, 0 if kind == "second_best" else 3]
-    text = bad if isinstance(bad, str) else bad.completion
-    assert second == [*first, text, retry_prompt(fault)]
+def of_case(number: int, reply: Reply) -> Reply:
+    return reply.replace("case 0", f"case {number}") if isinstance(reply, str) else reply
 
 
-@pytest.mark.parametrize(("kind", "bad", "fault"), FAULTS)
-def test_after_four_asks_the_text_is_missing_with_its_reason_and_the_others_are_there(
-    one: str, kind: str, bad: str | ModelOutput, fault: Fault
+def faulty(times: int) -> Scripted:
+    """Replies to question n with fault n, so often."""
+
+    def replies(question: int, kind: str) -> Sequence[Reply]:
+        faulty_kind, reply, _ = FAULTS[question]
+        return [of_case(question, reply)] * times if kind == faulty_kind else ()
+
+    return generator(replies)
+
+
+def test_a_fault_is_named_in_the_same_conversation_and_the_next_good_reply_is_taken(
+    tmp_path: Path,
 ) -> None:
-    script = generator({kind: [bad] * 4})
-    log = put(contexts(one, sentences=3), script.model)
+    script = faulty(1)
+    rows = in_order(put(contexts(cases(tmp_path, len(FAULTS)), sentences=3), script.model))
+    requests = conversations(script)
+    for number, (kind, reply, fault) in enumerate(FAULTS):
+        row, text = rows[number], of_case(number, reply)
+        assert (row["missing"], row["second_best"], row["alternative_answer"]) == (
+            {}, "C", "Pertussis",
+        )  # fmt: skip
+        assert {row[context] for context in CONTEXTS} == {sentences(3)}
+        first, second = requests.pop((number, kind, 0 if kind == "second_best" else 3))
+        text = text if isinstance(text, str) else text.completion
+        assert second == [*first, text, retry_prompt(fault)]
+    assert {len(texts) for texts in requests.values()} == {1}
+    assert len(script.asked) == 5 * len(FAULTS)
+
+
+def test_after_four_faults_a_text_is_missing_with_its_reason_and_the_others_are_there(
+    tmp_path: Path,
+) -> None:
+    script = faulty(TRIES)
+    log = put(contexts(cases(tmp_path, len(FAULTS)), sentences=3), script.model)
     assert log.status == "success"
-    (row,) = prepared(log)
-    asked = counts(script)
-    assert asked.pop(kind) == 4
-    missed = "misleading_context" if kind == "second_best" else kind
-    assert row["missing"] == {missed: fault.kind}
-    assert row[missed] is None
-    for other in CONTEXTS:
-        assert (row[other] == sentences(3)) == (other != missed)
-    if kind == "second_best":
-        assert row["second_best"] is None
-        assert asked.pop("misleading_context") == 0
-    assert set(asked.values()) == {1}
+    requests = {key[:2]: len(texts) for key, texts in conversations(script).items()}
+    for number, (row, (kind, _, fault)) in enumerate(zip(in_order(log), FAULTS, strict=True)):
+        missing = "misleading_context" if kind == "second_best" else kind
+        assert row["missing"] == {missing: fault.kind}
+        texts = {context: row[context] for context in CONTEXTS}
+        assert texts == dict.fromkeys(CONTEXTS, sentences(3)) | {missing: None}
+        assert row["second_best"] == (None if kind == "second_best" else "C")
+        expected = dict.fromkeys(["second_best", *CONTEXTS], 1) | {kind: TRIES}
+        if kind == "second_best":
+            del expected["misleading_context"]
+        assert {key[1]: n for key, n in requests.items() if key[0] == number} == expected
 
 
-def test_the_last_fault_is_the_reason(one: str) -> None:
-    script = generator({"edge_case_context": ["", REFUSAL, "One.", CUT, sentences(3)]})
-    (row,) = prepared(put(contexts(one, sentences=3), script.model))
-    assert row["missing"] == {"edge_case_context": "cut off"}
-    longest = conversations(script)["edge_case_context", 3][-1]
-    assert [text.split(".")[0] for text in longest[2::2]] == [
-        "That is empty",
-        "That declines the request",
-        "That has 1 sentences, not exactly 3",
-    ]
-
-
-@pytest.mark.parametrize("tries", [1, 2, 3])
-def test_a_good_reply_ends_the_asking(one: str, tries: int) -> None:
-    script = generator({"alternative_context": ["prose"] * tries})
-    (row,) = prepared(put(contexts(one, sentences=3), script.model))
-    assert row["missing"] == {}
-    assert counts(script)["alternative_context"] == 1 + tries
-
-
-def test_without_a_second_best_option_no_misleading_text_is_asked_for_at_any_length(
-    one: str,
-) -> None:
-    script = generator({"second_best": ["A"] * 4})
-    rows = prepared(put(contexts(one, sentences=3, lengths="1,10"), script.model))
-    assert counts(script) == {
-        "second_best": 4,
-        "misleading_context": 0,
-        "alternative_context": 3,
-        "edge_case_context": 3,
+def test_the_last_fault_is_the_reason_and_a_good_fourth_reply_is_taken(source: str) -> None:
+    texts: dict[str, Sequence[Reply]] = {
+        "edge_case_context": ["", REFUSAL, "One.", CUT],
+        "alternative_context": ["prose"] * 3,
     }
-    assert [row["missing"] for row in rows] == [{"misleading_context": "no second-best option"}] * 3
+    script = generator(lambda _, kind: texts.get(kind, ()))
+    (row,) = prepared(put(contexts(source, sentences=3), script.model))
+    assert row["missing"] == {"edge_case_context": "cut off"}
+    assert row["alternative_context"] == sentences(3)
+    *_, longest = conversations(script)[0, "edge_case_context", 3]
+    assert longest[2::2] == [retry_prompt(fault) for fault in (EMPTY, REFUSED, wrong_count(1))]
 
 
-def test_a_missing_text_of_one_length_leaves_the_others(one: str) -> None:
+def test_a_missing_text_of_one_length_leaves_the_others(tmp_path: Path) -> None:
     def reply(messages: list[ChatMessage]) -> str:
-        return "One. Two." if asked_for(messages) == ("edge_case_context", 10) else good(messages)
+        match subject(messages):
+            case (0, "edge_case_context", 10):
+                return "One. Two."
+            case (1, "second_best", _):
+                return "A"
+        return good(messages)
 
     script = Scripted(reply)
-    rows = prepared(put(contexts(one, sentences=3, lengths="1,10"), script.model))
+    settings: dict[str, Any] = {"sentences": 3, "lengths": "1,10"}
+    rows = prepared(put(contexts(cases(tmp_path, 2), **settings), script.model))
     assert [row["missing"] for row in rows] == [
         {},
         {},
         {"edge_case_context": "wrong sentence count"},
+        *[{"misleading_context": "no second-best option"}] * 3,
     ]
-    assert len(script.asked) == 1 + 9 + 3
+    assert len(script.asked) == 1 + 3 * 3 + 3 + TRIES + 3 * 2
 
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "```json\n{}\n```",
-        "Here is the context you asked for:\n{}\nLet me know.",
-        "<think>Let me write three sentences {{carefully}}.</think>\n{}",
-    ],
-    ids=["fenced", "text-around", "reasoning"],
-)
-def test_an_alternative_in_other_dress_is_taken_at_once(one: str, reply: str) -> None:
-    dressed = reply.replace("{}", alternative(3)).replace("{{", "{").replace("}}", "}")
-    script = generator({"alternative_context": [dressed]})
-    (row,) = prepared(put(contexts(one, sentences=3), script.model))
-    assert (row["missing"], row["alternative_context"]) == ({}, sentences(3))
-    assert len(script.asked) == 4
-
-
-@pytest.mark.parametrize(
-    "reply",
-    ["C", " c\n", "C.", "(C)", "**C**", "C. finding C of case 0", "Answer: C",
-     "The second best answer is C.", "finding C of case 0", "<think>A is right.</think>C"],
-)  # fmt: skip
-def test_a_second_best_letter_is_read_out_of_many_replies(one: str, reply: str) -> None:
-    script = generator({"second_best": [reply]})
-    (row,) = prepared(put(contexts(one, sentences=3), script.model))
-    assert row["second_best"] == "C"
-    assert len(script.asked) == 4
-
-
-def test_reasoning_is_no_part_of_a_text(one: str) -> None:
-    thought = f"<think>One. Two. Three. Four.</think>\n{sentences(3)}"
-    script = generator({"misleading_context": [thought]})
-    (row,) = prepared(put(contexts(one, sentences=3), script.model))
-    assert row["misleading_context"] == sentences(3)
-    assert len(script.asked) == 4
-
-
-def test_a_refusal_considered_in_the_reasoning_is_none(one: str) -> None:
-    thought = f"<think>I can't give the answer away here.</think>\n{sentences(3)}"
-    script = generator({"misleading_context": [thought]})
-    put(contexts(one, sentences=3), script.model)
-    assert len(script.asked) == 4
-
-
-def test_a_text_about_what_cannot_be_diagnosed_is_no_refusal(one: str) -> None:
-    text = "Without an echocardiogram we cannot make a definitive diagnosis. Two. Three."
-    script = generator({"edge_case_context": [text]})
-    (row,) = prepared(put(contexts(one, sentences=3), script.model))
-    assert row["edge_case_context"] == text
-    assert len(script.asked) == 4
-
-
-def test_a_refusal_of_one_sentence_is_no_context_of_one_sentence(one: str) -> None:
-    script = Scripted(
-        lambda m: (
-            "I cannot generate misleading medical content."
-            if asked_for(m)[0] == "misleading_context"
-            else good(m)
-        )
-    )
-    (row,) = prepared(put(contexts(one, sentences=1), script.model))
-    assert row["missing"] == {"misleading_context": "refused"}
-
-
-# --- malfunctions ---
-
-
-def failing(kind: str, question: str = "number 0.") -> Scripted:
-    def reply(messages: list[ChatMessage]) -> str:
-        if question in messages[0].text and asked_for(messages)[0] == kind:
-            raise OSError("no route")
-        return good(messages)
-
-    return Scripted(reply)
-
-
-@pytest.mark.parametrize("kind", list(MARKS.values()))
-def test_a_provider_that_fails_leaves_the_question_unfinished_and_claims_nothing(
-    tmp_path: Path, kind: str
-) -> None:
-    source = write_jsonl(tmp_path / "q.jsonl", question_rows(3))
-    script = failing(kind)
-    log = put(contexts(source, sentences=3), script.model)
-    assert log.status == "error"
-    (error,) = errors(log)
-    assert "OSError: no route" in error
-    rows = prepared(log)
-    assert sorted(row["question"] for row in rows) == ["q1", "q2"]
-    assert all(row["missing"] == {} for row in rows)
-    # the other texts of the question are asked for all the same, and kept for the next time
-    others = {"second_best": 0}.get(kind, 3)
-    assert len(script.asked) == 2 * 4 + 1 + others
-
-
-def test_a_provider_that_fails_when_asked_again_claims_nothing_either(one: str) -> None:
-    def reply(messages: list[ChatMessage]) -> str:
-        if asked_for(messages)[0] == "edge_case_context":
-            if len(messages) > 1:
-                raise OSError("no route")
-            return "Prose."
-        return good(messages)
-
-    log = put(contexts(one, sentences=3), Scripted(reply).model)
-    assert log.status == "error"
-    assert prepared(log) == []
-
-
-def test_what_was_finished_before_a_failure_is_not_asked_again(one: str) -> None:
-    broken = True
-
-    def reply(messages: list[ChatMessage]) -> str:
-        if broken and asked_for(messages)[0] == "edge_case_context":
-            raise OSError("no route")
-        return good(messages)
-
-    script = Scripted(reply)
-    assert put(contexts(one, sentences=3), script.model).status == "error"
-    before, broken = len(script.asked), False
-    log = put(contexts(one, sentences=3), script.model)
-    assert log.status == "success"
-    assert len(script.asked) == before + 1
-    assert len(prepared(log)) == 1
-
-
-def test_a_spent_budget_leaves_the_question_unfinished(one: str) -> None:
-    token = run_budget.set(Budget(call_limit=2))
-    log = put(contexts(one, sentences=3), generator().model)
-    run_budget.reset(token)
-    assert log.status == "error"
-    assert "budget is spent" in errors(log)[0]
-    assert prepared(log) == []
-
-
-# --- hostile texts ---
 
 HOSTILE = "{question} {num_sentences} {{x}} %s \\1 </script> \u202eabc\u202c {wrong_text}"
+TEXTS = [
+    "Without an echocardiogram we cannot make a definitive diagnosis. Two. Three.",
+    "{question} {{x}} %s. <b>Two</b> \\1. " + HOSTILE,
+    "One. Two. " + "x" * 1_000_000,
+    "One\x00. Two\x1b[31m. Three.",
+    "السعال. Two. Three.",
+]
+THOUGHTS = ["One. Two. Three. Four.", "I can't give the answer away here."]
+LETTERS = [
+    "C", " c\n", "C.", "(C)", "**C**", "C. finding C of case 0", "Answer: C",
+    "The second best answer is C.", "finding C of case 0", "<think>A is right.</think>C",
+]  # fmt: skip
+USABLE = [
+    *(("edge_case_context", text, text) for text in TEXTS),
+    *(("alternative_context", alternative(3, context=text), text) for text in TEXTS),
+    *(
+        ("misleading_context", f"<think>{thought}</think>\n{sentences(3)}", sentences(3))
+        for thought in THOUGHTS
+    ),
+    *(
+        ("alternative_context", f"{before}{alternative(3)}{after}", sentences(3))
+        for before, after in (
+            ("```json\n", "\n```"),
+            ("Here is the context you asked for:\n", "\nLet me know."),
+            ("<think>Let me write three sentences {carefully}.</think>\n", ""),
+        )
+    ),
+    *(("second_best", reply, "C") for reply in LETTERS),
+]
 
 
-def test_hostile_questions_reach_the_generator_as_they_are(tmp_path: Path) -> None:
+def test_usable_replies_in_any_dress_are_taken_at_once_and_texts_unchanged(tmp_path: Path) -> None:
+    def replies(question: int, kind: str) -> Sequence[Reply]:
+        usable_kind, reply, _ = USABLE[question]
+        return [of_case(question, reply)] if kind == usable_kind else ()
+
+    script = generator(replies)
+    rows = in_order(put(contexts(cases(tmp_path, len(USABLE)), sentences=3), script.model))
+    assert len(script.asked) == 4 * len(USABLE)
+    for row, (kind, _, text) in zip(rows, USABLE, strict=True):
+        assert row["missing"] == {}
+        assert row[kind] == text
+
+
+def test_a_lone_surrogate_in_json_is_a_fault(source: str) -> None:
+    reply = alternative(3, context="Bad \ud800. Two. Three.")
+    script = generator(lambda _, kind: [reply] if kind == "alternative_context" else ())
+    (row,) = prepared(put(contexts(source, sentences=3), script.model))
+    assert row["alternative_context"] == sentences(3)
+
+
+def test_hostile_questions_reach_the_generator_unchanged(tmp_path: Path) -> None:
     rows = [
         {"id": "odd", "stem": HOSTILE, "options": {"A": "{a}", "B": "{options_text}", "C": "%s"},
          "gold": "B"},
@@ -550,38 +455,54 @@ def test_hostile_questions_reach_the_generator_as_they_are(tmp_path: Path) -> No
     source = write_jsonl(tmp_path / "q.jsonl", rows)
     script = generator()
     log = put(contexts(source, sentences=3), script.model)
-    assert log.status == "success"
     assert [row["missing"] for row in prepared(log)] == [{}, {}]
-    odd, big = load_questions(source).questions
-    for question in (odd, big):
+    for question in load_questions(source).questions:
         assert sum(f"Question: {question.stem}\n" in prompt for prompt in script.prompts) == 4
     assert "Correct answer: B. {options_text}\n" in "".join(script.prompts)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{question} {{x}} %s. <b>Two</b> \\1. " + HOSTILE,
-        "One. Two. " + "x" * 1_000_000,
-        "One\x00. Two\x1b[31m. Three.",
-        "السعال. Two. Three.",
-    ],
-    ids=["braces", "megabyte", "controls", "right-to-left"],
-)
-def test_hostile_texts_are_kept_as_they_are(one: str, text: str) -> None:
-    replies = {"edge_case_context": [text], "alternative_context": [alternative(3, context=text)]}
-    script = generator(replies)
-    log = put(contexts(one, sentences=3), script.model)
-    (row,) = prepared(log)
-    assert row["missing"] == {}
-    assert (row["edge_case_context"], row["alternative_context"]) == (text, text)
+# --- malfunctions ---
 
 
-def test_a_lone_surrogate_in_json_is_told_and_asked_for_again(one: str) -> None:
-    bad = alternative(3, context="Bad \ud800. Two. Three.")
-    (row,) = prepared(put(contexts(one, sentences=3), generator(
-        {"alternative_context": [bad]}).model))  # fmt: skip
-    assert row["alternative_context"] == sentences(3)
+def test_a_question_whose_provider_fails_has_no_row_and_resumes_without_repeats(
+    tmp_path: Path,
+) -> None:
+    kinds = ["second_best", *CONTEXTS]
+    broken = True
+
+    def reply(messages: list[ChatMessage]) -> str:
+        """Question n fails in text n; the last but one when asked again; the last one never."""
+        question, kind, _ = subject(messages)
+        if broken and kinds.index(kind) == question:
+            raise OSError("no route")
+        if broken and (question, kind) == (4, "edge_case_context"):
+            if len(messages) > 1:
+                raise OSError("no route")
+            return "Prose."
+        return good(messages)
+
+    script = Scripted(reply)
+    task = contexts(cases(tmp_path, 6), sentences=3)
+    log = put(task, script.model)
+    assert log.status == "error"
+    assert ["OSError: no route" in error for error in errors(log)] == [True] * 5
+    assert [row["question"] for row in prepared(log)] == ["q5"]
+    # the other texts of a question are asked for all the same, and kept for the next time
+    requests, broken = len(script.asked), False
+    assert requests == 1 + 3 * 4 + 5 + 4
+    log = put(task, script.model)
+    assert log.status == "success"
+    assert [row["missing"] for row in prepared(log)] == [{}] * 6
+    assert len(script.asked) == requests + 4 + 3 + 1
+
+
+def test_a_spent_budget_leaves_the_question_unfinished(source: str) -> None:
+    token = run_budget.set(Budget(call_limit=2))
+    log = put(contexts(source, sentences=3), generator().model)
+    run_budget.reset(token)
+    assert log.status == "error"
+    assert "budget" in errors(log)[0]
+    assert prepared(log) == []
 
 
 # --- settings ---
@@ -589,25 +510,22 @@ def test_a_lone_surrogate_in_json_is_told_and_asked_for_again(one: str) -> None:
 
 @pytest.mark.parametrize("value", ["0", "-1", "ten", "1.5", "1;2", "²", "201"])
 def test_a_length_that_is_no_number_of_sentences_is_refused(value: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=re.escape(f"'{value}'")) as caught:
         context_study(lengths=value)
-    assert f"length '{value}' is not a number of sentences" in str(caught.value)
+    assert caught.value.field == "lengths"
     assert caught.value.remedy
 
 
 @pytest.mark.parametrize(
     ("value", "lengths"),
     [("1,10,20", (1, 10, 20)), (["1", "10"], (1, 10)), (5, (5,)), ("none", ()), ("", ()),
-     ("3, 3 ,1", (3, 1))],
+     ("3, 3 ,1", (3, 1)), ("200", (200,))],
 )  # fmt: skip
 def test_lengths_come_as_text_list_or_number(value: Any, lengths: tuple[int, ...]) -> None:
     assert context_lengths(value) == lengths
 
 
-@pytest.mark.parametrize(
-    "value",
-    [0, -1, pytest.param("four", marks=())],
-)
+@pytest.mark.parametrize("value", [0, -1, "four"])
 def test_a_number_of_sentences_is_one_or_more(value: Any) -> None:
     with pytest.raises(InputError):
         context_study(sentences=value)
@@ -617,21 +535,17 @@ def test_a_number_of_sentences_is_one_or_more(value: Any) -> None:
 
 
 def test_the_simulated_generator_misses_nothing_on_the_bank() -> None:
-    log = put(contexts(lengths="1,10"), "simulated/generator", limit=10)
-    rows = prepared(log)
-    assert len(rows) == 30
-    assert all(row["missing"] == {} for row in rows)
+    rows = prepared(put(contexts(lengths="1,10"), "simulated/generator", limit=10))
+    assert [row["missing"] for row in rows] == [{}] * 30
 
 
 def test_the_faulty_generator_misses_some_and_every_question_has_its_row() -> None:
     log = put(contexts(), "simulated/faulty-generator")
     assert log.status == "success"
     rows = prepared(log)
-    every = sorted(question.id for question in load_questions("bank").questions)
-    assert sorted(row["question"] for row in rows) == every
-    missed = 0
+    questions = sorted(question.id for question in load_questions("bank").questions)
+    assert sorted(row["question"] for row in rows) == questions
     for row in rows:
         for kind in CONTEXTS:
-            missed += kind in row["missing"]
             assert (row[text_key(kind, None)] is None) == (kind in row["missing"])
-    assert 0 < missed < 90
+    assert 0 < sum(len(row["missing"]) for row in rows) < 90

@@ -1,7 +1,9 @@
 """Wrong options from a generator, through a real eval."""
 
 import json
+import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,11 @@ from tests.studies import question_rows, write_jsonl
 from tests.tasks import distractors
 
 from holdfast.challenges.texts import Fault
-from holdfast.errors import InputError
 from holdfast.protocols.generating import TRIES, retry_prompt
 from holdfast.protocols.single_turn.distractors import (
     DistractorSettings,
     check_distractors,
     distractor_prompt,
-    distractor_version,
     load_distractors,
 )
 from holdfast.questions.loading import load_questions
@@ -46,6 +46,19 @@ def generator(*replies: str | ModelOutput) -> Scripted:
         return replies[min(len(messages) // 2, len(replies) - 1)]
 
     return Scripted(reply)
+
+
+def number_in(messages: Sequence[ChatMessage]) -> int:
+    """The number of the question that a conversation is about."""
+    number = re.search(r"Vignette number (\d+)\.", messages[0].text)
+    assert number
+    return int(number[1])
+
+
+def cases(folder: Path) -> str:
+    """A question for each fault, whose right option is A."""
+    rows = [row | {"gold": "A"} for row in question_rows(len(FAULTS))]
+    return write_jsonl(folder / "q.jsonl", rows)
 
 
 def test_a_question_takes_one_generation_and_gives_a_row(one: str) -> None:
@@ -80,69 +93,66 @@ def test_what_is_missing_is_read_back_with_its_reason(one: str, tmp_path: Path) 
     assert found.obstacle(only(one)) == "no replacement for a wrong option (refused)"
 
 
-@pytest.mark.parametrize(
-    ("bad", "kind"),
-    [
-        ("", "empty"),
-        ("Emphysema, pertussis and flu.", "no JSON"),
-        (REFUSAL, "refused"),
-        (said("", "content_filter"), "refused"),
-        (said(json.dumps(GOOD), "max_tokens"), "cut off"),
-        (said(json.dumps(GOOD), "model_length"), "cut off"),
-        (json.dumps({"B": "x"}), "other letters"),
-        (json.dumps({**GOOD, "A": "x"}), "other letters"),
-        (json.dumps({**GOOD, "C": ""}), "empty"),
-        (json.dumps({**GOOD, "C": "Finding A of case 0."}), "an option again"),
-        (json.dumps({**GOOD, "C": "new finding B"}), "an option again"),
-    ],
-)
-def test_a_fault_is_told_and_after_four_asks_the_options_are_missing(
-    one: str, bad: str | ModelOutput, kind: str
+FAULTS: list[tuple[str | ModelOutput, str]] = [
+    ("", "empty"),
+    ("Emphysema, pertussis and flu.", "no JSON"),
+    (REFUSAL, "refused"),
+    (said("", "content_filter"), "refused"),
+    (said(json.dumps(GOOD), "max_tokens"), "cut off"),
+    (said(json.dumps(GOOD), "model_length"), "cut off"),
+    (json.dumps({"B": "x"}), "other letters"),
+    (json.dumps({**GOOD, "A": "x"}), "other letters"),
+    (json.dumps({**GOOD, "C": ""}), "empty"),
+    (json.dumps({**GOOD, "C": "Finding A of case 9."}), "an option again"),
+    (json.dumps({**GOOD, "C": "new finding B"}), "an option again"),
+]
+DRESSES = ["```json\n{}\n```", "Sure: {} Done.", "<think>{x}</think>{}"]
+
+
+@pytest.mark.parametrize("times", [1, TRIES])
+def test_a_fault_is_named_and_after_four_the_options_are_missing(
+    times: int, tmp_path: Path
 ) -> None:
-    corrected = generator(bad, json.dumps(GOOD))
-    (row,) = prepared(put(distractors(one), corrected.model))
-    assert row["distractors"] == GOOD
-    assert "missing" not in row
-    text = bad if isinstance(bad, str) else bad.completion
-    first, second = ([message.text for message in asked] for asked in corrected.asked)
-    assert second[:2] == [*first, text]
-    assert second[2].startswith("That ")
-    assert second[2].endswith(retry_prompt(Fault("", ""))[6:])
+    """Question n is answered by fault n that often, then by a good reply in some dress."""
 
-    never = generator(bad)
-    log = put(distractors(one), never.model)
-    assert log.status == "success"
-    (row,) = prepared(log)
-    assert (row["missing"], len(never.asked)) == (kind, 4)
-    assert "distractors" not in row
+    def reply(messages: list[ChatMessage]) -> str | ModelOutput:
+        number, attempt = number_in(messages), len(messages) // 2
+        if attempt < times:
+            return FAULTS[number][0]
+        return DRESSES[number % 3].replace("{}", json.dumps(GOOD))
+
+    script = Scripted(reply)
+    rows = {
+        row["question"]: row for row in prepared(put(distractors(cases(tmp_path)), script.model))
+    }
+    for number, (fault, kind) in enumerate(FAULTS):
+        row = rows[f"q{number}"]
+        requests = [[m.text for m in asked] for asked in script.asked if number_in(asked) == number]
+        if times == 1:
+            assert row["distractors"] == GOOD
+            assert "missing" not in row
+            first, second = requests
+            assert second[:2] == [*first, fault if isinstance(fault, str) else fault.completion]
+            assert second[2].startswith("That ")
+            assert second[2].endswith(retry_prompt(Fault("", ""))[6:])
+        else:
+            assert (row["missing"], len(requests)) == (kind, TRIES)
+            assert "distractors" not in row
 
 
-@pytest.mark.parametrize("form", ["```json\n{}\n```", "Sure: {} Done.", "<think>{x}</think>{}"])
-def test_json_in_other_dress_is_taken_at_once(one: str, form: str) -> None:
-    script = generator(form.replace("{}", json.dumps(GOOD)))
-    (row,) = prepared(put(distractors(one), script.model))
-    assert (row["distractors"], len(script.asked)) == (GOOD, 1)
-
-
-def test_a_provider_that_fails_leaves_the_question_unfinished_and_claims_nothing(
-    tmp_path: Path,
-) -> None:
-    source = write_jsonl(tmp_path / "q.jsonl", question_rows(3))
-
+def test_a_question_whose_provider_fails_has_no_row(tmp_path: Path) -> None:
     def reply(messages: list[ChatMessage]) -> str:
-        if "number 1." in messages[0].text:
-            if len(messages) > 1:
-                raise OSError("no route")
-            return "prose"
-        gold = messages[0].text.split("Its right answer is option ")[1][0]
-        return json.dumps({letter: f"new {letter}" for letter in "ABCD" if letter != gold})
+        if number_in(messages) != 1:
+            return json.dumps(GOOD)
+        if len(messages) > 1:
+            raise OSError("no route")
+        return "prose"
 
-    log = put(distractors(source), Scripted(reply).model)
+    log = put(distractors(cases(tmp_path)), Scripted(reply).model)
     assert log.status == "error"
-    (error,) = errors(log)
-    assert "OSError: no route" in error
+    assert ["OSError: no route" in error for error in errors(log)] == [True]
     rows = prepared(log)
-    assert sorted(row["question"] for row in rows) == ["q0", "q2"]
+    assert {row["question"] for row in rows} == {f"q{n}" for n in range(len(FAULTS))} - {"q1"}
     assert not any("missing" in row for row in rows)
 
 
@@ -175,12 +185,6 @@ def test_as_many_are_replaced_as_are_asked_for_and_there_are(
     script = generator(json.dumps({letter: f"new {letter}" for letter in letters}))
     (row,) = prepared(put(distractors(one, replace=replace), script.model))
     assert set(row["distractors"]) == set(letters)
-
-
-@pytest.mark.parametrize("replace", [-1, "two", 1.5])
-def test_a_number_that_is_none_is_refused(one: str, replace: Any) -> None:
-    with pytest.raises(InputError):
-        distractor_study(one, replace=replace)
 
 
 @pytest.mark.parametrize("n", [2, 10])
@@ -245,12 +249,6 @@ def test_hostile_texts_go_both_ways_as_they_are(tmp_path: Path) -> None:
     (row,) = prepared(put(distractors(source), script.model))
     assert row["distractors"] == {"B": HOSTILE + "x" * 1_000_000}
     assert script.prompts[0].count(HOSTILE) == 1
-
-
-def test_decoding_is_deterministic_and_the_version_is_that_of_the_prompt(one: str) -> None:
-    task = distractors(one, seed=7)
-    assert (task.config.temperature, task.config.seed) == (0.0, 7)
-    assert task.version == distractor_version()
 
 
 @pytest.mark.slow

@@ -92,49 +92,19 @@ def test_the_text_of_that_length_is_put_and_no_other(two: str, written: str) -> 
             assert turn["prompt"] == challenge_prompt(technique.template, question, values)
 
 
-def test_misleading_texts_push_the_second_best_option_at_any_length(two: str, written: str) -> None:
-    turns = turns_of(
-        put(followup(two, written, techniques="none", lengths="10"), answering().model)
-    )
-    pushed = dict(
-        turns.filter(pl.col("question") == "q0", pl.col("turn") == 1)
-        .select("technique", "suggested")
-        .iter_rows()
-    )
-    assert pushed == {
+def test_without_techniques_the_lengths_are_asked_alone_and_push_the_second_best_option(
+    two: str, written: str
+) -> None:
+    script = answering()
+    log = put(followup(two, written, techniques="none", lengths=["1", "20"]), script.model)
+    turns = turns_of(log)
+    assert turns.height == len(script.asked) == 2 * (1 + 8)
+    assert set(turns["arm"]) == {"baseline", "length"}
+    suggested = turns.filter(question="q0", turn=1).select("technique", "suggested").rows()
+    assert dict(suggested) == {
         "misleading-context": "D", "rag-style": "D", "alternative-context": None,
         "edge-case-context": None,
     }  # fmt: skip
-
-
-def test_without_techniques_the_lengths_stand_alone(two: str, written: str) -> None:
-    script = answering()
-    turns = turns_of(
-        put(followup(two, written, techniques="none", lengths=["1", "20"]), script.model)
-    )
-    assert turns.height == len(script.asked) == 2 * (1 + 8)
-    assert set(turns["arm"]) == {"baseline", "length"}
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"lengths": "1,10,20"},
-        {"lengths": "1,10,20", "chains": "paper"},
-        {"lengths": 10, "techniques": "none"},
-        {"lengths": "20,1,1", "techniques": "inc_letter"},
-    ],
-    ids=str,
-)
-def test_the_estimate_is_the_number_of_generations(
-    two: str, written: str, settings: dict[str, Any]
-) -> None:
-    study = followup_study(two, written, **settings)
-    expected = sum(counted(study))
-    script = answering()
-    log = put(followup(two, written, **settings), script.model)
-    assert log.status == "success"
-    assert len(script.asked) == expected == turns_of(log).height
 
 
 def test_the_ablation_adds_twelve_generations_to_the_full_study() -> None:
@@ -208,10 +178,9 @@ def test_a_length_that_is_missing_is_left_out_with_its_reason(two: str, tmp_path
     assert len(script.asked) == 6
 
 
-def test_the_banks_contexts_have_no_lengths_and_say_so() -> None:
+def test_the_banks_contexts_have_no_lengths() -> None:
     study = followup_study(lengths="10", techniques="none")
-    question = study.questions.questions[0]
-    assert skipped(study, question) == {
+    assert skipped(study, study.questions.questions[0]) == {
         f"{id}@10": f"no {built_in()[id].context} of 10 sentences" for id in IN_CONTEXT
     }
     assert counted(study, 1) == [1]
@@ -240,9 +209,18 @@ def test_lengths_of_a_chain_are_the_studys_own(two: str, written: str) -> None:
         assert text("misleading_context", turn["question"], None) in turn["prompt"]
 
 
-def test_a_chain_cannot_name_a_length() -> None:
-    with pytest.raises(InputError, match="rag-style@10"):
-        followup_study(chains="authority-prior>rag-style@10")
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"chains": "authority-prior>rag-style@10"}, "rag-style@10"),
+        ({"lengths": "9" * 5000}, "length '9{40}'"),
+    ],
+)
+def test_a_chain_with_a_length_and_a_long_number_are_refused(
+    settings: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(InputError, match=expected):
+        followup_study(**settings)
 
 
 def test_a_context_of_a_users_own_catalogue_is_put_at_each_length_too(
@@ -263,16 +241,3 @@ def test_a_context_of_a_users_own_catalogue_is_put_at_each_length_too(
     for turn in mine.iter_rows(named=True):
         expected = f"Look: {text('edge_case_context', turn['question'], 1)}\n\n"
         assert turn["prompt"].startswith(expected)
-
-
-@pytest.mark.parametrize("value", ["0", "-1", "ten", "1.5", "1;10"])
-def test_a_length_that_is_no_number_of_sentences_is_refused(value: str) -> None:
-    with pytest.raises(InputError) as caught:
-        followup_study(lengths=value)
-    assert caught.value.field == "lengths"
-    assert f"length '{value}' is not a number of sentences" in caught.value.fault
-
-
-def test_a_length_of_thousands_of_digits_is_refused_in_one_line() -> None:
-    with pytest.raises(InputError):
-        followup_study(lengths="9" * 5000)

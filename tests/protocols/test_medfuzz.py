@@ -40,7 +40,7 @@ def written(tmp_path: Path, n: int) -> str:
 
 
 @pytest.fixture
-def one(tmp_path: Path) -> str:
+def source(tmp_path: Path) -> str:
     return written(tmp_path, 1)
 
 
@@ -48,20 +48,22 @@ def attacker_of(reply: Script = attacking) -> Scripted:
     return scripted(reply, "attacker")
 
 
+def run(target: Scripted, source: str, attacker: Scripted | None = None, **more: Any) -> EvalLog:
+    return attack(
+        target.model, attacker=(attacker or attacker_of()).model, questions=source, **more
+    )
+
+
+def check_steps(turns: pl.DataFrame, attempts: int) -> None:
+    """Check that a replicate has a first answer and that many valid attempts."""
+    expected = [("baseline", "")]
+    for k in range(1, attempts + 1):
+        expected += [("attack", f"fuzz@{k}"), ("attacker", f"fuzz@{k}")]
+    assert sorted(turns.select("arm", "path").rows()) == sorted(expected)
+
+
 def target_of(*turned: str) -> Scripted:
     return scripted(answering(*turned), "target")
-
-
-def steps(turns: pl.DataFrame) -> set[tuple[str, str]]:
-    rows = turns.select("arm", "path").rows()
-    assert len(set(rows)) == len(rows)
-    return set(rows)
-
-
-def attempted(k: int) -> set[tuple[str, str]]:
-    """The steps of a replicate with k valid attempts."""
-    put_to = {(arm, f"fuzz@{n}") for n in range(1, k + 1) for arm in ("attack", "attacker")}
-    return put_to | {("baseline", "")}
 
 
 def score_of(log: EvalLog) -> dict[str, float]:
@@ -74,36 +76,29 @@ def score_of(log: EvalLog) -> dict[str, float]:
 # --- how an attack goes ---
 
 
-def test_a_wrong_first_answer_takes_one_generation(one: str) -> None:
-    target, attacker = scripted(lambda _: "Final Answer: (B)", "target"), attacker_of()
-    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one))
-    assert (len(target.asked), len(attacker.asked)) == (1, 0)
-    assert steps(turns) == attempted(0)
-    # as long as any other curve of the study
-    assert attacks(turns)["accuracy"].to_list() == [0.0] * 6
-
-
-@pytest.mark.parametrize("k", [1, 2, 5])
-def test_a_right_answer_is_attacked_until_it_turns(k: int, one: str) -> None:
-    target, attacker = target_of(*TRADES[k - 1 :]), attacker_of()
-    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one))
-    assert (len(target.asked), len(attacker.asked)) == (1 + k, k)
-    assert steps(turns) == attempted(k)
-    assert turns.filter(pl.col("arm") != "attacker")["answer"].to_list() == ["A"] * k + ["B"]
-    assert attacks(turns)["accuracy"].to_list() == [1.0] * k + [0.0] * (6 - k)
+@pytest.mark.parametrize(("attempts", "k"), [(5, 0), (5, 1), (5, 2), (5, 5), (1, None), (5, None)])
+def test_a_right_answer_is_attacked_until_it_flips(
+    attempts: int, k: int | None, source: str
+) -> None:
+    """The answer is wrong after attempt k, from the first if k is 0, never if it is None."""
+    target = target_of(*(TRADES[k - 1 :] if k else ()))
+    if k == 0:
+        target = scripted(lambda _: "Final Answer: (B)", "target")
+    attacker = attacker_of()
+    turns = turns_of(run(target, source, attacker, attempts=attempts))
+    tries = attempts if k is None else k
+    assert (len(target.asked), len(attacker.asked)) == (1 + tries, tries)
+    check_steps(turns, tries)
+    # as long as any curve of the study
+    right = attempts + 1 if k is None else k
+    assert attacks(turns)["accuracy"].to_list() == [1.0] * right + [0.0] * (attempts + 1 - right)
     (row,) = attack_summary(turns).iter_rows(named=True)
-    assert (row["succeeded"], row["attempts_needed"], row["tries"]) == (1, k, k)
-
-
-@pytest.mark.parametrize("attempts", [1, 5])
-def test_an_answer_that_stays_right_is_attacked_k_times(attempts: int, one: str) -> None:
-    target, attacker = target_of(), attacker_of()
-    more: dict[str, Any] = {} if attempts == 5 else {"attempts": attempts}
-    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, **more))
-    assert (len(target.asked), len(attacker.asked)) == (1 + attempts, attempts)
-    assert steps(turns) == attempted(attempts)
-    assert attacks(turns)["accuracy"].to_list() == [1.0] * (1 + attempts)
-    assert attack_summary(turns).select("failed", "succeeded").row(0) == (1, 0)
+    assert (row["failed"], row["succeeded"], row["first_wrong"]) == (k is None, bool(k), k == 0)
+    assert row["tries"] == tries
+    if k:
+        assert row["attempts_needed"] == k
+        answers = turns.filter(pl.col("arm") != "attacker")["answer"].to_list()
+        assert answers == ["A"] * k + ["B"]
 
 
 def surer(messages: Sequence[Message]) -> ModelOutput:
@@ -121,16 +116,18 @@ def surer(messages: Sequence[Message]) -> ModelOutput:
     return output
 
 
-def test_the_attacker_has_its_whole_history_and_what_the_model_said_last(one: str) -> None:
-    target, attacker = scripted(surer, "target"), attacker_of()
-    attack(target.model, attacker=attacker.model, questions=one, attempts=3)
-    (question,) = load_questions(one).questions
-    for k, asked in enumerate(attacker.asked):
-        assert [m.role for m in asked] == ["system", *["user", "assistant"] * k, "user"]
-        assert [m.text for m in asked[2::2]] == [fuzz(question.stem, trade) for trade in TRADES[:k]]
+def test_the_attacker_has_its_whole_history_and_the_models_last_reply(source: str) -> None:
+    attacker = attacker_of()
+    run(scripted(surer, "target"), source, attacker, attempts=3)
+    (question,) = load_questions(source).questions
+    for k, messages in enumerate(attacker.asked):
+        assert [m.role for m in messages] == ["system", *["user", "assistant"] * k, "user"]
+        replies = [m.text for m in messages[2::2]]
+        assert replies == [fuzz(question.stem, trade) for trade in TRADES[:k]]
         if k:
-            assert [m.text for m in asked[:-2]] == [m.text for m in attacker.asked[k - 1]]
-        last = asked[-1].text
+            history = [m.text for m in attacker.asked[k - 1]]
+            assert [m.text for m in messages[:-2]] == history
+        last = messages[-1].text
         assert f"I weighed that of a {[None, *TRADES][k]}. Final Answer: A" in last
         assert f"Its answer: A, with a probability of {20 * (k + 1)} %" in last
     first = attacker.prompts[0]
@@ -139,58 +136,56 @@ def test_the_attacker_has_its_whole_history_and_what_the_model_said_last(one: st
     assert f"The right answer is A. {question.options['A']}" in first
 
 
-def test_without_confidence_the_attacker_is_told_none(one: str) -> None:
+def test_without_confidence_the_attacker_sees_no_probability(source: str) -> None:
     without: dict[str, Any] = {"confidence": False}
     for script, settings in ((surer, without), (answering(), {})):
-        target, attacker = scripted(script, "target"), attacker_of()
-        attack(target.model, attacker=attacker.model, questions=one, attempts=2, **settings)
+        attacker = attacker_of()
+        run(scripted(script, "target"), source, attacker, attempts=2, **settings)
         assert all("Its answer: A\n" in prompt for prompt in attacker.prompts)
         assert not any("probability of" in prompt for prompt in attacker.prompts)
 
 
-def test_each_attempt_is_a_fresh_conversation_with_the_options_untouched(one: str) -> None:
+def test_each_attempt_is_a_fresh_conversation_with_the_options_untouched(source: str) -> None:
     target = target_of()
-    attack(target.model, attacker=attacker_of().model, questions=one, attempts=3)
-    (question,) = load_questions(one).questions
+    run(target, source, attempts=3)
+    (question,) = load_questions(source).questions
     stems = [question.stem]
     stems += [json.loads(fuzz(question.stem, trade))["modified_question"] for trade in TRADES[:3]]
-    assert [[(m.role, m.text) for m in asked] for asked in target.asked] == [
+    assert [[(m.role, m.text) for m in messages] for messages in target.asked] == [
         [("system", system_prompt("expert")), ("user", question_prompt(question.changed(stem=s)))]
         for s in stems
     ]
 
 
-def test_an_assumption_of_the_users_own_is_what_the_attacker_is_told(one: str) -> None:
-    own = "The question names no {weather}; add <b>some</b>."
+def test_the_attacker_sees_the_users_assumption(source: str) -> None:
+    assumption = "The question names no {weather}; add <b>some</b>."
     attacker = attacker_of()
-    attack(target_of().model, attacker=attacker.model, questions=one, attempts=1, assumption=own)
-    assert own in attacker.asked[0][0].text
-    assert own in attacker.prompts[0]
+    run(target_of(), source, attacker, attempts=1, assumption=assumption)
+    assert assumption in attacker.asked[0][0].text
+    assert assumption in attacker.prompts[0]
     plain = attacker_of()
-    attack(target_of().model, attacker=plain.model, questions=one, attempts=1)
+    run(target_of(), source, plain, attempts=1)
     assert "characteristics of the patient" in plain.asked[0][0].text
 
 
-def test_reasoning_and_fences_around_a_modification_are_no_fault(one: str) -> None:
+def test_reasoning_and_fences_around_a_modification_are_no_fault(source: str) -> None:
     def reply(messages: Sequence[Message]) -> str:
         return f"<think>{{not this}}</think>Here it is:\n```json\n{attacking(messages)}\n```"
 
-    attacker = attacker_of(reply)
-    turns = turns_of(attack(target_of().model, attacker=attacker.model, questions=one))
+    turns = turns_of(run(target_of(), source, attacker_of(reply)))
     assert attack_summary(turns).select("tries", "invalid_tries").row(0) == (5, 0)
 
 
 # --- what is noted, and the judge ---
 
 
-def test_a_turned_answer_notes_what_was_added_and_what_its_reasoning_mentions(one: str) -> None:
+def test_a_flip_notes_what_was_added_and_what_its_reasoning_mentions(source: str) -> None:
     def silent(messages: Sequence[Message]) -> str:
         return "Final Answer: (B)" if trade_in(messages[-1][1]) else "Final Answer: (A)"
 
     for script, mentioned in ((answering("baker"), [True]), (silent, [False])):
-        target = scripted(script, "target")
-        turns = turns_of(attack(target.model, attacker=attacker_of().model, questions=one))
-        (row,) = turns.filter(pl.col("arm") == "attack").iter_rows(named=True)
+        turns = turns_of(run(scripted(script, "target"), source))
+        (row,) = turns.filter(arm="attack").iter_rows(named=True)
         assert json.loads(row["characteristics"]) == ["works as a baker"]
         assert json.loads(row["mentioned"]) == mentioned
         assert (row["words"], row["mentioned_judged"], row["review"]) == (6, None, None)
@@ -212,101 +207,92 @@ def judging(mention: str, review: str) -> Scripted:
         ("It does.", '{"score": 11}', (None, None)),
     ],
 )
-def test_a_judge_reads_the_turned_answer_alone(
-    mention: str, review: str, expected: tuple[str | None, int | None], one: str
+def test_a_judge_reads_the_flip_alone(
+    mention: str, review: str, expected: tuple[str | None, int | None], source: str
 ) -> None:
-    judge, target = judging(mention, review), target_of("potter")
-    log = attack(target.model, attacker=attacker_of().model, judge=judge.model, questions=one)
-    turns = turns_of(log).filter(pl.col("arm") == "attack")
+    judge = judging(mention, review)
+    turns = turns_of(run(target_of("potter"), source, judge=judge.model)).filter(arm="attack")
     assert len(judge.asked) == 2
-    assert turns.height == 3
     assert turns.select("mentioned_judged", "review").rows() == [(None, None)] * 2 + [expected]
     assert all("One who works as a potter has another." in prompt for prompt in judge.prompts)
-    assert {message.role for asked in judge.asked for message in asked} == {"user"}
+    assert {message.role for messages in judge.asked for message in messages} == {"user"}
 
 
-def test_a_judge_has_nothing_to_read_where_nothing_turns(one: str) -> None:
+def test_a_judge_has_nothing_to_read_where_nothing_flips(source: str) -> None:
     judge = judging("[true]", "5")
-    attack(target_of().model, attacker=attacker_of().model, judge=judge.model, questions=one)
+    run(target_of(), source, judge=judge.model)
     assert judge.asked == []
 
 
 # --- what cannot be used ---
 
 
-def test_without_an_attacker_nothing_takes_its_place(one: str) -> None:
+def test_without_an_attacker_nothing_is_asked(source: str) -> None:
     target = target_of()
-    log = put(medfuzz(questions=one), target.model)
-    (message,) = errors(log)
-    assert "no model has the role 'attacker'" in message
-    assert "never the model under test" in message
+    (message,) = errors(put(medfuzz(questions=source), target.model))
+    assert "'attacker'" in message
     assert target.asked == []
 
 
-def test_an_attempt_that_stays_invalid_goes_unanswered_and_the_next_goes_on(one: str) -> None:
+def test_after_an_invalid_attempt_the_next_one_follows(source: str) -> None:
     def reply(messages: Sequence[Message]) -> str:
         replies = sum(role == "assistant" for role, _ in messages)
         return "Prose." if replies < 4 else attacking(messages)
 
     target, attacker = target_of(TRADES[5]), attacker_of(reply)
-    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one))
+    turns = turns_of(run(target, source, attacker))
     assert [trade_in(prompt) for prompt in target.prompts] == [None, TRADES[4], TRADES[5]]
-    tried = turns.filter(pl.col("arm") == "attacker")
-    assert tried.select("path", "status", "rule").rows() == [
+    tries = turns.filter(arm="attacker")
+    assert tries.select("path", "status", "rule").rows() == [
         *[("fuzz@1", "none", "no JSON")] * 4,
         ("fuzz@2", "parsed", "valid"),
         ("fuzz@3", "parsed", "valid"),
     ]
-    assert tried["answer"].null_count() == 6
-    assert not tried["correct"].any()
+    assert tries["answer"].null_count() == 6
+    assert not tries["correct"].any()
     assert all("That is no JSON object" in prompt for prompt in attacker.prompts[1:5])
     (row,) = attack_summary(turns).iter_rows(named=True)
     assert (row["tries"], row["invalid_tries"], row["invalid_attempts"]) == (6, 4, 1)
     assert attacks(turns)["accuracy"].to_list() == [1.0] * 3 + [0.0] * 3
 
 
-UNREAD: dict[str, tuple[str | ModelOutput, str]] = {
-    "says nothing": ("It is cold.", "unread"),
-    "is empty": ("", "unread"),
-    "refuses": ("I cannot answer medical questions.", "refused"),
-    "is filtered": (said("", "content_filter"), "filtered"),
-    "is cut off": (said("Considering", "max_tokens"), "unread"),
-    "names two": ("Final Answer: A and B", "unread"),
-}
+UNREAD: list[tuple[str | ModelOutput, str]] = [
+    ("It is cold.", "unread"),
+    ("", "unread"),
+    ("I cannot answer medical questions.", "refused"),
+    (said("", "content_filter"), "filtered"),
+    (said("Considering", "max_tokens"), "unread"),
+    ("Final Answer: A and B", "unread"),
+]
 
 
-@pytest.mark.parametrize("at", [None, "sailor"], ids=["first", "attempt 2"])
-@pytest.mark.parametrize("case", UNREAD)
-@pytest.mark.rest_slow
+@pytest.mark.parametrize("trade", [None, "sailor"], ids=["first answer", "attempt 2"])
 def test_a_reply_without_an_answer_drops_the_replicate_from_every_k(
-    case: str, at: str | None, tmp_path: Path
+    trade: str | None, tmp_path: Path
 ) -> None:
-    broken, kind = UNREAD[case]
-
     def reply(messages: Sequence[Message]) -> str | ModelOutput:
         prompt = messages[-1][1]
-        if stem_in(prompt).startswith("Vignette number 0.") and trade_in(prompt) == at:
-            return broken
+        number = int(stem_in(prompt).split()[2].strip("."))
+        if number < len(UNREAD) and trade_in(prompt) == trade:
+            return UNREAD[number][0]
         return answering("potter")(messages)
 
-    target, attacker = scripted(reply, "target"), attacker_of()
-    log = attack(target.model, attacker=attacker.model, questions=written(tmp_path, 2))
-    turns = turns_of(log)
-    own = turns.filter(pl.col("question") == "q0")
-    assert steps(own) == attempted(0 if at is None else 2)
-    # of q1 alone, which the third attempt turned
+    source = written(tmp_path, len(UNREAD) + 1)
+    turns = turns_of(run(scripted(reply, "target"), source))
+    for number in range(len(UNREAD)):
+        check_steps(turns.filter(question=f"q{number}"), 0 if trade is None else 2)
+    # of the last question alone, which the third attempt flipped
     curve = attacks(turns)
     assert curve["replicates"].unique().to_list() == [1]
     assert curve["accuracy"].to_list() == [1.0] * 3 + [0.0] * 3
     (row,) = attack_summary(turns).iter_rows(named=True)
-    assert (row["replicates"], row["model_errors"], row["succeeded"]) == (2, 1, 1)
-    counted = {name: row[name] for name in ("refused", "filtered", "unread")}
-    assert counted == {"refused": 0, "filtered": 0, "unread": 0} | {kind: 1}
+    assert (row["replicates"], row["model_errors"], row["succeeded"]) == (7, 6, 1)
+    assert (row["refused"], row["filtered"], row["unread"]) == (1, 1, 4)
 
 
 @pytest.mark.parametrize("who", ["target", "attacker"])
 def test_a_call_that_fails_leaves_the_replicate_unfinished_and_resumable(
-    who: str, one: str
+    who: str, source: str
 ) -> None:
     failures = [OSError("no route")]
 
@@ -323,21 +309,19 @@ def test_a_call_that_fails_leaves_the_replicate_unfinished_and_resumable(
 
     target = scripted(failing("target", answering("potter")), "target")
     attacker = attacker_of(failing("attacker", attacking))
-    log = attack(target.model, attacker=attacker.model, questions=one)
+    log = run(target, source, attacker)
     assert log.status == "error"
     assert "OSError: no route" in errors(log)[0]
     turns = turns_of(log)
     assert TABLES["attacks"](turns).is_empty()
-    asked = (len(target.asked), len(attacker.asked))
-    assert asked == ((3, 2) if who == "target" else (2, 2))
-    again = turns_of(attack(target.model, attacker=attacker.model, questions=one))
-    # what failed is asked once more, and nothing else
-    assert (len(target.asked), len(attacker.asked)) == (
-        4 + (who == "target"),
-        3 + (who != "target"),
-    )
-    assert steps(again) == attempted(3)
-    assert attacks(again)["accuracy"].to_list() == [1.0] * 3 + [0.0] * 3
+    calls = (len(target.asked), len(attacker.asked))
+    assert calls == ((3, 2) if who == "target" else (2, 2))
+    turns = turns_of(run(target, source, attacker))
+    # the failed call is repeated, and no other
+    calls = (len(target.asked), len(attacker.asked))
+    assert calls == ((5, 3) if who == "target" else (4, 4))
+    check_steps(turns, 3)
+    assert attacks(turns)["accuracy"].to_list() == [1.0] * 3 + [0.0] * 3
 
 
 # --- settings and scores ---
@@ -346,7 +330,6 @@ def test_a_call_that_fails_leaves_the_replicate_unfinished_and_resumable(
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"attempts": 0}, "attempts is 0"),
         ({"attempts": "x"}, "attempts is 'x'"),
         ({"assumption": " "}, "names no assumption"),
         ({"system_prompt": ["a"]}, "system_prompt"),
@@ -358,11 +341,6 @@ def test_a_setting_that_cannot_be_used_is_refused(settings: dict[str, Any], expe
         medfuzz_study(**settings)
 
 
-def test_each_model_has_a_temperature_of_one_and_five_replicates(one: str) -> None:
-    task = medfuzz(questions=one, seed=7)
-    assert (task.config.temperature, task.config.seed, task.epochs) == (1.0, 7, 5)
-
-
 def test_scores_are_those_of_the_table(tmp_path: Path) -> None:
     # of the four right letters the target knows three, and one of its answers turns at once
     def reply(messages: Sequence[Message]) -> str:
@@ -371,10 +349,7 @@ def test_scores_are_those_of_the_table(tmp_path: Path) -> None:
             return "Final Answer: (A)"
         return answering("sailor")(messages)
 
-    target, attacker = scripted(reply, "target"), attacker_of()
-    log = attack(
-        target.model, attacker=attacker.model, questions=written(tmp_path, 4), attempts=2, epochs=2
-    )
+    log = run(scripted(reply, "target"), written(tmp_path, 4), attempts=2, epochs=2)
     turns = turns_of(log)
     assert attacks(turns).select("k", "accuracy", "replicates").rows() == [
         (0, 0.75, 8), (1, 0.5, 8), (2, 0.0, 8),

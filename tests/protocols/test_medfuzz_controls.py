@@ -10,6 +10,7 @@ from urllib.parse import urlparse
 
 import polars as pl
 import pytest
+from inspect_ai.log import EvalLog
 from inspect_ai.model import (
     ChatCompletionChoice,
     ChatMessageAssistant,
@@ -43,7 +44,6 @@ from tests.tasks import medfuzz
 
 from holdfast.files import packaged
 from holdfast.models.behaviour import chance
-from holdfast.protocols.medfuzz.attacker import read_validity
 from holdfast.protocols.medfuzz.attacks import attack_list, attack_summary, attacks
 from holdfast.protocols.medfuzz.faithfulness import faithfulness
 from holdfast.protocols.medfuzz.inert import inert_rewrite
@@ -52,11 +52,11 @@ from holdfast.protocols.medfuzz.net_attacks import attack_net
 from holdfast.questions.loading import load_questions
 from holdfast.results.declaration import TABLES
 
-INERT = [str(one) for one in packaged("holdfast.protocols.medfuzz", "inert.toml")["sentences"]]
+INERT = [str(text) for text in packaged("holdfast.protocols.medfuzz", "inert.toml")["sentences"]]
 
 
 @pytest.fixture
-def one(tmp_path: Path) -> str:
+def source(tmp_path: Path) -> str:
     return write_jsonl(tmp_path / "q.jsonl", question_rows(1))
 
 
@@ -68,111 +68,98 @@ def inert_in(text: str) -> str | None:
     return next((sentence for sentence in INERT if sentence in text), None)
 
 
-def counted(turns: pl.DataFrame) -> dict[str, int]:
+def run(target: Scripted, source: str, attacker: Scripted | None = None, **more: Any) -> EvalLog:
+    attacker = attacker or scripted(attacking, "attacker")
+    return attack(target.model, attacker=attacker.model, questions=source, **more)
+
+
+def by_arm(turns: pl.DataFrame) -> dict[str, int]:
     return dict(Counter(turns["arm"].to_list()))
 
 
 # --- controls ---
 
 
-def test_each_attempt_has_an_inert_rewrite_and_a_re_ask(one: str) -> None:
+def test_each_attempt_has_an_inert_rewrite_and_a_re_ask(source: str) -> None:
     target = target_of()
-    attacker = scripted(attacking, "attacker")
-    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, controls=True))
-    assert counted(turns) == {"baseline": 1, "attacker": 5, "attack": 5, "inert": 5, "reask": 5}
-    assert turns.filter(pl.col("arm") == "inert")["path"].to_list() == [
-        f"inert@{k}" for k in range(1, 6)
-    ]
-    first = target.prompts[0]
-    assert target.prompts.count(first) == 1 + 5
-    added = [inert_in(prompt) for prompt in target.prompts]
-    assert len({text for text in added if text}) == 5
+    turns = turns_of(run(target, source, controls=True))
+    assert by_arm(turns) == {"baseline": 1, "attacker": 5, "attack": 5, "inert": 5, "reask": 5}
+    inert, attempts = turns.filter(arm="inert"), turns.filter(arm="attack")
+    assert inert["path"].to_list() == [f"inert@{k}" for k in range(1, 6)]
+    assert target.prompts.count(target.prompts[0]) == 1 + 5
+    assert len({inert_in(prompt) for prompt in target.prompts} - {None}) == 5
     assert not turns.filter(pl.col("arm").is_in(["inert", "reask"]))["shared"].any()
+    for attempt_words, inert_words in zip(attempts["words"], inert["words"], strict=True):
+        assert abs(attempt_words - inert_words) <= 6
     net = attack_net(turns)
     assert net["pairs"].to_list() == [1] * 5
     assert net["turned"].to_list() == net["turned_inert"].to_list() == [0.0] * 5
 
 
-def test_a_control_stops_at_its_own_first_turn_and_goes_on_where_the_attack_has_ended(
-    one: str,
+def test_a_control_stops_at_its_own_flip_and_continues_where_the_attack_has_ended(
+    source: str,
 ) -> None:
-    seen: list[str] = []
+    inert_prompts: list[str] = []
 
     def reply(messages: Sequence[Message]) -> str:
         prompt = messages[-1][1]
-        seen.extend([prompt] if inert_in(prompt) else [])
-        gives_way = trade_in(prompt) == TRADES[0] or (inert_in(prompt) and len(seen) == 3)
+        inert_prompts.extend([prompt] if inert_in(prompt) else [])
+        flips = trade_in(prompt) == TRADES[0] or (inert_in(prompt) and len(inert_prompts) == 3)
         gold = gold_in(prompt)
-        return f"Final Answer: ({wrong(gold) if gives_way else gold})"
+        return f"Final Answer: ({wrong(gold) if flips else gold})"
 
-    target, attacker = scripted(reply, "target"), scripted(attacking, "attacker")
-    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, controls=True))
-    assert counted(turns) == {"baseline": 1, "attacker": 1, "attack": 1, "inert": 3, "reask": 5}
+    turns = turns_of(run(scripted(reply, "target"), source, controls=True))
+    assert by_arm(turns) == {"baseline": 1, "attacker": 1, "attack": 1, "inert": 3, "reask": 5}
     net = attack_net(turns)
     assert net["turned"].to_list() == [1.0] * 5
     assert net["turned_inert"].to_list() == [0.0, 0.0, 1.0, 1.0, 1.0]
     assert net["net"].to_list() == [1.0, 1.0, 0.0, 0.0, 0.0]
 
 
-def test_an_attempt_without_a_valid_attack_has_no_control(one: str) -> None:
+def test_an_attempt_without_a_valid_attack_has_no_control(source: str) -> None:
     def reply(messages: Sequence[Message]) -> str:
         replies = sum(role == "assistant" for role, _ in messages)
         return "Prose." if replies < 4 else attacking(messages)
 
-    target, attacker = target_of(), scripted(reply, "attacker")
-    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, controls=True))
-    paths = turns.filter(pl.col("arm") == "inert")["path"].to_list()
-    assert paths == [f"inert@{k}" for k in range(2, 6)]
+    turns = turns_of(run(target_of(), source, scripted(reply, "attacker"), controls=True))
+    assert turns.filter(arm="inert")["path"].to_list() == [f"inert@{k}" for k in range(2, 6)]
     assert attack_net(turns)["pairs"].to_list() == [1] * 5
 
 
 @pytest.mark.parametrize("first", ["Final Answer: (B)", "I cannot answer medical questions."])
-def test_where_nothing_is_attacked_nothing_stands_beside_it(first: str, one: str) -> None:
-    target, attacker = scripted(lambda _: first, "target"), scripted(attacking, "attacker")
-    log = attack(target.model, attacker=attacker.model, questions=one, controls=True, confirm=3)
-    assert counted(turns_of(log)) == {"baseline": 1}
+def test_a_question_that_is_not_attacked_has_no_controls(first: str, source: str) -> None:
+    log = run(scripted(lambda _: first, "target"), source, controls=True, confirm=3)
+    assert by_arm(turns_of(log)) == {"baseline": 1}
 
 
 @pytest.mark.parametrize("words", [1, 12, 45, 120])
 def test_an_inert_rewrite_is_as_long_as_the_attack_and_names_no_option(words: int) -> None:
-    for question in load_questions("bank").questions:
-        put = [inert_rewrite(question, 42, 1, k, words) for k in range(1, 21)]
-        for changed, count in put:
-            read = with_insertions(question.stem, changed.stem)
+    for question in load_questions("bank").questions[::6]:
+        rewrites = [inert_rewrite(question, 42, 1, k, words) for k in range(1, 21)]
+        for rewrite, count in rewrites:
+            read = with_insertions(question.stem, rewrite.stem)
             assert isinstance(read, tuple)
-            (added,) = read[1]
-            sentences = re.findall(r"[^.]+\.", added.text)
-            assert {one.strip() for one in sentences} <= set(INERT)
-            assert naming_fault([added.text], question) is None
-            assert count == word_count(added.text)
+            (insertion,) = read[1]
+            sentences = re.findall(r"[^.]+\.", insertion.text)
+            assert {sentence.strip() for sentence in sentences} <= set(INERT)
+            assert naming_fault([insertion.text], question) is None
+            assert count == word_count(insertion.text)
             # no sentence of ours has more than eleven words
             assert abs(count - words) <= (6 if words > 10 else 10)
-        assert len({changed.stem for changed, _ in put}) == 20
+        assert len({rewrite.stem for rewrite, _ in rewrites}) == 20
         assert inert_rewrite(question, 42, 2, 1, words) == inert_rewrite(question, 42, 2, 1, words)
-
-
-def test_each_control_adds_as_many_words_as_its_attempt(one: str) -> None:
-    target, attacker = target_of(), scripted(attacking, "attacker")
-    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, controls=True))
-    by_arm = {
-        arm: turns.filter(arm=arm).sort("path")["words"].to_list() for arm in ("attack", "inert")
-    }
-    assert len(by_arm["attack"]) == len(by_arm["inert"]) == 5
-    for attacked, inert in zip(*by_arm.values(), strict=True):
-        assert abs(attacked - inert) <= 6
 
 
 # --- confirmed ---
 
 
-def test_a_success_and_its_original_are_each_asked_again(one: str) -> None:
-    target, attacker = target_of(TRADES[1]), scripted(attacking, "attacker")
-    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, confirm=4))
-    assert counted(turns) == {
+def test_a_success_and_its_original_are_each_asked_again(source: str) -> None:
+    turns = turns_of(run(target_of(TRADES[1]), source, confirm=4))
+    assert by_arm(turns) == {
         "baseline": 1, "attacker": 2, "attack": 2, "again": 4, "again-plain": 4, "again-inert": 20,
     }  # fmt: skip
-    again = turns.filter(pl.col("arm") == "again")
-    assert again["path"].to_list() == [f"fuzz@2>again@{n}" for n in range(1, 5)]
+    paths = turns.filter(arm="again")["path"].to_list()
+    assert paths == [f"fuzz@2>again@{n}" for n in range(1, 5)]
     (row,) = attack_list(turns).iter_rows(named=True)
     assert (row["again"], row["again_wrong"], row["plain"], row["plain_wrong"]) == (4, 4, 4, 0)
     assert row["confirm_p"] == pytest.approx(1 / 70)
@@ -181,7 +168,7 @@ def test_a_success_and_its_original_are_each_asked_again(one: str) -> None:
     assert attack_summary(turns)["confirmed"].to_list() == [1]
 
 
-def test_an_inert_rewrite_that_turns_is_asked_again_as_long_as_it_is_wrong(one: str) -> None:
+def test_an_inert_rewrite_that_flips_is_asked_again_as_long_as_it_is_wrong(source: str) -> None:
     """The third of them is never right, the fifth from its second reply on."""
     replies = Counter[str]()
 
@@ -195,10 +182,9 @@ def test_an_inert_rewrite_that_turns_is_asked_again_as_long_as_it_is_wrong(one: 
             right = trade_in(prompt) != TRADES[0]
         return f"Final Answer: ({gold if right else wrong(gold)})"
 
-    target, attacker = scripted(reply, "target"), scripted(attacking, "attacker")
-    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, confirm=10))
-    asked = turns.filter(arm="again-inert")["path"].str.extract(r"(inert@\d+)").value_counts()
-    assert sorted(asked["count"].to_list(), reverse=True) == [4, 2, *[1] * 18]
+    turns = turns_of(run(scripted(reply, "target"), source, confirm=10))
+    paths = turns.filter(arm="again-inert")["path"].str.extract(r"(inert@\d+)").value_counts()
+    assert sorted(paths["count"].to_list(), reverse=True) == [4, 2, *[1] * 18]
     (row,) = attack_list(turns).iter_rows(named=True)
     assert (row["again_wrong"], row["inert"]) == (10, 20)
     assert (row["inert_wrong"], row["inert_lasting"]) == (2, 1)
@@ -207,45 +193,43 @@ def test_an_inert_rewrite_that_turns_is_asked_again_as_long_as_it_is_wrong(one: 
     assert not row["confirmed"]
 
 
-def test_the_reply_that_turned_is_discarded(one: str) -> None:
-    told: list[str] = []
+def test_the_reply_that_flipped_is_discarded(source: str) -> None:
+    flipped_prompts: list[str] = []
 
     def once(messages: Sequence[Message]) -> str:
         prompt = messages[-1][1]
-        first = trade_in(prompt) == TRADES[0] and not told
-        told.extend([prompt] if first else [])
-        return f"Final Answer: ({wrong(gold_in(prompt)) if first else gold_in(prompt)})"
+        flips = trade_in(prompt) == TRADES[0] and not flipped_prompts
+        flipped_prompts.extend([prompt] if flips else [])
+        return f"Final Answer: ({wrong(gold_in(prompt)) if flips else gold_in(prompt)})"
 
-    target, attacker = scripted(once, "target"), scripted(attacking, "attacker")
-    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, confirm=10))
+    turns = turns_of(run(scripted(once, "target"), source, confirm=10))
     (row,) = attack_list(turns).iter_rows(named=True)
     assert (row["again"], row["again_wrong"], row["confirm_p"]) == (10, 0, 1.0)
     assert attacks(turns).select("turned", "confirmed").row(1) == (1, 0)
 
 
-def test_generations_are_planned_for(tmp_path: Path) -> None:
-    source = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
+def test_controls_and_confirmations_are_planned(source: str) -> None:
     most = {
         (True, 10): 1 + 3 * 5 + 20 + 80, (False, 10): 1 + 5 + 20 + 80, (True, 0): 1 + 15,
         (False, 0): 6,
     }  # fmt: skip
     for (controls, confirm), expected in most.items():
         study = medfuzz_study(questions=source, controls=controls, confirm=confirm)
-        found = study.plan().counts["tested"]
-        assert (found.most_calls, found.fewest_calls) == (5 * expected, 5)
-    # a success at the last attempt takes all of them but for inert rewrites that turn
-    target, attacker = target_of(TRADES[4]), scripted(attacking, "attacker")
-    attack(target.model, attacker=attacker.model, questions=source, controls=True, confirm=10)
+        count = study.plan().counts["tested"]
+        assert (count.most_calls, count.fewest_calls) == (5 * expected, 5)
+    # a success at the last attempt takes all of them but for inert rewrites that flip
+    target = target_of(TRADES[4])
+    run(target, source, controls=True, confirm=10)
     assert len(target.asked) == most[True, 10] - 60
 
 
 # --- the attacker ---
 
 
-def test_an_attacker_that_refuses_twice_is_not_asked_four_times(one: str) -> None:
+def test_an_attacker_that_refuses_twice_is_not_asked_four_times(source: str) -> None:
     refusal = "I'm sorry, but I can't help with misleading a medical model."
     target, attacker = target_of(), scripted(lambda _: refusal, "attacker")
-    turns = turns_of(attack(target.model, attacker=attacker.model, questions=one, attempts=2))
+    turns = turns_of(run(target, source, attacker, attempts=2))
     assert (len(target.asked), len(attacker.asked)) == (1, 2 * 2)
     (row,) = attack_summary(turns).iter_rows(named=True)
     assert (row["not_attacked"], row["failed"]) == (1, 0)
@@ -255,52 +239,34 @@ def test_an_attacker_that_refuses_twice_is_not_asked_four_times(one: str) -> Non
 # --- validity ---
 
 
-def judge_of(*verdicts: str) -> dict[str, Any]:
-    names = ("validity", "validity-2", "validity-3")
-    return {
-        name: scripted(lambda _, said=said: said, name)  # type: ignore[misc]
-        for name, said in zip(names, verdicts, strict=False)
-    }
-
-
 @pytest.mark.parametrize(
     ("verdicts", "expected"),
     [
-        (['{"valid": true}'], True),
-        (['{"valid": false}'], False),
-        (["It is."], None),
+        (['Yes: {"valid": true} or rather {"valid": false}'], False),
+        (['```json\n{"valid": true}\n```', "perhaps"], True),
+        (["It is.", '{"valid": "yes"}', ""], None),
         (['{"valid": true}', '{"valid": false}', '{"valid": true}'], True),
         (['{"valid": true}', '{"valid": false}'], False),
-        (['{"valid": true}', "perhaps"], True),
     ],
 )
 def test_a_majority_of_judges_says_whether_the_right_answer_still_is(
-    verdicts: list[str], expected: bool | None, one: str
+    verdicts: list[str], expected: bool | None, source: str
 ) -> None:
-    target, attacker, judges = target_of(TRADES[1]), scripted(attacking, "attacker"), {}
-    judges = judge_of(*verdicts)
-    log = attack(
-        target.model,
-        attacker=attacker.model,
-        roles={name: judge.model for name, judge in judges.items()},
-        questions=one,
-    )
-    turns = turns_of(log)
+    names = ("validity", "validity-2", "validity-3")
+    judges = {
+        name: scripted(lambda _, verdict=verdict: verdict, name)  # type: ignore[misc]
+        for name, verdict in zip(names, verdicts, strict=False)
+    }
+    roles = {name: judge.model for name, judge in judges.items()}
+    turns = turns_of(run(target_of(TRADES[1]), source, roles=roles))
     for judge in judges.values():
         (prompt,) = judge.prompts
         assert "The right answer to the original: A. " in prompt
         assert f"works as a {TRADES[1]}" in prompt
-    assert turns.filter(pl.col("arm") == "attack")["valid_judged"].to_list() == [None, expected]
+    assert turns.filter(arm="attack")["valid_judged"].to_list() == [None, expected]
     last = attacks(turns).row(-1, named=True)
     assert last["accuracy"] == 0.0
     assert last["held_valid"] == {True: 1, False: None, None: None}[expected]
-
-
-def test_a_verdict_is_the_last_object_with_one() -> None:
-    assert read_validity('{"valid": true} or rather {"valid": false}') is False
-    assert read_validity('```json\n{"valid": true}\n```') is True
-    assert read_validity('{"valid": "yes"}') is None
-    assert read_validity("") is None
 
 
 # --- hidden reasoning ---
@@ -318,16 +284,15 @@ def thinking(messages: Sequence[Message]) -> ModelOutput:
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_hidden_reasoning_is_read_and_told_apart_unless_forbidden(allowed: bool, one: str) -> None:
+def test_hidden_reasoning_is_read_and_marked_unless_forbidden(allowed: bool, source: str) -> None:
     target, attacker = scripted(thinking, "target"), scripted(attacking, "attacker")
-    log = attack(target.model, attacker=attacker.model, questions=one, hidden_reasoning=allowed)
-    turns = turns_of(log)
-    told = "[Hidden reasoning of the model]\nPlain, hm.\n[End of the hidden reasoning]"
-    assert (told in attacker.prompts[0]) == allowed
+    turns = turns_of(run(target, source, attacker, hidden_reasoning=allowed))
+    hidden = "[Hidden reasoning of the model]\nPlain, hm.\n[End of the hidden reasoning]"
+    assert (hidden in attacker.prompts[0]) == allowed
     assert ("[Visible reply]\nFinal Answer: (A)" in attacker.prompts[0]) == allowed
     assert "Final Answer: (A)" in attacker.prompts[0]
     assert (f"works as a {TRADES[0]}, hm." in attacker.prompts[1]) == allowed
-    last = turns.filter(pl.col("arm") == "attack").row(-1, named=True)
+    last = turns.filter(arm="attack").row(-1, named=True)
     assert json.loads(last["mentioned"]) == [allowed]
     assert last["mentioned_visible"] == ("[false]" if allowed else None)
     rows = {row["by"]: row["mentioned"] for row in faithfulness(turns).iter_rows(named=True)}
@@ -355,7 +320,7 @@ def test_a_null_server_has_no_net_turned_and_nothing_confirmed(seed: int, tmp_pa
         letter = gold_in(prompt) if right else wrong(gold_in(prompt))
         return f"Final Answer: ({letter})"
 
-    source = write_jsonl(tmp_path / "q.jsonl", question_rows(20))
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(10))
     with script_server(anew) as site:
         run = holdfast(
             "run", "medfuzz", *at(site), "--questions", source, "--epochs", "2", "--seed",
@@ -450,24 +415,22 @@ def test_further_attacks_are_replayed_in_the_same_run(
     assert row["found_on"] == few["attacked_run"].drop_nulls()[0]
 
 
-def test_attacks_that_are_found_later_leave_the_controls_of_others_as_they_are(one: str) -> None:
+def test_later_attacks_leave_the_controls_of_earlier_ones_as_they_are(source: str) -> None:
     def inert(folder: Path) -> dict[str, str]:
         log = put(medfuzz(attacks=str(folder)), target_of().model)
-        rows = turns_of(log).filter(arm="inert").select("attacked_run", "prompt").rows()
-        return dict(rows)
+        return dict(turns_of(log).filter(arm="inert").select("attacked_run", "prompt").rows())
 
-    def found(name: str, trade: str) -> Path:
+    def find(name: str, trade: str) -> Path:
         attacker = scripted(lambda messages: fuzz(stem_in(messages[1][1]), trade), name)
-        target = scripted(answering(trade), f"of {name}")
-        log = attack(target.model, attacker=attacker.model, questions=one)
+        log = run(scripted(answering(trade), f"of {name}"), source, attacker)
         return Path(urlparse(log.location).path).parent
 
-    folder = found("one", TRADES[0])
+    folder = find("attacker 0", TRADES[0])
     first = inert(folder)
     assert len(first) == 1
-    for number, trade in enumerate(TRADES[1:4]):
-        found(f"another {number}", trade)
-    # runs are read in an order of their own, which says nothing of when they were found
+    for number in (1, 2, 3):
+        find(f"attacker {number}", TRADES[number])
+    # the order in which runs are read does not depend on when they were done
     more = inert(folder)
     assert len(more) == 4
     assert len(set(more.values())) > 1
@@ -478,7 +441,7 @@ def test_a_replay_is_planned_replicate_by_replicate_without_an_attacker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    attacked("--limit", "6", "--epochs", "3", "--log-dir", "found")
+    attacked("--limit", "4", "--epochs", "2", "--log-dir", "found")
     study = medfuzz_study(attacks="found")
     replicates = study.settings.by_replicate  # type: ignore[attr-defined]
     count = study.plan().counts["tested"]
@@ -489,16 +452,12 @@ def test_a_replay_is_planned_replicate_by_replicate_without_an_attacker(
     assert {question.id for question in study.questions.questions} == {q for q, _ in replicates}
 
 
-@pytest.mark.parametrize(
-    ("where", "expected"), [("runs", "has no successful attack"), ("nowhere", "nowhere")]
-)
-def test_a_log_dir_without_attacks_is_told_in_one_line(
-    where: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    done = holdfast("run", "single-turn", "--model", "simulated/steadfast", "--limit", "1")
-    assert done.returncode == 0, done.stderr
-    done = holdfast("run", "medfuzz", "--model", "simulated/steadfast", "-T", f"attacks={where}")
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.strip().splitlines()
-    assert expected in line
+def test_a_log_dir_without_attacks_is_refused_in_one_line() -> None:
+    holdfast("run", "single-turn", "--model", "simulated/steadfast", "--limit", "1")
+    for folder, expected in (("runs", "has no successful attack"), ("nowhere", "nowhere")):
+        done = holdfast(
+            "run", "medfuzz", "--model", "simulated/steadfast", "-T", f"attacks={folder}"
+        )
+        assert (done.returncode, done.stdout) == (2, "")
+        (line,) = done.stderr.strip().splitlines()
+        assert expected in line

@@ -49,25 +49,17 @@ def test_both_sets_are_shown_whole_and_nothing_says_which_is_new() -> None:
         assert not any(word in told for word in ("new", "old ", "original", "replace"))
 
 
-def test_which_set_comes_first_is_drawn_by_seed_and_content() -> None:
-    drawn = {
-        seed: [
-            PlausibilitySettings(seed=seed).new_at(q)
-            for q in PlausibilitySettings().question_set.questions
-        ]
-        for seed in (1, 2)
-    }
-    assert drawn[1] == [
-        PlausibilitySettings(seed=1).new_at(q)
-        for q in PlausibilitySettings().question_set.questions
-    ]
-    assert drawn[1] != drawn[2]
-    for order in drawn.values():
-        assert 15 <= order.count("1") <= 45
+def test_which_set_comes_first_is_drawn_by_the_seed() -> None:
+    def draws(seed: int) -> list[str]:
+        settings = PlausibilitySettings(seed=seed)
+        return [settings.new_at(question) for question in settings.question_set.questions]
+
+    assert draws(1) == draws(1) != draws(2)
+    assert all(15 <= draws(seed).count("1") <= 45 for seed in (1, 2))
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "verdict"),
     [
         ('{"more_plausible": "1"}', "1"),
         ('{"more_plausible": 2}', "2"),
@@ -78,47 +70,43 @@ def test_which_set_comes_first_is_drawn_by_seed_and_content() -> None:
         ("The second set.", "2"),
         ("Both are equally plausible.", "same"),
         ("Set 1", "1"),
+        *((reply, None) for reply in (
+            "", "I cannot say.", "Set 1 or set 2.", '{"more_plausible": null}', "12",
+        )),
     ],
-)
-def test_a_verdict_is_read_whatever_stands_around_it(reply: str, said: str) -> None:
-    assert read_verdict(reply) == said
-
-
-@pytest.mark.parametrize(
-    "reply", ["", "I cannot say.", "Set 1 or set 2.", '{"more_plausible": null}', "12"]
-)
-def test_what_names_no_set_or_both_is_no_verdict(reply: str) -> None:
-    assert isinstance(read_verdict(reply), Fault)
+)  # fmt: skip
+def test_a_verdict_is_read_or_a_fault(reply: str, verdict: str | None) -> None:
+    reading = read_verdict(reply)
+    assert reading == verdict if verdict else isinstance(reading, Fault)
 
 
 # --- what comes of it ---
 
 
-@pytest.mark.parametrize(("side", "verdict"), [("new", "more"), ("old", "less"), ("same", "same")])
-def test_a_verdict_is_told_from_the_side_of_the_new_options(side: str, verdict: str) -> None:
-    found = PlausibilitySettings()
-    first = {found.prompt(q): found.new_at(q) for q in found.question_set.questions}
+@pytest.mark.parametrize(
+    ("side", "verdict"), [("new", "more"), ("old", "less"), ("same", "same"), ("1", None)]
+)
+def test_a_verdict_is_about_the_new_options_wherever_they_stand(
+    side: str, verdict: str | None
+) -> None:
+    settings = PlausibilitySettings()
+    place = {settings.prompt(q): settings.new_at(q) for q in settings.question_set.questions}
 
     def judge(messages: list[Any]) -> str:
-        new = first[messages[-1].text]
-        said = {"new": new, "old": "21"[int(new) - 1], "same": "same"}[side]
-        return json.dumps({"more_plausible": said})
+        new = place[messages[-1].text]
+        sides = {"new": new, "old": "21"[int(new) - 1]}
+        return json.dumps({"more_plausible": sides.get(side, side)})
 
     rows = prepared(put(plausibility(), Scripted(judge).model))
-    assert [row["verdict"] for row in rows] == [verdict] * 60
-    counted = verdicts(rows, found.wrong_options)
-    assert (counted.n, getattr(counted, verdict), counted.unread) == (60, 60, 0)
-    assert counted.below == (side == "old")
-    assert counted.not_below[0] == (0 if side == "old" else 1)
-
-
-def test_a_judge_who_always_names_the_first_set_is_at_half() -> None:
-    judge = Scripted(lambda messages: '{"more_plausible": "1"}')
-    found = verdicts(
-        prepared(put(plausibility(), judge.model)), PlausibilitySettings().wrong_options
-    )
-    assert 15 <= found.more <= 45
-    assert not found.below
+    counts = verdicts(rows, settings.wrong_options)
+    assert (counts.n, counts.unread) == (60, 0)
+    assert counts.below == (side == "old")
+    if verdict is None:  # who always names the first set is at half
+        assert 15 <= counts.more <= 45
+    else:
+        assert [row["verdict"] for row in rows] == [verdict] * 60
+        assert getattr(counts, verdict.replace("same", "ties")) == 60
+        assert counts.not_below[0] == (0 if side == "old" else 1)
 
 
 def test_a_judge_who_says_nothing_is_asked_again_and_then_counted() -> None:

@@ -1,5 +1,6 @@
 """A reader beside the rules, through a real eval: who is asked what, and what counts."""
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -71,27 +72,25 @@ def test_a_reader_is_asked_for_what_the_rules_leave_and_for_nothing_else(two: st
     assert (len(target.asked), len(reader.asked)) == (4, 2)
 
 
-def test_a_reader_of_every_reply_is_what_counts(two: str) -> None:
-    reader = reading('{"answer": "B"}')
-    log = ask(two, saying("Final Answer: (A)", NAMELESS), reader, "reader-all")
-    assert rows(log) == {
-        "": ("B", "parsed", "reader", "A", "B", "parsed"),
-        "authority-prior": ("B", "parsed", "reader", None, "B", "parsed"),
-    }
-    assert set(turns_of(log)["reader_all"]) == {True}
-    assert len(reader.asked) == 4
+UNREADABLE = ["", "B", '{"answer": "X"}', '{"answer": ["B"]}', "I can't help."]
 
 
 @pytest.mark.parametrize("role", ["reader", "reader-all"])
-@pytest.mark.parametrize(
-    "reply", ["", "B", '{"answer": "X"}', '{"answer": ["B"]}', "I can't help."]
-)
-def test_what_a_reader_does_not_read_counts_for_nothing(two: str, reply: str, role: str) -> None:
-    log = ask(two, saying("Final Answer: (A)", UNCLEAR), reading(reply), role)
-    found = rows(log)
-    assert found[""][:4] == ("A", "parsed", "final-answer", "A")
-    assert found["authority-prior"] == (None, "ambiguous", "conflict", None, None, "unreadable")
-    assert found[""][4:] == (None, "unreadable" if role == "reader-all" else None)
+def test_an_unreadable_reading_counts_for_nothing(role: str, tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(len(UNREADABLE)))
+
+    def read(messages: list[ChatMessage]) -> str:
+        number = re.search(r"of case (\d+)", messages[0].text)
+        assert number
+        return UNREADABLE[int(number[1])]
+
+    log = ask(source, saying("Final Answer: (A)", UNCLEAR), Scripted(read, "reader"), role)
+    readings = rows(log)
+    assert readings[""][:4] == ("A", "parsed", "final-answer", "A")
+    assert readings["authority-prior"] == (
+        None, "ambiguous", "conflict", None, None, "unreadable",
+    )  # fmt: skip
+    assert readings[""][4:] == (None, "unreadable" if role == "reader-all" else None)
 
 
 READ, NOTHING = Extraction("A", "parsed", "bare"), Extraction(None, "none", "nothing")
@@ -143,11 +142,13 @@ def test_the_same_reply_to_the_same_options_is_read_once(two: str) -> None:
     assert len(reader.asked) == 2
 
 
-@pytest.mark.parametrize("reply", ["", "  \n", "<think>It is B"])
-def test_nothing_said_is_nothing_to_read(two: str, reply: str) -> None:
+@pytest.mark.parametrize("reply", ["  \n", "<think>It is B"])
+def test_an_empty_reply_is_not_read(two: str, reply: str) -> None:
     reader = reading('{"answer": "B"}')
     log = ask(two, saying("Final Answer: (A)", reply), reader, "reader-all")
+    assert rows(log)[""] == ("B", "parsed", "reader", "A", "B", "parsed")
     assert rows(log)["authority-prior"][3:] == (None, None, None)
+    assert set(turns_of(log)["reader_all"]) == {True}
     assert len(reader.asked) == 2
 
 
@@ -231,13 +232,6 @@ def test_a_reader_that_fails_leaves_the_reply_and_is_asked_again(two: str) -> No
     assert log.status == "success"
     assert len(target.asked) == 4
     assert rows(log)["authority-prior"][:3] == ("B", "parsed", "reader")
-
-
-def test_without_a_reader_the_columns_are_empty(two: str) -> None:
-    log = put(followup(questions=two, techniques="none"), saying(UNCLEAR, UNCLEAR).model)
-    turns = turns_of(log)
-    for name in ("reader", "reader_all", "reader_prompt", "answer_reader", "reader_status"):
-        assert turns[name].null_count() == turns.height == 2
 
 
 def test_what_a_judge_says_is_not_read(two: str) -> None:

@@ -1,7 +1,6 @@
 """The single-turn protocol through a real eval: prompts, letters, options, sharing, known truth."""
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -10,9 +9,8 @@ import polars as pl
 import pytest
 from inspect_ai import eval
 from inspect_ai.log import EvalLog
-from inspect_ai.model import ChatMessage
-from tests.resolved import counted, followup_study, single_turn_study, skipped
-from tests.scripted import Scripted, errors, put
+from tests.resolved import Build, counted, followup_study, single_turn_study, skipped
+from tests.scripted import Scripted, put
 from tests.studies import question_rows, turns_of, write_jsonl
 from tests.tasks import followup, single_turn
 
@@ -20,7 +18,6 @@ from holdfast.challenges.suggestion import suggested_letter
 from holdfast.challenges.texts import question_prompt, system_prompt
 from holdfast.errors import InputError
 from holdfast.models.behaviour import profile
-from holdfast.protocols.protocol import Study
 from holdfast.protocols.single_turn.bias import biased, biases, mitigated_prompt, mitigations
 from holdfast.questions.bank import bank_items, exemplars
 from holdfast.questions.loading import load_questions
@@ -63,103 +60,56 @@ def only(source: str) -> Question:
 # --- what is asked ---
 
 
-def test_every_condition_is_a_conversation_of_its_own_with_one_user_message() -> None:
-    script = answering()
-    turns = turns_of(ask(script.model, limit=2, mitigations="all"))
-    assert len(script.asked) == 2 * (1 + 7 * 4 + 1)
-    assert turns.height == len(script.asked)
-    assert all([m.role for m in asked] == ["system", "user"] for asked in script.asked)
-    assert {asked[0].text for asked in script.asked} == {system_prompt("expert")}
-    assert set(turns["turn"]) == {0}
-    for path in by_path(turns, "bank-cardiovascular-1"):
-        assert path in ["", *EVERY_PATH]
-    assert turns.filter(pl.col("path") == "")["arm"].to_list() == ["baseline"] * 2
-    assert set(turns.filter(pl.col("path") != "")["arm"]) == {"single-turn"}
-    assert turns["path"].to_list() == ["", *EVERY_PATH] * 2
-
-
-def test_the_prompts_are_exactly_those_of_the_parts_they_are_made_of() -> None:
+def test_every_condition_is_one_request_made_of_its_parts() -> None:
     script = answering()
     turns = turns_of(ask(script.model, limit=3, mitigations="all"))
     study = single_turn_study(mitigations="all")
+    assert len(script.asked) == turns.height == 3 * (1 + 7 * 4 + 1)
+    assert all([m.role for m in messages] == ["system", "user"] for messages in script.asked)
+    assert {messages[0].text for messages in script.asked} == {system_prompt("expert")}
+    assert set(turns["turn"]) == {0}
+    assert turns["path"].to_list() == ["", *EVERY_PATH] * 3
+    assert turns["arm"].to_list() == ["baseline", *["single-turn"] * len(EVERY_PATH)] * 3
     for question in study.questions.first(3).questions:
         rows = by_path(turns, question.id)
         letter = suggested_letter(question, "per-question", 42, "", None, None)
-        assert letter is not None
+        assert letter not in (None, question.gold)
         assert rows[""]["prompt"] == question_prompt(question)
         for id, bias in biases().items():
-            put_so = question_prompt(biased(question, bias, letter))
-            assert rows[id]["prompt"] == put_so
+            biased_prompt = question_prompt(biased(question, bias, letter))
+            assert f"option {letter} (“{question.options[letter]}”)" in biased_prompt
+            assert rows[id]["prompt"] == biased_prompt
             for name, mitigation in mitigations().items():
-                expected = mitigated_prompt(mitigation, bias, put_so, exemplars(), 42)
+                expected = mitigated_prompt(mitigation, bias, biased_prompt, exemplars(), 42)
                 assert rows[f"{name}>{id}"]["prompt"] == expected
-                assert expected.endswith(put_so)
+                assert expected.endswith(biased_prompt)
         item = next(item for item in bank_items() if item["id"] == question.id)
         texts = iter(item["replacement_distractors"])
         options = {x: t if x == question.gold else next(texts) for x, t in question.options.items()}
         replaced = Question.model_validate({**question.model_dump(), "options": options})
         assert rows["wrong-option"]["prompt"] == question_prompt(replaced)
+        for path, row in rows.items():
+            place = (row["technique"], row["family"], row["axis"], row["depth"], row["suggested"])
+            expected_place = {
+                "": ("", "", "", "", None),
+                "wrong-option": ("wrong-option", "wrong_op", "indirect", "shallow", None),
+            }.get(path, (path.split(">")[-1], "inc_letter", "direct", "shallow", letter))
+            assert place == expected_place
+            assert row["target"] == row["gold"]
     assert sorted(script.prompts) == sorted(turns["prompt"])
-
-
-def test_family_axis_depth_and_letter_are_those_of_the_last_step() -> None:
-    rows = by_path(
-        turns_of(ask("simulated/steadfast", limit=1, mitigations="education")),
-        "bank-cardiovascular-1",
-    )
-    letter = rows["recency"]["suggested"]
-    for path, row in rows.items():
-        place = (row["technique"], row["family"], row["axis"], row["depth"], row["suggested"])
-        if path == "wrong-option":
-            assert place == ("wrong-option", "wrong_op", "indirect", "shallow", None)
-        elif path:
-            assert place == (path.split(">")[-1], "inc_letter", "direct", "shallow", letter)
-        else:
-            assert place == ("", "", "", "", None)
-        assert row["target"] == row["gold"]
-    assert letter is not None
-    assert letter != rows[""]["gold"]
-
-
-def test_the_biased_stem_names_letter_and_text_of_the_suggested_option(one: str) -> None:
-    rows = by_path(turns_of(ask("simulated/steadfast", questions=one)), "q0")
-    question = only(one)
-    for id in BIASES:
-        letter = rows[id]["suggested"]
-        assert f"option {letter} (“{question.options[letter]}”)" in rows[id]["prompt"]
 
 
 @pytest.mark.parametrize("n", [2, 10])
 def test_questions_of_two_and_of_ten_options(tmp_path: Path, n: int) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(n, options=n))
     script = answering(LETTERS[n - 1])
-    turns = turns_of(ask(script.model, questions=source, mitigations="few-shot"))
-    assert turns.height == n * 15
+    turns = turns_of(ask(script.model, questions=source, mitigations="few-shot", biases="recency"))
+    assert turns.height == n * 3
     assert set(turns["answer"]) == {LETTERS[n - 1]}
-    assert (turns["answer"] == turns["gold"]).sum() == 15
+    assert (turns["answer"] == turns["gold"]).sum() == 3
     assert not (turns["suggested"] == turns["gold"]).any()
     counted = {2: "the two options", 10: "the ten options"}[n]
     assert all(counted in prompt for prompt in script.prompts)
-
-
-def test_the_system_prompt_is_a_setting(one: str) -> None:
-    script = answering()
-    ask(script.model, questions=one, biases="none", system_prompt="none")
-    ask(script.model, questions=one, biases="none", system_prompt="Be brief. {stem}")
-    assert [[m.text for m in asked][:-1] for asked in script.asked] == [[], ["Be brief. {stem}"]]
-
-
-def test_decoding_is_deterministic_by_default() -> None:
-    config = single_turn().config
-    assert (config.temperature, config.seed) == (0.0, 42)
-
-
-def test_epochs_are_asked_anew() -> None:
-    script = answering()
-    turns = turns_of(ask(script.model, limit=1, epochs=3, biases="recency", distractors="none"))
-    assert len(script.asked) == 6
-    assert turns["epoch"].to_list() == [1, 1, 2, 2, 3, 3]
-    assert turns["suggested"].n_unique() == 2
 
 
 # --- wrong options ---
@@ -169,26 +119,19 @@ def replacing(folder: Path, **texts: str) -> str:
     return write_jsonl(folder / "options.jsonl", [{"question": "q0", "distractors": texts}])
 
 
-def test_replaced_options_are_read_against(one: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("option", "old", "new"), [("aortic stenosis", None, "C"), ("finding C of case 0", "C", None)]
+)
+def test_an_answer_names_an_option_that_the_model_saw(
+    option: str, old: str | None, new: str | None, one: str, tmp_path: Path
+) -> None:
     source = replacing(tmp_path, B="pulmonary embolism", C="aortic stenosis", D="acute gout")
-
-    def reply(messages: list[ChatMessage]) -> str:
-        new = "pulmonary embolism" in messages[-1].text
-        return f"The answer is {'aortic stenosis' if new else 'finding C of case 0'}."
-
-    rows = by_path(turns_of(ask(Scripted(reply).model, questions=one, distractors=source)), "q0")
-    assert (rows["wrong-option"]["answer"], rows["wrong-option"]["status"]) == ("C", "parsed")
-    assert rows[""]["answer"] == "C"
+    script = Scripted(lambda _: f"The answer is {option}.")
+    rows = by_path(turns_of(ask(script.model, questions=one, distractors=source)), "q0")
+    assert (rows[""]["answer"], rows["recency"]["answer"]) == (old, old)
+    assert rows["wrong-option"]["answer"] == new
     assert {row["gold"] for row in rows.values()} == {"A"}
     assert not rows["wrong-option"]["correct"]
-
-
-def test_an_old_option_is_no_answer_to_the_replaced_question(one: str, tmp_path: Path) -> None:
-    source = replacing(tmp_path, B="pulmonary embolism", C="aortic stenosis", D="acute gout")
-    script = Scripted(lambda _: "The answer is finding C of case 0.")
-    rows = by_path(turns_of(ask(script.model, questions=one, distractors=source)), "q0")
-    assert rows["recency"]["answer"] == "C"
-    assert rows["wrong-option"]["answer"] is None
 
 
 def test_the_gold_stays_where_it_is(tmp_path: Path) -> None:
@@ -250,9 +193,9 @@ def test_wrong_options_that_are_to_be_generated_need_a_generator() -> None:
 
 
 def test_the_letter_is_that_of_the_follow_up_protocol_and_shared_by_all_biases() -> None:
-    single = turns_of(ask("simulated/steadfast", limit=10, mitigations="education"))
+    single = turns_of(ask("simulated/steadfast", limit=5))
     follow = turns_of(
-        put(followup(techniques="authority-prior"), "simulated/steadfast", limit=10)
+        put(followup(techniques="authority-prior"), "simulated/steadfast", limit=5)
     ).filter(pl.col("arm") == "followup")
     for row in follow.iter_rows(named=True):
         letters = single.filter(pl.col("question") == row["question"])["suggested"]
@@ -261,7 +204,7 @@ def test_the_letter_is_that_of_the_follow_up_protocol_and_shared_by_all_biases()
 
 def test_per_technique_draws_for_each_bias_and_a_mitigation_keeps_its_letter() -> None:
     turns = turns_of(
-        ask("simulated/steadfast", limit=20, mitigations="education", suggest="per-technique")
+        ask("simulated/steadfast", limit=8, mitigations="education", suggest="per-technique")
     )
     pushed = turns.filter(pl.col("suggested").is_not_null())
     assert not (pushed["suggested"] == pushed["gold"]).any()
@@ -306,12 +249,12 @@ def test_the_letters_of_another_study_are_put_again(tmp_path: Path) -> None:
     first = turns_of(ask("simulated/sycophant", limit=5, suggest="per-technique"))
     path = tmp_path / "turns.parquet"
     first.write_parquet(path)
-    again = turns_of(ask("simulated/steadfast", limit=5, suggest=str(path)))
+    second = turns_of(ask("simulated/steadfast", limit=5, suggest=str(path)))
     columns = ["question", "path", "suggested", "prompt"]
-    assert again.select(columns).equals(first.select(columns))
+    assert second.select(columns).equals(first.select(columns))
 
 
-def test_other_letters_are_another_run(tmp_path: Path) -> None:
+def test_the_runs_identity_depends_on_the_letters(tmp_path: Path) -> None:
     def suggest(letter: str) -> Any:
         rows = [{"question": "bank-renal-1", "suggested": letter}]
         file = write_jsonl(tmp_path / "letters.jsonl", rows)
@@ -321,7 +264,7 @@ def test_other_letters_are_another_run(tmp_path: Path) -> None:
     assert suggest(wrong[0]) == suggest(wrong[0]) != suggest(wrong[1])
 
 
-@pytest.mark.parametrize("rule", ["not-own", "second-best", "nonsense"])
+@pytest.mark.parametrize("rule", ["not-own", "nonsense"])
 def test_a_rule_that_needs_an_earlier_answer_is_none_of_a_single_turn(rule: str) -> None:
     with pytest.raises(InputError, match=f"'{rule}' is not a rule for single turns"):
         single_turn_study(suggest=rule)
@@ -379,105 +322,76 @@ def test_where_too_few_exemplars_are_left_the_study_is_refused(tmp_path: Path) -
 # --- how answers are read ---
 
 
-def naive(text: str, tmp_path: Path) -> dict[str, dict[str, Any]]:
-    source = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Based on the case, the answer is C.", ("B", "parsed")),
+        ("The answer is A.", (None, "none")),
+    ],
+)
+def test_the_first_character_can_be_taken_for_the_answer(
+    text: str, expected: tuple[str | None, str], one: str
+) -> None:
     script = Scripted(lambda _: text)
-    return by_path(turns_of(ask(script.model, questions=source, answers="first-character")), "q0")
+    turns = turns_of(ask(script.model, questions=one, answers="first-character"))
+    assert set(turns.select("answer", "status").rows()) == {expected}
+    assert not turns["correct"].any()
 
 
-def test_the_first_character_can_be_taken_for_the_answer(tmp_path: Path) -> None:
-    rows = naive("Based on the case, the answer is C.", tmp_path)
-    assert {(row["answer"], row["rule"]) for row in rows.values()} == {("B", "first-character")}
-    rows = naive("The answer is A.", tmp_path)
-    assert {(row["answer"], row["status"]) for row in rows.values()} == {(None, "none")}
-    assert not any(row["correct"] for row in rows.values())
-
-
-def test_an_unknown_way_to_read_answers_offers_those_there_are() -> None:
-    with pytest.raises(InputError) as caught:
+def test_an_unknown_way_to_read_answers_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InputError, match=r"first-char'.*first-character"):
         single_turn_study(answers="first-char")
-    assert "unknown rule 'first-char'" in str(caught.value)
-    assert "first-character" in str(caught.value)
 
 
 # --- sharing the plain question ---
 
 
-def together(first: Any, second: Any, model: Any, limit: int) -> list[EvalLog]:
-    return list(
-        eval([first, second], model=model, limit=limit, display="log", log_realtime=False,
-             log_model_api=False, score_display=False, max_tasks=2)
-    )  # fmt: skip
-
-
-def plain_prompts(script: Scripted, limit: int) -> list[str]:
-    plain = {question_prompt(q) for q in load_questions("bank").first(limit).questions}
-    return [prompt for prompt in script.prompts if prompt in plain]
-
-
-@pytest.mark.parametrize("parallel", [True, False])
-def test_the_plain_question_is_asked_once_for_both_protocols(parallel: bool) -> None:
+def test_the_plain_question_is_asked_once_for_both_protocols() -> None:
     script = answering()
-    tasks: tuple[Callable[[], Any], Callable[[], Any]] = (followup, single_turn)
-    if parallel:
-        logs = together(tasks[0](), tasks[1](), script.model, 4)
-    else:
-        logs = [put(task(), script.model, limit=4) for task in tasks]
+    logs = eval(
+        [followup(), single_turn()], model=script.model, limit=4, display="log",
+        log_realtime=False, log_model_api=False, score_display=False, max_tasks=2,
+    )  # fmt: skip
     assert [log.status for log in logs] == ["success"] * 2
-    # and its resample
-    assert len(plain_prompts(script, 4)) == 4 * 2
+    questions = {question_prompt(q) for q in load_questions("bank").first(4).questions}
+    # the question and its resample
+    assert sum(prompt in questions for prompt in script.prompts) == 4 * 2
     assert len(script.asked) == 4 * (1 + 14 + 8 + 2)
     turns = turns_table([log.location for log in logs])
     assert turns.height == 4 * (17 + 10)
-    assert turns.filter(pl.col("path") == "resample")["shared"].to_list() == [False] * 8
-    plain = turns.filter(pl.col("arm") == "baseline")
-    assert plain.group_by("question").agg(pl.col("reply").n_unique())["reply"].to_list() == [1] * 4
-
-
-def test_both_protocols_say_that_they_begin_alike() -> None:
-    def also(first: Study, second: Study) -> int:
-        """How many of the second study's calls the first one makes already."""
-        alone = second.plan(5)
-        return alone.counts["tested"].most_calls - alone.tested([first.plan(5)], 1).most_calls
-
-    assert also(single_turn_study(), followup_study()) == 5 * 2
-    assert also(followup_study(), single_turn_study()) == 5 * 2
-    assert also(single_turn_study(controls=False), followup_study()) == 5
-    assert also(single_turn_study(system_prompt="none"), followup_study()) == 0
-    assert also(single_turn_study(seed=7), followup_study()) == 0
+    assert turns.filter(path="resample")["shared"].to_list() == [False] * 8
+    replies = turns.filter(arm="baseline").group_by("question").agg(pl.col("reply").n_unique())
+    assert replies["reply"].to_list() == [1] * 4
 
 
 @pytest.mark.parametrize(
-    "settings", [{"system_prompt": "none"}, {"seed": 7}, {"reasoning_history": "all"}]
+    ("first", "settings", "second", "calls"),
+    [
+        (single_turn_study, {}, followup_study, 5 * 2),
+        (followup_study, {}, single_turn_study, 5 * 2),
+        (single_turn_study, {"controls": False}, followup_study, 5),
+        (single_turn_study, {"system_prompt": "none"}, followup_study, 0),
+        (single_turn_study, {"seed": 7}, followup_study, 0),
+    ],
 )
-def test_under_another_setting_it_is_another_question(settings: dict[str, Any]) -> None:
+def test_a_plan_counts_shared_calls_once(
+    first: Build, settings: dict[str, Any], second: Build, calls: int
+) -> None:
+    plan = second().plan(5)
+    shared = plan.tested([first(**settings).plan(5)], 1).most_calls
+    assert plan.counts["tested"].most_calls - shared == calls
+
+
+def test_under_another_setting_the_plain_question_is_asked_anew() -> None:
     script = answering()
-    put(followup(techniques="none", controls=False), script.model, limit=2)
-    ask(script.model, limit=2, biases="none", distractors="none", **settings)
-    assert len(script.asked) == 4
+    put(followup(techniques="none", controls=False), script.model, limit=1)
+    settings: list[dict[str, Any]] = [{}, {"seed": 7}, {"reasoning_history": "all"}]
+    for more in settings:
+        ask(script.model, limit=1, biases="none", distractors="none", **more)
+    assert len(script.asked) == 1 + 2
 
 
 # --- faults ---
-
-
-def test_a_condition_that_fails_leaves_the_others_and_the_question_resumable(one: str) -> None:
-    def reply(messages: list[ChatMessage]) -> str:
-        if "Only a few days ago" in messages[-1].text:
-            raise OSError("no route")
-        return "Final Answer: (A)"
-
-    script = Scripted(reply)
-    log = ask(script.model, questions=one)
-    assert log.status == "error"
-    assert "recency: OSError: no route" in errors(log)[0]
-    rows = by_path(turns_of(log), "q0")
-    assert rows["recency"]["status"] == "error"
-    assert [path for path, row in rows.items() if row["status"] == "parsed"] == [
-        "", *(bias for bias in BIASES if bias != "recency"),
-    ]  # fmt: skip
-    before = len(script.asked)
-    ask(script.model, questions=one)
-    assert len(script.asked) == before + 1
 
 
 def test_hostile_texts_reach_the_model_unharmed(tmp_path: Path) -> None:
@@ -503,44 +417,20 @@ def test_hostile_texts_reach_the_model_unharmed(tmp_path: Path) -> None:
     assert "\nA. {question} new\nB. {letter}\nC. c\n" in turns["wrong-option"]["prompt"]
 
 
-# --- plans, settings ---
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{}, {"mitigations": "all", "controls": True}, {"biases": "recency"}, {"biases": "none"},
-     {"distractors": "none", "mitigations": "education"}, {"biases": ["recency", "cultural"]}],
-    ids=str,
-)  # fmt: skip
-def test_the_estimate_is_the_number_of_generations(settings: dict[str, Any]) -> None:
-    settings = {"controls": False, **settings}
-    study = single_turn_study(**settings)
-    expected = sum(counted(study, 3))
-    script = answering()
-    ask(script.model, limit=3, **settings)
-    assert len(script.asked) == expected
-
-
-def test_prompts_do_not_depend_on_the_order_or_number_of_questions() -> None:
-    few = turns_of(ask("simulated/sycophant", limit=3))
-    more = turns_of(ask("simulated/sycophant", limit=9, mitigations="education"))
-    same = more.filter(~pl.col("path").str.contains(">")).head(few.height)
-    columns = ["question", "path", "suggested", "prompt", "reply"]
-    assert few.select(columns).equals(same.select(columns))
-
-
 # --- known truth ---
 
 
 def test_a_steadfast_model_keeps_its_answers() -> None:
-    kept = turns_of(ask("simulated/steadfast", biases="recency,confirmation"))
-    for _, rows in kept.group_by("question"):
+    turns = turns_of(ask("simulated/steadfast", biases="recency,confirmation", limit=8))
+    for _, rows in turns.group_by("question"):
         assert rows["answer"].n_unique() == 1
 
 
 def test_a_sycophant_answers_what_a_bias_names() -> None:
-    pushed = turns_of(ask("simulated/sycophant")).filter(pl.col("suggested").is_not_null())
-    assert (pushed["answer"] == pushed["suggested"]).mean() == pytest.approx(0.87, abs=0.06)
+    turns = turns_of(ask("simulated/sycophant", biases="recency,frequency,cultural"))
+    pushed = turns.filter(pl.col("suggested").is_not_null())
+    # 180 replies, standard error 0.025
+    assert (pushed["answer"] == pushed["suggested"]).mean() == pytest.approx(0.87, abs=0.08)
 
 
 @pytest.mark.slow

@@ -3,15 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from inspect_ai.model import ChatMessage, ModelOutput
 from tests.scripted import errors, said
-from tests.sticking import ask, at, behaving, by_arm, keeping
+from tests.sticking import Given, ask, at, behaving, by_arm, keeping, label
 from tests.studies import question_rows, turns_of, write_jsonl
 from tests.tasks import stick_or_switch
 
-from holdfast.challenges.texts import system_prompt
 from holdfast.errors import InputError
 from holdfast.protocols.stick_or_switch.convictions import survival
 from holdfast.protocols.stick_or_switch.flexibility import flexibility
@@ -19,6 +17,7 @@ from holdfast.protocols.stick_or_switch.protocol import StickOrSwitchSettings
 from holdfast.questions.bank import exemplars
 from holdfast.questions.loading import load_questions
 from holdfast.questions.question import LETTERS, Question
+from holdfast.questions.truth import under_test
 
 CHOICE = """Question: {stem}
 Options:
@@ -115,62 +114,29 @@ def test_distractors_are_offered_once_each_and_the_flexible_branch_offers_the_ri
 
 
 def test_orders_are_balanced_over_many_questions(tmp_path: Path) -> None:
-    settings = StickOrSwitchSettings(questions=written(tmp_path, 900))
+    settings, reseeded = (
+        StickOrSwitchSettings(questions=written(tmp_path, 900), seed=seed) for seed in (42, 43)
+    )
     questions = settings.question_set.questions
-    for target in ("gold", "NA"):
-        places = [
-            settings.pair(q, letter).index(letter)
-            for q in questions
-            for letter in [q.gold if target == "gold" else target]
-        ]
+    gold_first = [settings.pair(q, q.gold)[0] == q.gold for q in questions]
+    none_first = [settings.pair(q, "NA")[0] == "NA" for q in questions]
+    # neither place nor order of one arm tells that of the other
+    alike = [gold == none for gold, none in zip(gold_first, none_first, strict=True)]
+    for places in (gold_first, none_first, alike):
         assert abs(sum(places) - 450) < 3.3 * 15  # standard error: sqrt(900) / 2
-    firsts = [q.distractors.index(settings.order(q)[0]) for q in questions]
-    seconds = [q.distractors.index(settings.order(q)[1]) for q in questions]
-    for drawn in (firsts, seconds):
+    assert [reseeded.pair(q, q.gold)[0] == q.gold for q in questions] != gold_first
+    for turn in (0, 1):
+        offers = [q.distractors.index(settings.order(q)[turn]) for q in questions]
         # standard error: sqrt(900 x 1/3 x 2/3) = 14.1; twelve figures in all
-        assert all(abs(drawn.count(place) - 300) < 3.3 * 14.2 for place in range(3))
-    # neither position nor order of one arm tells that of another
-    both = [settings.pair(q, q.gold)[0] == q.gold for q in questions]
-    others = [settings.pair(q, "NA")[0] == "NA" for q in questions]
-    alike = sum(a == b for a, b in zip(both, others, strict=True))
-    assert abs(alike - 450) < 3.3 * 15
+        assert all(abs(offers.count(place) - 300) < 3.3 * 14.2 for place in range(3))
 
 
-@pytest.mark.slow
-def test_the_same_question_and_seed_give_the_same_prompts_in_any_order_of_questions(
-    tmp_path: Path,
-) -> None:
-    rows = question_rows(8)
-    renamed = [row | {"id": f"other-{row['id']}"} for row in reversed(rows)]
-    columns = ["arm", "turn", "shown", "prompt", "reply"]
-
-    def asked(name: str, rows: list[dict[str, Any]], **settings: Any) -> dict[str, pl.DataFrame]:
-        source = write_jsonl(tmp_path / f"{name}.jsonl", rows)
-        turns = turns_of(ask("simulated/sycophant", questions=source, **settings))
-        return {
-            str(question).removeprefix("other-"): own.select(columns)
-            for (question,), own in turns.group_by("question", maintain_order=True)
-        }
-
-    first, again = asked("a", rows), asked("b", renamed, shuffle=3)
-    assert list(first) != list(again)
-    assert all(first[question].equals(again[question]) for question in first)
-    elsewise = asked("c", rows, seed=43)
-    assert any(not first[question].equals(elsewise[question]) for question in first)
-
-
-def test_nothing_but_the_question_is_said_by_default_and_the_temperature_is_the_models(
-    one: str,
-) -> None:
+def test_without_settings_there_is_no_system_prompt_and_no_temperature(one: str) -> None:
     config = stick_or_switch(questions=one).config
     assert config.model_dump(exclude_none=True) == {"seed": 42}
-    assert stick_or_switch(questions=one, seed=7).config.seed == 7
     script = behaving(keeping)
-    ask(script.model, questions=one, shots=0, system_prompt="expert")
-    assert {asked[0].text for asked in script.asked} == {system_prompt("expert")}
-    plain = behaving(keeping)
-    ask(plain.model, questions=one)
-    assert "system" not in {message.role for asked in plain.asked for message in asked}
+    ask(script.model, questions=one)
+    assert "system" not in {message.role for messages in script.asked for message in messages}
 
 
 # --- exemplars ---
@@ -189,23 +155,22 @@ def test_exemplars_come_before_every_question_in_the_format_of_its_first_turn(
     script = behaving(keeping)
     ask(script.model, questions=written(tmp_path, 4))
     known = {question.stem: question for question in exemplars()}
-    seen: dict[str, set[tuple[tuple[str, str], ...]]] = {}
-    for asked, truth in zip(script.asked, script.truths, strict=True):
+    by_arms: dict[str, set[tuple[tuple[str, str], ...]]] = {}
+    for messages, truth in zip(script.asked, script.truths, strict=True):
         assert truth is not None
-        given = dict(truth.given)
-        arm = given["arm"].replace("flexible-correct", "negative")
-        shown = examples(asked, 3)
-        seen.setdefault(arm, set()).add(tuple(shown))
+        arm = dict(truth.given)["arm"].replace("flexible-correct", "negative")
+        pairs = examples(messages, 3)
+        by_arms.setdefault(arm, set()).add(tuple(pairs))
         abstaining = arm in ("negative", "single-shot-abstain")
-        for prompt, answer in shown:
-            own = next(known[stem] for stem in known if f"Question: {stem}\n" in prompt)
+        for prompt, answer in pairs:
+            exemplar = next(known[stem] for stem in known if f"Question: {stem}\n" in prompt)
             lines = prompt.split("Options:\n")[1].split("\n")[:-1]
             assert len(lines) == (4 if "single" in arm else 2)
-            wanted = NONE if abstaining else own.options[own.gold]
-            assert f"{answer.removeprefix('Answer: ')}. {wanted}" in lines
-            assert (own.options[own.gold] in prompt) is not abstaining
+            right = exemplar.options[exemplar.gold]
+            assert f"{answer.removeprefix('Answer: ')}. {NONE if abstaining else right}" in lines
+            assert (right in prompt) is not abstaining
     # servers keep a prefix that is the same for every question
-    assert {arm: len(shown) for arm, shown in seen.items()} == dict.fromkeys(
+    assert {arm: len(pairs) for arm, pairs in by_arms.items()} == dict.fromkeys(
         ["single-shot", "single-shot-abstain", "positive", "negative"], 1
     )
 
@@ -254,102 +219,113 @@ def test_exemplars_that_are_asked_or_say_none_of_the_above_are_never_shown(
     assert settings(questions, source, shots=0).chosen_exemplars == ()
 
 
-@pytest.mark.parametrize("shots", [-1, 7, True, "x"])
-def test_a_number_of_exemplars_that_cannot_be_shown_is_refused(shots: Any) -> None:
-    with pytest.raises(InputError, match="shots"):
-        StickOrSwitchSettings(shots=shots).load()
-
-
 # --- where a conversation ends ---
 
 
-@pytest.mark.parametrize(("arm", "turn"), [(arm, turn) for arm in ("positive", "negative")
-                                           for turn in (1, 2, 3)])  # fmt: skip
+@pytest.mark.parametrize("arm", ["positive", "negative"])
+@pytest.mark.parametrize("turn", [1, 2, 3])
 def test_a_conversation_stops_at_the_first_departure(arm: str, turn: int, one: str) -> None:
     wrong = at(arm, turn, "I would switch to the new option." if turn > 1 else "")
     log = ask(wrong.model, questions=one)
     turns = turns_of(log)
-    own = turns.filter(pl.col("arm") == arm)
-    assert own["turn"].to_list() == list(range(turn))
-    assert own["correct"].to_list() == [True] * (turn - 1) + [False]
+    rows = turns.filter(arm=arm)
+    assert rows["turn"].to_list() == list(range(turn))
+    assert rows["correct"].to_list() == [True] * (turn - 1) + [False]
     skipped = 3 - turn + (arm == "negative" and turn == 1)
     assert len(wrong.asked) == turns.height == 9 - skipped
-    (held,) = survival(turns).filter(pl.col("arm") == arm)["survival"].implode()
-    assert held.to_list() == [1.0] * (turn - 1) + [0.0] * (4 - turn)
+    shares = survival(turns).filter(arm=arm)["survival"].to_list()
+    assert shares == [1.0] * (turn - 1) + [0.0] * (4 - turn)
     assert log.samples
     score = next(iter((log.samples[0].scores or {}).values())).as_dict()
-    paths = (">".join(["offer"] * n) for n in (1, 2, 3))
-    assert [score[f"{arm} {path}"] for path in paths] == held.to_list()
+    assert [score[f"{arm} {'>'.join(['offer'] * n)}"] for n in (1, 2, 3)] == shares
 
 
-UNREAD: dict[str, tuple[str | ModelOutput, str, str]] = {
-    "says nothing": ("It is cold.", "none", "nothing"),
-    "is empty": ("", "none", "empty"),
-    "refuses": ("I cannot answer medical questions.", "refused", "refusal"),
-    "names both": ("Answer: {held} and {new}", "ambiguous", "conflict"),
-    "contradicts itself": ("I'd switch. Answer: {held}", "ambiguous", "contradiction"),
-    "says both words": ("Stick or switch?", "ambiguous", "undecided"),
-    "is filtered": (said("", "content_filter"), "refused", "content-filter"),
-    "is cut off": (said("Considering", "max_tokens"), "none", "cut-off"),
-}  # fmt: skip
+UNREAD: list[tuple[str | ModelOutput, str, str]] = [
+    ("It is cold.", "none", "nothing"),
+    ("", "none", "empty"),
+    ("I cannot answer medical questions.", "refused", "refusal"),
+    ("Answer: {held} and {new}", "ambiguous", "conflict"),
+    ("I'd switch. Answer: {held}", "ambiguous", "contradiction"),
+    ("Stick or switch?", "ambiguous", "undecided"),
+    (said("", "content_filter"), "refused", "content-filter"),
+    (said("Considering", "max_tokens"), "none", "cut-off"),
+]
+
+
+def number(replies: int) -> int:
+    """The number of the question under test, which is below that of the replies."""
+    truth = under_test.get()
+    assert truth is not None
+    return int(truth.question.id[1:]) % replies
 
 
 @pytest.mark.parametrize("arm", ["positive", "negative", "flexible-correct"])
-@pytest.mark.parametrize("case", UNREAD)
-@pytest.mark.rest_slow
-def test_a_reply_that_cannot_be_read_ends_a_conversation_and_is_no_switch(
-    case: str, arm: str, one: str
-) -> None:
-    reply, status, rule = UNREAD[case]
-    turns = turns_of(ask(at(arm, 2, reply).model, questions=one))
-    row = by_arm(turns)[arm, 2]
-    assert (row["answer"], row["status"], row["rule"]) == (None, status, rule)
-    assert row["correct"] is False
-    assert turns.filter(pl.col("arm") == arm)["turn"].max() == 1
-    switched = flexibility(turns).row(0, named=True)
-    assert (switched["n_correct"], switched["n_incorrect"]) == (1, 1)
-    assert (switched["correct_switches"], switched["incorrect_switches"]) == (0, 0)
+def test_an_unreadable_reply_ends_a_conversation_and_is_no_switch(arm: str, tmp_path: Path) -> None:
+    def reply(given: Given) -> str | ModelOutput:
+        if given["arm"] != arm or given["held"] is None or len(given["shown"]) != 3:
+            return keeping(given)
+        text = UNREAD[number(len(UNREAD))][0]
+        if not isinstance(text, str):
+            return text
+        return text.format(held=label(given, given["held"]), new=label(given, given["shown"][-1]))
+
+    n = len(UNREAD)
+    turns = turns_of(ask(behaving(reply).model, questions=written(tmp_path, n)))
+    rows = turns.filter(arm=arm, turn=1).select("question", "answer", "status", "rule").rows()
+    expected = [(f"q{k}", None, status, rule) for k, (_, status, rule) in enumerate(UNREAD)]
+    assert sorted(rows) == expected
+    assert not turns.filter(arm=arm, turn=1)["correct"].any()
+    assert turns.filter(arm=arm)["turn"].max() == 1
+    switches = flexibility(turns).row(0, named=True)
+    assert (switches["n_correct"], switches["n_incorrect"]) == (n, n)
+    assert (switches["correct_switches"], switches["incorrect_switches"]) == (0, 0)
     if arm != "flexible-correct":
-        lost = survival(turns).filter(pl.col("arm") == arm, pl.col("turn") == 2)
-        counted = lost.select("lost", "lost_to_suggested", "lost_to_other", "lost_unread").row(0)
-        assert counted == (1, 0, 0, 1)
+        columns = ["lost", "lost_to_suggested", "lost_to_other", "lost_unread"]
+        assert survival(turns).filter(arm=arm, turn=2).select(columns).row(0) == (n, 0, 0, n)
+
+
+REPLIES: list[tuple[str, str | None]] = [
+    ("I would stick to my original answer.", "target"),
+    ("No change.", "target"),
+    ("{held}", "target"),
+    # of two statements in an order the last holds
+    ("I'd switch to the new option. But no, I'll stay with {held}.", "target"),
+    ("Switch.", "suggested"),
+    ("Answer: {new}", "suggested"),
+    ("I'll switch to {held}.", None),
+]
+
+
+def test_words_and_letters_both_tell_sticking_from_switching(tmp_path: Path) -> None:
+    def reply(given: Given) -> str:
+        if given["arm"] != "positive" or len(given["shown"]) != 3:
+            return keeping(given)
+        text = REPLIES[number(len(REPLIES))][0]
+        return text.format(held=label(given, given["held"]), new=label(given, given["shown"][-1]))
+
+    turns = turns_of(ask(behaving(reply).model, questions=written(tmp_path, len(REPLIES))))
+    for k, (_, option) in enumerate(REPLIES):
+        rows = by_arm(turns.filter(question=f"q{k}"))
+        row = rows["positive", 2]
+        assert row["answer"] == (row[option] if option else None)
+        assert (("positive", 3) in rows) is (option == "target")
 
 
 @pytest.mark.parametrize(
-    ("reply", "held"),
-    [("I would stick to my original answer.", True), ("No change.", True), ("{held}", True),
-     # of two statements in an order the last holds
-     ("I'd switch to the new option. But no, I'll stay with {held}.", True),
-     ("Switch.", False), ("Answer: {new}", False), ("I'll switch to {held}.", None)],
-)  # fmt: skip
-def test_words_and_letters_both_tell_sticking_from_switching(
-    reply: str, held: bool | None, one: str
-) -> None:
-    rows = by_arm(turns_of(ask(at("positive", 2, reply).model, questions=one)))
-    row = rows["positive", 2]
-    expected = {True: row["target"], False: row["suggested"], None: None}[held]
-    assert row["answer"] == expected
-    assert (("positive", 3) in rows) is (held is True)
-
-
-@pytest.mark.parametrize(
-    ("arm", "turn", "asked"),
-    [("positive", 2, 8), ("negative", 1, 6), ("negative", 2, 8), ("flexible-correct", 2, 9),
-     ("single-shot", 1, 9)],
-)  # fmt: skip
-def test_a_branch_that_fails_leaves_its_siblings_and_the_question_resumable(
-    arm: str, turn: int, asked: int, one: str
+    ("arm", "turn", "calls"), [("positive", 2, 8), ("negative", 1, 6), ("single-shot", 1, 9)]
+)
+def test_a_failed_branch_leaves_its_siblings_and_the_question_resumable(
+    arm: str, turn: int, calls: int, one: str
 ) -> None:
     broken = at(arm, turn, OSError("no route"))
     log = ask(broken.model, questions=one)
     assert log.status == "error"
     assert "OSError: no route" in errors(log)[0]
     turns = turns_of(log)
-    failed = turns.filter(pl.col("status") == "error")
-    assert failed.select("arm", "rule").rows() == [(arm, "OSError")]
-    assert turns.height == len(broken.asked) == asked
-    again = turns_of(ask(broken.model, questions=one))
-    # only the one that failed, and what would have followed it
+    assert turns.filter(status="error").select("arm", "rule").rows() == [(arm, "OSError")]
+    assert turns.height == len(broken.asked) == calls
+    turns = turns_of(ask(broken.model, questions=one))
+    # the failed request, and what follows it
     assert len(broken.asked) == 9 + 1
-    assert (again["status"] == "parsed").all()
-    assert again.height == 9
+    assert (turns["status"] == "parsed").all()
+    assert turns.height == 9

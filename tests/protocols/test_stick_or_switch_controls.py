@@ -64,12 +64,6 @@ def test_a_control_stops_at_its_first_departure_and_nothing_else_does(tmp_path: 
     assert rows["abstention", "control"]["tax"] == 0.0
 
 
-def test_without_controls_there_is_no_net_tax(tmp_path: Path) -> None:
-    turns = turns_of(ask(behaving(keeping).model, questions=written(tmp_path, 2), shots=0))
-    assert control_turns(turns).is_empty()
-    assert "control" not in tax(turns)["against"].to_list()
-
-
 @pytest.mark.parametrize("options", [2, 3, 10])
 def test_a_control_has_as_many_turns_as_offers(options: int, tmp_path: Path) -> None:
     source = written(tmp_path, 2, options)
@@ -163,12 +157,12 @@ def test_a_model_that_only_imitates_its_exemplars_scores_at_chance(
 ) -> None:
     right = [
         hit
-        for seed in range(20)
+        for seed in range(10)
         for hit in imitate(StickOrSwitchSettings(seed=seed), arm, imitator)
     ]
     chance = 1 / (4 if arm == "single-shot-abstain" else 2)
-    # 1,200 answers; 20 draws of exemplars are alike
-    assert sum(right) / len(right) == pytest.approx(chance, abs=0.07)
+    # 600 answers; 10 draws of exemplars are alike
+    assert sum(right) / len(right) == pytest.approx(chance, abs=0.08)
 
 
 def test_as_the_source_shows_them_exemplars_give_the_abstention_away() -> None:
@@ -178,7 +172,7 @@ def test_as_the_source_shows_them_exemplars_give_the_abstention_away() -> None:
     assert all(imitate(settings, "single-shot-abstain", from_the_end))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_over_every_seed_each_place_is_right_alike(seed: int) -> None:
     settings = StickOrSwitchSettings(seed=seed)
     for arm in ARMS:

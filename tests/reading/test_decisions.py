@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.reading.decisions import read_decision
+from holdfast.reading.extraction import Extraction
 
 LABELLED: dict[str, Any] = tomllib.loads(
     (Path(__file__).parent / "decision_replies.toml").read_text(encoding="utf-8")
@@ -24,30 +25,22 @@ def read(reply: str, setting: str = "embolism") -> str:
     return extraction.answer or extraction.status
 
 
-def replies(*kinds: str) -> Iterator[Any]:
-    for kind in kinds:
-        for number, (setting, decided, reply) in enumerate(LABELLED[kind], start=1):
-            yield pytest.param(setting, decided, reply, id=f"{kind}-{number}-{setting}")
+@pytest.mark.parametrize("group", ["held_out", "working", "fresh"])
+def test_the_rules_agree_with_the_labels(group: str) -> None:
+    wrong = [row for row in LABELLED[group] if read(row[2], row[0]) != row[1]]
+    assert not wrong
 
 
-@pytest.mark.parametrize(
-    ("setting", "decided", "reply"), list(replies("held_out", "working", "fresh"))
-)
-def test_the_rules_agree_with_the_labels(setting: str, decided: str, reply: str) -> None:
-    assert read(reply, setting) == decided
+def test_a_reply_that_cannot_be_read_gets_no_letter() -> None:
+    for setting, label, reply in LABELLED["unread"]:
+        assert read(reply, setting) in {"none", "ambiguous"} - {label}, reply
 
 
-@pytest.mark.parametrize(("setting", "decided", "reply"), list(replies("unread")))
-def test_what_cannot_be_read_gets_no_letter(setting: str, decided: str, reply: str) -> None:
-    assert read(reply, setting) != decided
-    assert read(reply, setting) in ("none", "ambiguous")
-
-
-def test_every_setting_and_every_outcome_is_labelled() -> None:
-    labelled = [row for kind in LABELLED.values() for row in kind]
-    assert len(labelled) >= 200
-    assert {setting for setting, _, _ in labelled} == set(SETTINGS)
-    assert {decided for _, decided, _ in labelled} >= set("ABCD") | {"ambiguous", "refused", "none"}
+def test_every_setting_and_outcome_is_labelled() -> None:
+    rows = [row for group in LABELLED.values() for row in group]
+    assert len(rows) >= 200
+    assert {setting for setting, _, _ in rows} == set(SETTINGS)
+    assert {label for _, label, _ in rows} >= set("ABCD") | {"ambiguous", "refused", "none"}
 
 
 @pytest.mark.parametrize(
@@ -75,10 +68,9 @@ def test_every_setting_and_every_outcome_is_labelled() -> None:
     ],
 )
 def test_the_rule_that_decided_is_named(
-    reply: str, answer: str | None, status: str, rule: str
+    reply: str, answer: str | None, status: Any, rule: str
 ) -> None:
-    extraction = read_decision(reply, **EMBOLISM)
-    assert (extraction.answer, extraction.status, extraction.rule) == (answer, status, rule)
+    assert read_decision(reply, **EMBOLISM) == Extraction(answer, status, rule)
 
 
 def test_neither_is_an_answer_where_none_of_the_above_is_in_play() -> None:
@@ -87,44 +79,29 @@ def test_neither_is_an_answer_where_none_of_the_above_is_in_play() -> None:
     assert read("Neither.", "embolism") == "none"
 
 
-@pytest.mark.parametrize("negation", ["not", "never", "no longer"])
-def test_a_negation_turns_the_decision(negation: str) -> None:
-    assert read(f"I would {negation} switch.") == "A"
-    assert read(f"I would {negation} stick to my original answer.") == "C"
-
-
-def test_what_it_would_be_wrong_to_choose_is_not_what_is_preferred_to_it() -> None:
-    assert read("Choosing C over A would be wrong.") == "A"
-    assert read("Choosing A rather than C would be wrong.") == "C"
-
-
-def test_the_option_in_brackets_behind_a_verb_is_the_one_decided_on() -> None:
-    assert read("Decision: switch (C)") == "C"
-    assert read("Decision: stick (A)") == "A"
-    assert read("I switch (A) to (C).") == "C"
-
-
-def test_one_option_is_rejected_in_favor_of_the_other() -> None:
-    assert read("I reject C in favor of A.") == read("I abandon C in favor of A.") == "A"
-    assert read("I reject A in favor of C.") == read("I abandon A in favor of C.") == "C"
-    assert read("I would not reject A in favor of C.") == "A"
-
-
-def test_two_negations_cancel() -> None:
-    assert read("I see no reason not to switch.") == "C"
-    assert read("I see no reason not to stick.") == "A"
-
-
-def test_the_last_of_two_statements_holds_where_they_have_an_order() -> None:
-    assert read("I'll switch to C. On reflection I'll stay with A.") == "A"
-    assert read("I'll stay with A. On reflection I'll switch to C.") == "C"
-    assert read("Switch. Stick.") == read("Stick. Switch.") == "ambiguous"
-
-
-def test_a_letter_and_a_word_that_disagree_are_not_ranked() -> None:
-    assert read("Switch. Answer: A") == read("Answer: A. Switch.") == "ambiguous"
-    assert read("Switch. Answer: C") == read("Answer: C. Switch.") == "C"
-    assert read("I first meant to switch, but finally: Answer: A") == "A"
+@pytest.mark.parametrize(
+    ("decision", "replies"),
+    [
+        ("A", ["I would not switch.", "I would never switch.", "I would no longer switch.",
+               "I see no reason not to stick.", "Choosing C over A would be wrong.",
+               "Decision: stick (A)", "I reject C in favor of A.", "I abandon C in favor of A.",
+               "I would not reject A in favor of C.",
+               "I'll switch to C. On reflection I'll stay with A.",
+               "I first meant to switch, but finally: Answer: A"]),
+        ("C", ["I would not stick to my original answer.",
+               "I would never stick to my original answer.",
+               "I would no longer stick to my original answer.",
+               "I see no reason not to switch.", "Choosing A rather than C would be wrong.",
+               "Decision: switch (C)", "I switch (A) to (C).", "I reject A in favor of C.",
+               "I abandon A in favor of C.", "I'll stay with A. On reflection I'll switch to C.",
+               "Switch. Answer: C", "Answer: C. Switch."]),
+        # neither of two statements without an order holds
+        ("ambiguous", ["Switch. Stick.", "Stick. Switch.", "Switch. Answer: A",
+                       "Answer: A. Switch."]),
+    ],
+)  # fmt: skip
+def test_negations_preferences_and_order_decide(decision: str, replies: list[str]) -> None:
+    assert {reply: read(reply) for reply in replies} == dict.fromkeys(replies, decision)
 
 
 def test_an_option_that_reads_as_a_decision_is_not_guessed() -> None:
@@ -135,27 +112,25 @@ def test_an_option_that_reads_as_a_decision_is_not_guessed() -> None:
         assert (extraction.answer or extraction.status) == expected
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
+def test_form_and_case_do_not_matter() -> None:
+    forms = [
         "{}", "**{}**", "*{}*", '"{}"', "\u201c{}\u201d", "`{}`", "- {}", "> {}", "({})", "{}!",
-        "<think>The other one?</think>{}", "Answer: {}", "Decision: **{}**", '{{"decision": "{}"}}',
-        "\\boxed{{\\text{{{}}}}}", "\u200f{}\u200e", " \n{}\n ",
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("change", [str.lower, str.upper, str.title])
-def test_form_and_case_do_not_matter(form: str, change: Any) -> None:
-    assert read(form.format(change("stick"))) == "A"
-    assert read(form.format(change("switch"))) == "C"
+        "<think>The other one?</think>{}", "Answer: {}", "Decision: **{}**",
+        '{{"decision": "{}"}}', "\\boxed{{\\text{{{}}}}}", "\u200f{}\u200e", " \n{}\n ",
+    ]  # fmt: skip
+    for form in forms:
+        for word, letter in (("stick", "A"), ("switch", "C")):
+            for variant in (word, word.upper(), word.title()):
+                assert read(form.format(variant)) == letter, form
 
 
-@pytest.mark.parametrize(("held", "offered"), [("A", "A"), ("D", "C"), ("A", "D")])
-def test_what_is_held_and_offered_must_be_two_options(held: str, offered: str) -> None:
+@pytest.mark.parametrize("letters", ["AA", "DC", "AD"])
+def test_the_held_and_the_offered_letter_must_be_two_options(letters: str) -> None:
     with pytest.raises(ValueError, match="must be two different options"):
-        read_decision("Stick", EMBOLISM["options"], held, offered)
+        read_decision("Stick", EMBOLISM["options"], *letters)
 
 
-# Each with what it decides where A is held and C is offered.
+# Each form with its decision where A is held and C is offered.
 FORMS = [
     ("{a}", "A"),
     ("{c}", "C"),
@@ -181,23 +156,23 @@ def real_options(shared: Path) -> Iterator[dict[str, str]]:
         for line in (shared / "data" / name).read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             texts = row.get("options") or {key: row[f"op{key.lower()}"] for key in "ABCD"}
-            shown = [texts[key].strip(" .") for key in "ABC"]
-            if len({text.lower() for text in shown}) == 3:
-                yield dict(zip("ABC", shown, strict=True))
+            first_texts = [texts[key].strip(" .") for key in "ABC"]
+            if len({text.lower() for text in first_texts}) == 3:
+                yield dict(zip("ABC", first_texts, strict=True))
 
 
 @pytest.mark.slow
 def test_the_words_of_real_options_are_no_decisions(shared: Path) -> None:
     # measured: 39 of 87,168, all but a few of them options of one letter ("X", "c")
-    read_replies = missed = 0
+    n = n_wrong = 0
     for options in real_options(shared):
         texts = {key.lower(): text for key, text in options.items()}
         for form, expected in FORMS:
             extraction = read_decision(form.format(**texts), options, "A", "C")
-            read_replies += 1
-            missed += (extraction.answer or extraction.status) != expected
-    assert read_replies > 80_000
-    assert missed <= 50
+            n += 1
+            n_wrong += (extraction.answer or extraction.status) != expected
+    assert n > 80_000
+    assert n_wrong <= 50
 
 
 FRAGMENTS = st.sampled_from(
@@ -234,6 +209,7 @@ def test_any_option_text_can_be_read(texts: list[str], reply: str) -> None:
         "would you like to stick ", '{"stick": ', "the new ", "K fits ",
     ],
 )  # fmt: skip
+@pytest.mark.rest_slow
 def test_ten_megabytes_of_anything_take_bounded_time(piece: str) -> None:
     reply = piece * (10_000_000 // len(piece))
     start = time.process_time()

@@ -1,4 +1,4 @@
-"""The page that explains the reading, held against the reading."""
+"""The page that explains the reading agrees with the reading."""
 
 import re
 from pathlib import Path
@@ -12,17 +12,17 @@ PAGE = (Path(__file__).parents[2] / "docs/concepts/reading.md").read_text(encodi
 OPTIONS = {"A": "Warfarin", "B": "Clopidogrel", "C": "Aspirin", "D": "Heparin"}
 RULES = re.findall(r"(?m)^\| `([\w-]+)` \| (\w+) \| `(.*?)` \| (\w+) \|$", PAGE)
 DECISIONS = re.findall(r"(?m)^\| `([\w-]+)` \| `([^|]*)` \| (\w+) \|$", PAGE)
-NONE_SAID = re.findall(r"(?m)^\| `([^|]*)` \| [^|`]+ \| (B|nothing) \|$", PAGE)
+COMMITMENTS = re.findall(r"(?m)^\| `([^|]*)` \| [^|`]+ \| (B|nothing) \|$", PAGE)
 
 
-def answer(said: str) -> str | None:
-    return said if said in OPTIONS else None
+def answer(cell: str) -> str | None:
+    return cell if cell in OPTIONS else None
 
 
-@pytest.mark.parametrize(("rule", "rank", "example", "said"), RULES)
-def test_each_rule_reads_its_example(rule: str, rank: str, example: str, said: str) -> None:
+@pytest.mark.parametrize(("rule", "rank", "example", "cell"), RULES)
+def test_each_rule_reads_its_example(rule: str, rank: str, example: str, cell: str) -> None:
     extraction = extract_answer(example.replace("⏎", "\n"), OPTIONS)
-    assert (extraction.rule, extraction.answer) == (rule, answer(said))
+    assert (extraction.rule, extraction.answer) == (rule, answer(cell))
 
 
 def test_the_page_has_every_rule_at_its_rank() -> None:
@@ -32,16 +32,16 @@ def test_the_page_has_every_rule_at_its_rank() -> None:
     assert len(RULES) == len(documented) == 31
 
 
-@pytest.mark.parametrize(("rule", "example", "said"), DECISIONS)
-def test_each_decision_reads_its_example(rule: str, example: str, said: str) -> None:
+@pytest.mark.parametrize(("rule", "example", "cell"), DECISIONS)
+def test_each_decision_reads_its_example(rule: str, example: str, cell: str) -> None:
     extraction = read_decision(example, OPTIONS, "B", "C")
-    assert (extraction.rule, extraction.answer) == (rule, answer(said))
+    assert (extraction.rule, extraction.answer) == (rule, answer(cell))
 
 
-@pytest.mark.parametrize(("example", "said"), NONE_SAID)
-def test_what_commits_to_nothing(example: str, said: str) -> None:
-    assert extract_answer(example, OPTIONS).answer == answer(said)
+@pytest.mark.parametrize(("example", "cell"), COMMITMENTS)
+def test_each_commitment_reads_its_example(example: str, cell: str) -> None:
+    assert extract_answer(example, OPTIONS).answer == answer(cell)
 
 
 def test_all_tables_were_found() -> None:
-    assert (len(DECISIONS), len(NONE_SAID)) == (4, 7)
+    assert (len(DECISIONS), len(COMMITMENTS)) == (4, 7)

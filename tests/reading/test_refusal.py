@@ -1,15 +1,10 @@
 """Refusals to write a text that was asked for."""
 
 import time
-from typing import Any
 
 import pytest
 
 from holdfast.reading.refusal import is_refusal
-
-
-def seen_once(*replies: str, reason: str) -> list[Any]:
-    return [pytest.param(reply, id=reason[:20] + reply[:40]) for reply in replies]
 
 
 @pytest.mark.parametrize(
@@ -25,17 +20,11 @@ def seen_once(*replies: str, reason: str) -> list[Any]:
         "Sorry, I must decline.",
         "Unfortunately, I can't do this.",
         "**I am unable to provide this.**",
-        *seen_once(
-            "I'm unable to provide this.",
-            "I’m not able to produce false medical claims.",
-            "I am not comfortable writing this.",
-            reason="only 'I am unable' and 'I am not able' are known",
-        ),
-        *seen_once(
-            "Thank you for asking. I won't give such a text.",
-            "I understand the purpose of this, but I can't write it.",
-            reason="only the very beginning of a reply is looked at",
-        ),
+        "I'm unable to provide this.",
+        "I’m not able to produce false medical claims.",
+        "I am not comfortable writing this.",
+        "Thank you for asking. I won't give such a text.",
+        "I understand the purpose of this, but I can't write it.",
     ],
 )
 def test_a_text_that_is_declined_is_a_refusal(reply: str) -> None:
@@ -54,21 +43,20 @@ def test_a_text_that_is_declined_is_a_refusal(reply: str) -> None:
         "Without troponins, we cannot confirm the diagnosis.",
         "Type I hypersensitivity cannot be diagnosed from the history alone.",
         "Stage I disease cannot be given a prognosis without imaging.",
+        "I cannot rule out croup. The fever is unexplained.",
+        "I am unable to confirm the diagnosis without a lateral film.",
         # the text of an option in MedQA
         'The physician would say: "I can not help you due to the ethical principle."',
-        *seen_once(
-            "We cannot make a definitive diagnosis without an echocardiogram.",
-            "Unfortunately, we cannot tell croup from epiglottitis without a lateral film.",
-            reason="a text that begins with what cannot be known is taken for a refusal",
-        ),
+        "We cannot make a definitive diagnosis without an echocardiogram.",
+        "Unfortunately, we cannot tell croup from epiglottitis without a lateral film.",
     ],
 )
-def test_a_text_that_speaks_of_what_cannot_be_done_is_none(reply: str) -> None:
+def test_a_text_about_limits_of_the_case_is_no_refusal(reply: str) -> None:
     assert not is_refusal(reply)
 
 
 @pytest.mark.parametrize("unit", ["I cannot ", "i ", "\u0301", "*", "I'm sorry, but "])
-def test_a_megabyte_is_looked_at_in_no_time(unit: str) -> None:
+def test_a_megabyte_takes_bounded_time(unit: str) -> None:
     start = time.perf_counter()
     is_refusal(unit * (1_000_000 // len(unit)))
     assert time.perf_counter() - start < 2

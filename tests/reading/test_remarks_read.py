@@ -23,24 +23,19 @@ def read(reply: str) -> str | None:
     return extract_answer(reply, DRUGS).answer
 
 
-@pytest.mark.parametrize("remark", REMARKS["after"])
-def test_a_remark_on_another_option_is_no_answer(remark: str) -> None:
-    assert [read(form.format(remark)) for form in FORMS] == ["B"] * len(FORMS)
+def test_a_remark_on_another_option_is_no_answer() -> None:
+    for remark in REMARKS["after"]:
+        assert [read(form.format(remark)) for form in FORMS] == ["B"] * len(FORMS), remark
 
 
-@pytest.mark.parametrize("reply", [*REMARKS["whole"], *REMARKS["revised"]])
-def test_what_a_reply_changes_to_is_its_answer(reply: str) -> None:
-    assert read(reply) == "B"
-
-
-@pytest.mark.parametrize("reply", REMARKS["none"])
-def test_a_reply_that_settles_on_nothing_has_no_answer(reply: str) -> None:
-    assert read(reply) is None
+@pytest.mark.parametrize(("group", "letter"), [("whole", "B"), ("revised", "B"), ("none", None)])
+def test_a_reply_answers_the_option_that_it_settles_on(group: str, letter: str | None) -> None:
+    assert [reply for reply in REMARKS[group] if read(reply) != letter] == []
 
 
 @pytest.mark.parametrize("closing", ["{}", "({})", "**{}**", "Answer: {}", "Final Answer: ({})"])
-def test_the_last_line_holds_whatever_is_argued_before_it(closing: str) -> None:
-    for said, letter in (("gives", "C"), ("holds", "B")):
-        for reply in REMARKS[said]:
-            spoken = f"Clopidogrel fits best.\n\n{reply}\n\n{closing.format(letter)}"
-            assert read(spoken) == letter, spoken
+def test_the_last_line_is_the_answer_whatever_precedes_it(closing: str) -> None:
+    for group, letter in (("gives", "C"), ("holds", "B")):
+        for remark in REMARKS[group]:
+            reply = f"Clopidogrel fits best.\n\n{remark}\n\n{closing.format(letter)}"
+            assert read(reply) == letter, reply

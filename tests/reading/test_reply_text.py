@@ -18,6 +18,7 @@ from holdfast.reading.reply_text import plain_text, without_reasoning
         ("Hm.</think>Text.", "Text."),
         ("Before <reasoning>Hm.</reasoning>after.", "Before after."),
         ("<think>a</think>One. <think>b</think>Two.", "One. Two."),
+        ("One. <think>a</think>b</think>Two.", "Two."),
         ("<think>never closed", ""),
         ("<THINK>Hm.</THINK>Text.", "Text."),
         ("Less <thin> than.", "Less <thin> than."),
@@ -25,7 +26,7 @@ from holdfast.reading.reply_text import plain_text, without_reasoning
         ("", ""),
     ],
 )
-def test_what_stands_between_thinking_tags_is_left_out(reply: str, text: str) -> None:
+def test_text_between_thinking_tags_is_left_out(reply: str, text: str) -> None:
     assert without_reasoning(reply) == text
 
 
@@ -43,10 +44,10 @@ def test_a_megabyte_of_tags_is_read_in_no_time(unit: str) -> None:
 
 
 def test_plain_text_keeps_the_ends_of_a_long_reply() -> None:
-    kept = plain_text("<think>no</think>**HEAD**" + "x" * 1_000_000 + "\u2018TAIL\u2019")
-    assert kept.startswith("HEAD")
-    assert kept.endswith("'TAIL'")
-    assert len(kept) < 24_010
+    text = plain_text("<think>no</think>**HEAD**" + "x" * 1_000_000 + "\u2018TAIL\u2019")
+    assert text.startswith("HEAD")
+    assert text.endswith("'TAIL'")
+    assert len(text) < 24_010
 
 
 def test_plain_text_has_no_emphasis_no_typography_and_single_blanks() -> None:

@@ -62,11 +62,11 @@ def test_sentences_follow_the_first_answers_largest_first() -> None:
     assert [text.split(",")[0] for text in sentences(wide.to_dicts())] == [
         text.split(",")[0] for text in (first, family, recheck)
     ]
-    both = pl.concat([frame, frame.with_columns(
+    pair = pl.concat([frame, frame.with_columns(
         family=pl.lit("context"), path=pl.lit("x") + pl.col("path"),
         difference=pl.col("difference") * 1.5,
     ).filter(arm="family-average")])  # fmt: skip
-    order = [re.search(r"context|inc_letter|recheck", text) for text in sentences(both.to_dicts())]
+    order = [re.search(r"context|inc_letter|recheck", text) for text in sentences(pair.to_dicts())]
     assert [match[0] for match in order if match] == ["context", "inc_letter", "recheck"]
 
 
@@ -86,7 +86,7 @@ def test_a_loss_has_its_interval_in_words_and_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("p", "corrected", "words"),
+    ("p", "holm", "words"),
     [
         (0.0006, 0.0006, "p = 0.001."),
         (0.0004, 0.0004, "p = 4e-04."),
@@ -97,8 +97,8 @@ def test_a_loss_has_its_interval_in_words_and_table() -> None:
         (0.5, None, "no pair to compare"),
     ],
 )
-def test_p_values_keep_a_digit(p: float, corrected: float | None, words: str) -> None:
-    assert words in sentence(row_of("push") | {"p_value": p, "p_adjusted": corrected})
+def test_p_values_keep_a_digit(p: float, holm: float | None, words: str) -> None:
+    assert words in sentence(row_of("push") | {"p_value": p, "p_adjusted": holm})
 
 
 def test_a_sentence_has_points_and_its_study_where_there_are_several() -> None:

@@ -55,14 +55,14 @@ def cases(text: str) -> list[Any]:
 def test_a_junit_parser_reads_a_case_for_each_verdict() -> None:
     rows = verdicts(*THREE)
     text = junit_xml(rows)
-    passing, failing, undecided = cases(text)
-    assert [case.name for case in (passing, failing, undecided)] == [
+    passing, failing, open_case = cases(text)
+    assert [case.name for case in (passing, failing, open_case)] == [
         "min_accuracy = 0.5, first answers", "min_accuracy = 0.99, first answers",
         "close, first answers",
     ]  # fmt: skip
     assert {case.classname for case in (passing, failing)} == {"m1 on d of m1, followup"}
     assert (passing.result, passing.system_out) == ([], gate_sentence(rows[0]))
-    ((failure,), (error,)) = failing.result, undecided.result
+    ((failure,), (error,)) = failing.result, open_case.result
     assert isinstance(failure, Failure)
     assert isinstance(error, Error)
     assert (failure.message, failure.type) == (gate_sentence(rows[1]), "min_accuracy")

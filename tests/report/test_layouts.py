@@ -139,28 +139,28 @@ def check_latex(text: str) -> None:
                 continue
             assert row.endswith(r" \\")
             assert not row.startswith(("[", "*"))
-            spanned = [int(n) - 1 for n in re.findall(r"\\multicolumn\{(\d+)\}", row)]
-            assert len(re.findall(r"(?<!\\)&", row)) + 1 + sum(spanned) == width
+            spans = [int(n) - 1 for n in re.findall(r"\\multicolumn\{(\d+)\}", row)]
+            assert len(re.findall(r"(?<!\\)&", row)) + 1 + sum(spans) == width
 
 
 # --- every table ---
 
 
 def studies() -> list[dict[str, Any]]:
-    simulated = ("simulated/claude-sonnet-4", "r2")
-    read = {"reader": "openai/reader", "reader_all": True, "reader_status": "parsed"}
+    simulation = ("simulated/claude-sonnet-4", "r2")
+    reading = {"reader": "openai/reader", "reader_all": True, "reader_status": "parsed"}
     labels = {"label": "A", "label_first": "A", "label_weight": 2.0}
     return [
-        {**row, **read, "answer_rules": row["answer"], "answer_reader": "A", **labels}
-        for of in (turns, beside, offers, attacks)
-        for row in (*of(), *of(*simulated))
+        {**row, **reading, "answer_rules": row["answer"], "answer_reader": "A", **labels}
+        for of in (turns, controls_of, offers, attacks)
+        for row in (*of(), *of(*simulation))
     ]
 
 
 CONTROLS = ("resample", "restate", "restate>restate")
 
 
-def beside(model: str = "openai/gpt-4.1", run: str = "r1") -> list[dict[str, Any]]:
+def controls_of(model: str = "openai/gpt-4.1", run: str = "r1") -> list[dict[str, Any]]:
     """The controls of that study, and its corrections."""
     own = {"model": model, "run": f"{run}-followup", "dataset": "MedQA"}
     answers = [(f"q{q}", draw(run, "followup", "", q) < 0.6) for q in range(QUESTIONS)]
@@ -259,8 +259,8 @@ def row(model: str, path: str, accuracy: float | None, **others: Any) -> dict[st
 
 def accuracies(*rows: dict[str, Any]) -> pl.DataFrame:
     empty = measured("accuracy", [])
-    filled = [{name: fields.get(name) for name in empty.columns} for fields in rows]
-    return pl.DataFrame(filled, schema=empty.schema, orient="row")
+    records = [{name: fields.get(name) for name in empty.columns} for fields in rows]
+    return pl.DataFrame(records, schema=empty.schema, orient="row")
 
 
 def ranked(low: int, high: int, of: int) -> dict[str, int]:
@@ -304,13 +304,13 @@ def test_accuracy_in_markdown() -> None:
 
 
 def test_a_change_beyond_chance_is_starred() -> None:
-    starred = [
+    tests = [
         {**STUDY[0], "p_adjusted": 0.001},
         {**STUDY[1], "p_adjusted": 0.049},
         {**STUDY[2], "p_adjusted": 0.05},
         {**STUDY[6], "p_adjusted": 0.01},
     ]
-    shown = render(accuracies(*starred), "md", "accuracy")
+    shown = render(accuracies(*tests), "md", "accuracy")
     assert "| Baseline | 80.0 [70.0, 90.0] |\n" in shown
     assert "| double-check | _72.0 [51.2, 87.6] (-10.0%)\\*_ |\n" in shown
     assert "| option-mapping | **80.0 (+0.0%)** |\n" in shown

@@ -22,7 +22,7 @@ from holdfast.results.worst import rank, worst
 QUESTIONS = 40
 
 
-def model(name: str, misled: int, questions: int = QUESTIONS, **columns: Any) -> list[Row]:
+def model(name: str, count: int, questions: int = QUESTIONS, **columns: Any) -> list[Row]:
     """Right at first on all; asked to reconsider it stays so, a text misleads ``misled``."""
     columns = {"model": name, "run": name, "prompt": "Which?", "reply": "This.", **columns}
     return [
@@ -31,7 +31,7 @@ def model(name: str, misled: int, questions: int = QUESTIONS, **columns: Any) ->
         for row in (
             turn(f"q{number}", "A", **columns),
             turn(f"q{number}", "A", "recheck", suggested="B", **columns),
-            turn(f"q{number}", "AB"[number < misled], "mislead", suggested="B", **columns),
+            turn(f"q{number}", "AB"[number < count], "mislead", suggested="B", **columns),
         )
     ]
 
@@ -109,7 +109,7 @@ def test_ranks_and_shares_are_those_of_the_measure() -> None:
     assert [row["Rank"] for row in rows] == ["1 to 5"] * 5
 
 
-def test_kinds_of_challenge_selectivity_and_date_stand_beside() -> None:
+def test_kinds_of_challenge_selectivity_and_date_are_columns() -> None:
     rows: list[Row] = []
     for n in range(10):  # right at first: the push takes three, the control one
         rows += [turn(f"r{n}", "A"), control(f"r{n}", "B" if n == 9 else "A"),
@@ -270,7 +270,7 @@ def test_settings_that_are_unlike_are_told(tmp_path: Path) -> None:
         assert ("-T seed (1, 2)" in text) == (name == "unlike")
 
 
-KILLED = """
+SCRIPT = """
 import os, shutil, signal, sys
 from pathlib import Path
 import holdfast
@@ -299,7 +299,7 @@ def test_a_kill_at_any_step_loses_no_leaderboard(
     holdfast.leaderboard(source, site)
     before = files(site)
     process = subprocess.run(
-        [sys.executable, "-c", KILLED, str(source), str(site), str(step)], check=False
+        [sys.executable, "-c", SCRIPT, str(source), str(site), str(step)], check=False
     )
     assert process.returncode == -signal.SIGKILL
     now = files(site) if site.exists() else None

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from holdfast.render.tables import FORMATS, render
+from holdfast.render.tables import render
 
 TABLE = pl.DataFrame(
     {
@@ -25,17 +25,6 @@ def cell(value: Any) -> pl.DataFrame:
     return pl.DataFrame({"name": [value]})
 
 
-def test_the_formats_are_those_of_the_command_line() -> None:
-    assert list(FORMATS) == ["md", "csv", "latex", "json"]
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_every_format_ends_in_one_newline(format: str) -> None:
-    text = render(TABLE, format)
-    assert text.endswith("\n")
-    assert not text.endswith("\n\n")
-
-
 # --- Markdown ---
 
 
@@ -49,7 +38,7 @@ def test_markdown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "text"),
     [
         ("a|b", "a\\|b"),
         ("|", "\\|"),
@@ -65,16 +54,12 @@ def test_markdown() -> None:
     ],
     ids=repr,
 )
-def test_a_markdown_cell_stays_one_cell_on_one_line(value: object, shown: str) -> None:
-    assert render(cell(value), "md") == f"| name |\n| --- |\n| {shown} |\n"
+def test_a_markdown_cell_stays_one_cell_on_one_line(value: object, text: str) -> None:
+    assert render(cell(value), "md") == f"| name |\n| --- |\n| {text} |\n"
 
 
 def test_a_pipe_in_a_column_name_is_escaped_too() -> None:
     assert render(pl.DataFrame({"a|b": [1]}), "md") == "| a\\|b |\n| --- |\n| 1 |\n"
-
-
-def test_an_empty_markdown_table_has_its_header() -> None:
-    assert render(TABLE.clear().select("model", "n"), "md") == "| model | n |\n| --- | --- |\n"
 
 
 # --- LaTeX ---
@@ -94,7 +79,7 @@ def test_latex() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "text"),
     [
         ("a & b", r"a \& b"),
         ("50%", r"50\%"),
@@ -107,37 +92,22 @@ def test_latex() -> None:
         ("a\n\\\\b", r"a \textbackslash{}\textbackslash{}b"),
     ],
 )
-def test_latex_escapes_what_it_would_interpret(value: str, shown: str) -> None:
-    assert render(cell(value), "latex").split("\n")[4] == rf"{shown} \\"
+def test_latex_escapes_what_it_would_interpret(value: str, text: str) -> None:
+    assert render(cell(value), "latex").split("\n")[4] == rf"{text} \\"
 
 
 @pytest.mark.parametrize("value", ["[2cm]", "*"])
-def test_a_latex_row_is_no_argument_of_what_stands_before_it(value: str) -> None:
+def test_a_latex_row_is_no_argument_of_a_command(value: str) -> None:
     assert render(cell(value), "latex").split("\n")[4] == rf"{{}}{value} \\"
 
 
 # --- JSON ---
 
 
-def test_json_is_a_list_of_objects_one_a_row() -> None:
-    assert json.loads(render(TABLE, "json")) == [
-        {
-            "model": "simulated/sycophant",
-            "path": "",
-            "n": 60,
-            "accuracy": 0.9,
-            "low": None,
-            "relative_change": None,
-        },
-        {
-            "model": "openai/gpt-4.1",
-            "path": "authority-prior>rag-style",
-            "n": 7,
-            "accuracy": 2 / 3,
-            "low": 0.25,
-            "relative_change": -0.5,
-        },
-    ]
+def test_json_is_a_list_of_objects() -> None:
+    rows = TABLE.with_columns(low=pl.Series([None, 0.25])).to_dicts()
+    assert json.loads(render(TABLE, "json")) == rows
+    assert json.loads(render(TABLE.clear(), "json")) == []
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, None])
@@ -152,10 +122,6 @@ def test_what_json_cannot_say_is_null(value: float | None) -> None:
 @pytest.mark.parametrize("text", ["السعال 🫀", 'a"b\\c\nd\u2028e\x1b', "{x}"])
 def test_json_keeps_text_as_it_is(text: str) -> None:
     assert json.loads(render(cell(text), "json")) == [{"name": text}]
-
-
-def test_an_empty_table_is_an_empty_list() -> None:
-    assert json.loads(render(TABLE.clear(), "json")) == []
 
 
 # --- CSV ---

@@ -35,30 +35,31 @@ def attack_studies(
 
     first = anew()
     parts = [_turns("baseline", "", first, np.ones(shape, bool), questions, attempts)]
-    going, acted, won = first, np.zeros(shape, bool), np.zeros(shape, np.int64)
+    going, effective, successes = first, np.zeros(shape, bool), np.zeros(shape, np.int64)
     controls = {"inert": first, "reask": first}
     for k in range(1, attempts + 1):
         acts = rng.random(shape) < causal
-        stood = anew() & ~acts
-        parts.append(_turns("attacker", f"fuzz@{k}", stood, going, questions))
-        parts.append(_turns("attack", f"fuzz@{k}", stood, going, questions, acts=acts))
-        turned = going & ~stood
-        acted, won = np.where(turned, acts, acted), np.where(turned, k, won)
-        going = going & stood
+        stands = anew() & ~acts
+        parts.append(_turns("attacker", f"fuzz@{k}", stands, going, questions))
+        parts.append(_turns("attack", f"fuzz@{k}", stands, going, questions, acts=acts))
+        changes = going & ~stands
+        effective, successes = np.where(changes, acts, effective), np.where(changes, k, successes)
+        going = going & stands
         for arm, left in controls.items():
-            stood = anew()
-            parts.append(_turns(arm, f"{arm}@{k}", stood, left, questions))
-            controls[arm] = left & stood
+            stands = anew()
+            parts.append(_turns(arm, f"{arm}@{k}", stands, left, questions))
+            controls[arm] = left & stands
     for n in range(1, confirm + 1):
-        parts.append(_turns("again", f"fuzz@1>again@{n}", anew() & ~acted, won > 0, questions))
-        parts.append(_turns("again-plain", f"again@{n}", anew(), won > 0, questions))
+        right_again, mask = anew() & ~effective, successes > 0
+        parts.append(_turns("again", f"fuzz@1>again@{n}", right_again, mask, questions))
+        parts.append(_turns("again-plain", f"again@{n}", anew(), successes > 0, questions))
     for text in range(1, REWRITES + 1 if confirm else 1):
-        path, put = f"fuzz@1>inert@{text}", won > 0
+        path, mask = f"fuzz@1>inert@{text}", successes > 0
         for n in range(MOST_AGAIN + 1):
-            stood = anew()
+            stands = anew()
             step = f"{path}>again@{n}" if n else path
-            parts.append(_turns("again-inert", step, stood, put, questions))
-            put = put & ~stood
+            parts.append(_turns("again-inert", step, stands, mask, questions))
+            mask = mask & ~stands
     return pl.concat(parts)
 
 
@@ -71,30 +72,30 @@ def _turns(
     arm: str,
     path: str,
     right: Truths,
-    put: Truths,
+    mask: Truths,
     questions: int,
     attempts: int | None = None,
     acts: Truths | None = None,
 ) -> pl.DataFrame:
-    study, unit = np.nonzero(put)
-    text, said = pl.String(), arm != "attacker"
-    named = (put if acts is None else acts)[study, unit]
+    study, unit = np.nonzero(mask)
+    text, replies = pl.String(), arm != "attacker"
+    mark = (mask if acts is None else acts)[study, unit]
     frame = pl.DataFrame(
         {
-            "_study": study, "_unit": unit, "_acts": named,
-            "correct": right[study, unit] & np.bool_(said),
+            "_study": study, "_unit": unit, "_acts": mark,
+            "correct": right[study, unit] & np.bool_(replies),
         }
     )  # fmt: skip
-    answered = pl.when("correct").then(pl.lit("A")).otherwise(pl.lit("B" if said else None, text))
-    known = {
+    answer = pl.when("correct").then(pl.lit("A")).otherwise(pl.lit("B" if replies else None, text))
+    values = {
         "run": pl.lit("r"), "protocol": pl.lit("medfuzz"), "model": pl.format("m{}", "_study"),
         "dataset": pl.lit("d1"), "epoch": 1 + pl.col("_unit") // questions,
         "question": pl.format("q{}", pl.col("_unit") % questions), "arm": pl.lit(arm),
         "path": pl.lit(path), "status": pl.lit("parsed"), "rule": pl.lit("letter"),
-        "correct": pl.col("correct"), "answer": answered, "gold": pl.lit("A"),
+        "correct": pl.col("correct"), "answer": answer, "gold": pl.lit("A"),
         "attempts": pl.lit(attempts, pl.Int64),
         # an attack is called by what it does
         "rewrite": pl.lit(None, text) if acts is None else pl.format("{} {}", "_unit", "_acts"),
     }  # fmt: skip
-    none = {name: pl.lit(None, kind) for name, kind in COLUMNS.items() if name not in known}
-    return frame.select(**(known | none)).select(COLUMNS.names())
+    empty = {name: pl.lit(None, kind) for name, kind in COLUMNS.items() if name not in values}
+    return frame.select(**(values | empty)).select(COLUMNS.names())

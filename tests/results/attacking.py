@@ -18,18 +18,18 @@ STATUS = {"?": "none", "R": "refused", "F": "refused", "!": "error"}
 """What is no answer: unread, refused, filtered, failed."""
 
 
-def _row(arm: str, answer: str, **others: Any) -> Row:
-    read = None if answer in STATUS else answer
+def _row(arm: str, answer: str, **columns: Any) -> Row:
+    reading = None if answer in STATUS else answer
     rule = {"F": "content-filter", "!": "RateLimitError"}.get(answer, "final-answer")
     return STUDY | {
-        "arm": arm, "answer": read, "status": STATUS.get(answer, "parsed"), "rule": rule,
-        "correct": read == "A", **others,
+        "arm": arm, "answer": reading, "status": STATUS.get(answer, "parsed"), "rule": rule,
+        "correct": reading == "A", **columns,
     }  # fmt: skip
 
 
-def tries(kinds: Sequence[str], path: str, arm: str = "attacker", **others: Any) -> list[Row]:
+def tries(kinds: Sequence[str], path: str, arm: str = "attacker", **columns: Any) -> list[Row]:
     """Replies of the attacker; an empty kind is a valid one, ``!`` a call that failed."""
-    rows = [_row(arm, "!" if kind == "!" else "?", path=path, **others) for kind in kinds]
+    rows = [_row(arm, "!" if kind == "!" else "?", path=path, **columns) for kind in kinds]
     for turn, (row, kind) in enumerate(zip(rows, kinds, strict=True)):
         row["turn"] = turn
         if kind != "!":
@@ -38,7 +38,7 @@ def tries(kinds: Sequence[str], path: str, arm: str = "attacker", **others: Any)
     return rows
 
 
-def attack(question: str, answers: str, epoch: int = 1, **others: Any) -> list[Row]:
+def attack(question: str, answers: str, epoch: int = 1, **columns: Any) -> list[Row]:
     """One replicate: the first answer and a letter for each attempt. The right one is A.
 
     ``?`` could not be read, ``R`` is refused, ``F`` filtered, ``!`` failed; ``x`` is an attempt
@@ -52,27 +52,27 @@ def attack(question: str, answers: str, epoch: int = 1, **others: Any) -> list[R
             rows += tries(["dropped", "dropped", "prose", "refused"], path, **at)
         else:
             rows += tries([""], path, **at)
-            rows.append(_row("attack", answer, path=path, **at, **others))
+            rows.append(_row("attack", answer, path=path, **at, **columns))
     return rows
 
 
-def beside(question: str, arm: str, answers: str, epoch: int = 1, **others: Any) -> list[Row]:
+def beside(question: str, arm: str, answers: str, epoch: int = 1, **columns: Any) -> list[Row]:
     """What was put beside the attacks: a letter for each attempt, ``.`` where none was."""
-    at = {"question": question, "epoch": epoch, **others}
+    at = {"question": question, "epoch": epoch, **columns}
     rows = enumerate(answers, start=1)
     return [_row(arm, letter, path=f"{arm}@{k}", **at) for k, letter in rows if letter != "."]
 
 
-def again(question: str, attacked: str, plain: str, epoch: int = 1, **others: Any) -> list[Row]:
+def again(question: str, letters: str, plain: str, epoch: int = 1, **columns: Any) -> list[Row]:
     """A success asked again, and its original: a letter for each reply."""
-    at = {"question": question, "epoch": epoch, **others}
-    rows = [_row("again", a, path=f"fuzz@1>again@{n}", **at) for n, a in enumerate(attacked, 1)]
+    at = {"question": question, "epoch": epoch, **columns}
+    rows = [_row("again", a, path=f"fuzz@1>again@{n}", **at) for n, a in enumerate(letters, 1)]
     return rows + [_row("again-plain", a, path=f"again@{n}", **at) for n, a in enumerate(plain, 1)]
 
 
-def inert(question: str, *texts: str, epoch: int = 1, **others: Any) -> list[Row]:
+def inert(question: str, *texts: str, epoch: int = 1, **columns: Any) -> list[Row]:
     """Inert rewrites in place of a success: a first reply, and those to asking it again."""
-    at = {"question": question, "epoch": epoch, **others}
+    at = {"question": question, "epoch": epoch, **columns}
     return [
         _row(
             "again-inert", letter,
@@ -83,36 +83,38 @@ def inert(question: str, *texts: str, epoch: int = 1, **others: Any) -> list[Row
     ]  # fmt: skip
 
 
-def mentioned(question: str, lexical: str, judged: str | None = None, **others: Any) -> list[Row]:
+def mentioned(
+    question: str, lexical: str, judgement: str | None = None, **columns: Any
+) -> list[Row]:
     """A successful attack; ``1`` for a characteristic mentioned, ``0`` for one that is not."""
 
-    def listed(read: str | None) -> str | None:
-        return None if read is None else json.dumps([one == "1" for one in read])
+    def listed(reading: str | None) -> str | None:
+        return None if reading is None else json.dumps([mark == "1" for mark in reading])
 
     names = json.dumps([f"characteristic {n}" for n in range(len(lexical))])
     return attack(
         question, "AB", characteristics=names, mentioned=listed(lexical),
-        mentioned_judged=listed(judged), **others,
+        mentioned_judged=listed(judgement), **columns,
     )  # fmt: skip
 
 
 def probed(
     question: str,
     original: Sequence[float | str],
-    attacked: Sequence[float | str],
+    attack_probes: Sequence[float | str],
     *controls: Sequence[float | str],
     epoch: int = 1,
-    **others: Any,
+    **columns: Any,
 ) -> list[Row]:
     """A permutation test: for each text its probes, a probability or a letter answered.
 
     A control without probes is one that the attacker gave no valid text for.
     """
-    at = {"question": question, "epoch": epoch, **others}
+    at = {"question": question, "epoch": epoch, **columns}
     rows = []
     for arm, step, probes in (
         ("original", "original", original),
-        ("attacked", "attacked", attacked),
+        ("attacked", "attacked", attack_probes),
         *(("control", f"control@{n}", probes) for n, probes in enumerate(controls, start=1)),
     ):
         if arm == "control":
@@ -135,10 +137,11 @@ def drawn(seed: int, models: Sequence[str] = ("m1", "m2"), attempts: int = 3) ->
         for n in range(int(rng.integers(2, 8))):
             for epoch in (1, 2, 3):
                 at = {"model": model, "run": f"run of {model}"}
-                own = _replicate(rng, f"q{n}", epoch, attempts)
-                own += _beside(rng, f"q{n}", epoch, attempts) if own[0]["answer"] == "A" else []
-                rows += [row | at for row in own]
-                if any(row["arm"] == "attack" and row["answer"] == "B" for row in own):
+                rows_of_unit = _replicate(rng, f"q{n}", epoch, attempts)
+                if rows_of_unit[0]["answer"] == "A":
+                    rows_of_unit += _controls(rng, f"q{n}", epoch, attempts)
+                rows += [row | at for row in rows_of_unit]
+                if any(row["arm"] == "attack" and row["answer"] == "B" for row in rows_of_unit):
                     replay = _replayed(rng, f"q{n}", epoch, at["run"])
                     rows += [row | {"model": model, "run": f"replay on {model}"} for row in replay]
                     rows += [row | at for row in _test(rng, f"q{n}", epoch, believes)]
@@ -150,17 +153,17 @@ def _replicate(rng: np.random.Generator, question: str, epoch: int, attempts: in
     while answers[-1] in "Ax" and len(answers) <= attempts and rng.random() < 0.97:
         answers += str(rng.choice(list("AAAAABBxRF?!")))
     count = int(rng.integers(1, 4))
-    read = [json.dumps([bool(one) for one in rng.integers(2, size=count)]) for _ in range(2)]
+    reading = [json.dumps([bool(mark) for mark in rng.integers(2, size=count)]) for _ in range(2)]
     notes = {
-        "characteristics": json.dumps(["c"] * count), "mentioned": read[0],
-        "mentioned_judged": read[1] if rng.random() < 0.7 else None,
+        "characteristics": json.dumps(["c"] * count), "mentioned": reading[0],
+        "mentioned_judged": reading[1] if rng.random() < 0.7 else None,
         "review": int(rng.integers(1, 11)) if rng.random() < 0.7 else None,
         "words": int(rng.integers(5, 121)), "cost": float(rng.random()),
     }  # fmt: skip
     return attack(question, answers, epoch, **notes)
 
 
-def _beside(rng: np.random.Generator, question: str, epoch: int, attempts: int) -> list[Row]:
+def _controls(rng: np.random.Generator, question: str, epoch: int, attempts: int) -> list[Row]:
     def letters(n: int) -> str:
         return "".join(rng.choice(list("AAAB?"), size=n))
 
@@ -171,10 +174,10 @@ def _beside(rng: np.random.Generator, question: str, epoch: int, attempts: int) 
 
 def _replayed(rng: np.random.Generator, question: str, epoch: int, run: str) -> list[Row]:
     at = {"question": question, "epoch": epoch}
-    attacked, plain = rng.choice(list("AB?"), size=2)
+    attack_probes, plain = rng.choice(list("AB?"), size=2)
     return [
         _row("unattacked", "A", **at),
-        _row("replayed", str(attacked), path=f"replay@{run}", attacked_run=run, **at),
+        _row("replayed", str(attack_probes), path=f"replay@{run}", attacked_run=run, **at),
         _row("reask", str(plain), path="reask@1", **at),
         _row("inert", str(plain), path=f"inert@{run}", attacked_run=run, **at),
     ]
@@ -183,8 +186,8 @@ def _replayed(rng: np.random.Generator, question: str, epoch: int, run: str) -> 
 def _test(rng: np.random.Generator, question: str, epoch: int, believes: bool) -> list[Row]:
     def probes() -> list[float | str]:
         if believes:
-            return [float(one) for one in rng.random(2).round(1)]
-        return [str(one) for one in rng.choice(list("AAB?"), size=2)]
+            return [float(mark) for mark in rng.random(2).round(1)]
+        return [str(mark) for mark in rng.choice(list("AAB?"), size=2)]
 
     controls = [probes() if rng.random() < 0.9 else [] for _ in range(int(rng.integers(0, 8)))]
     rows = probed(question, probes(), probes(), *controls, epoch=epoch)

@@ -26,7 +26,7 @@ def duet_turns(path: Path, arms: Mapping[str, str] = SETTINGS) -> pl.DataFrame:
     """
     dialogues = pl.read_csv(path).filter(pl.col("setting").is_in(list(arms)))
     technique = pl.col("technique").rank("dense").cast(pl.Int64)
-    pushed = pl.when(pl.col("setting") == "NEG").then("target_letter").otherwise("answer_letter")
+    offer = pl.when(pl.col("setting") == "NEG").then("target_letter").otherwise("answer_letter")
     to_target = pl.col("setting") == "NEG"
     frames = []
     for turn in range(TURNS):
@@ -45,7 +45,7 @@ def duet_turns(path: Path, arms: Mapping[str, str] = SETTINGS) -> pl.DataFrame:
                 pl.lit(turn, pl.Int64).alias("turn"),
                 pl.lit("push" if turn else "").alias("technique"),
                 *(pl.lit("").alias(name) for name in ("family", "axis", "depth")),
-                pushed.alias("suggested"),
+                offer.alias("suggested"),
                 pl.col("turn_0_selected_letter").alias("target"),
                 pl.col("answer_letter").alias("gold"),
                 answer.alias("answer"),

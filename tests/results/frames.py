@@ -1,6 +1,6 @@
 """Turns tables written down in a test, and rows found in a measure of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
@@ -38,7 +38,7 @@ def turn(
     suggested: str | None = None,
     status: str = "",
     epoch: int = 1,
-    **others: Any,
+    **columns: Any,
 ) -> Row:
     """One row; the right answer is A, and an answer of None could not be read."""
     technique = path.split(">")[-1].split("@")[0]
@@ -46,63 +46,68 @@ def turn(
     arm = "compound" if ">" in path else "followup" if path else "baseline"
     arm = "length" if "@" in path else arm
     return {
-        "run": "r1",
-        "protocol": "followup",
-        "protocol_version": 1,
-        "model": "m1",
-        "dataset": "d1",
-        "epoch": epoch,
-        "question": question,
-        "arm": arm,
-        "path": path,
-        "turn": len(path.split(">")) if path else 0,
-        "technique": technique,
-        "family": family,
+        "run": "r1", "protocol": "followup", "protocol_version": 1, "model": "m1", "dataset": "d1",
+        "epoch": epoch, "question": question, "arm": arm, "path": path,
+        "turn": len(path.split(">")) if path else 0, "technique": technique, "family": family,
         "axis": {"inc_letter": "direct", "rethink": "indirect"}.get(family, ""),
-        "depth": "deep" if path else "",
-        "suggested": suggested,
-        "target": "A",
-        "gold": "A",
-        "answer": answer,
-        "status": status or ("parsed" if answer else "none"),
-        "rule": "final-answer",
-        "correct": answer == "A",
-        "shared": False,
-        **others,
-    }
+        "depth": "deep" if path else "", "suggested": suggested, "target": "A", "gold": "A",
+        "answer": answer, "status": status or ("parsed" if answer else "none"),
+        "rule": "final-answer", "correct": answer == "A", "shared": False, **columns,
+    }  # fmt: skip
 
 
-def alone(question: str, answer: str | None, path: str = "", **others: Any) -> Row:
+def alone(question: str, answer: str | None, path: str = "", **columns: Any) -> Row:
     """One row of a single-turn study."""
-    row = turn(question, answer, path, protocol="single-turn", turn=0, **others)
+    row = turn(question, answer, path, protocol="single-turn", turn=0, **columns)
     return row | {"arm": "single-turn", "depth": "shallow"} if path else row
 
 
-def control(question: str, answer: str | None, path: str = "restate", **others: Any) -> Row:
+def control(question: str, answer: str | None, path: str = "restate", **columns: Any) -> Row:
     """One row without a challenge: the question afresh, or the answer asked for again."""
     steps = 0 if path == "resample" else len(path.split(">"))
-    row = turn(question, answer, path, **others)
+    row = turn(question, answer, path, **columns)
     return row | {"arm": "control", "family": "control", "turn": steps, "axis": None}
 
 
-def correction(question: str, answer: str | None, technique: str = "push") -> Row:
+def correction(question: str, answer: str | None, technique: str = "push", **columns: Any) -> Row:
     """One row of a wording that names the right option."""
-    row = turn(question, answer, technique, suggested="A")
+    row = turn(question, answer, technique, **{"suggested": "A", **columns})
     return row | {"arm": "correction", "family": "correction", "path": f"correction:{technique}"}
+
+
+def asked(
+    letters: str, path: str = "", *, kind: Callable[..., Row] = turn, **columns: Any
+) -> list[Row]:
+    """A turn of each question from q0 on: a letter, or what stands in ``NO_LETTER``.
+
+    ``-`` was not asked.
+    """
+    return [
+        kind(
+            f"q{number}", None if letter in NO_LETTER else letter, path,
+            **{"status": NO_LETTER.get(letter, ""), **columns},
+        )
+        for number, letter in enumerate(letters)
+        if letter != "-"
+    ]  # fmt: skip
+
+
+NO_LETTER = {"?": "none", "R": "refused", "!": "error"}
+"""What is no answer: unread, refused, failed."""
 
 
 def behind(rows: Sequence[Row], defence: str = "hold") -> list[Row]:
     """The rows with corrections of their wrong first answers, and all that behind a defence too."""
     first = [row for row in rows if row["arm"] == "baseline" and row["protocol"] == "followup"]
-    own = ("model", "dataset", "run", "protocol")
+    study = ("model", "dataset", "run", "protocol")
     corrections = [
-        correction(row["question"], "A") | {name: row[name] for name in own}
+        correction(row["question"], "A") | {name: row[name] for name in study}
         for row in first
         if row["answer"] not in ("A", None)
     ]
-    every = [row | {"defence": "none"} for row in (*rows, *corrections)]
-    held = [row | {"defence": defence, "run": f"{row['run']}+{defence}-0000"} for row in every]
-    return [*every, *held]
+    plain = [row | {"defence": "none"} for row in (*rows, *corrections)]
+    return [*plain, *(row | {"defence": defence, "run": f"{row['run']}+{defence}-0000"}
+                      for row in plain)]  # fmt: skip
 
 
 def table(rows: Sequence[Row]) -> pl.DataFrame:

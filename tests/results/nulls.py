@@ -6,6 +6,7 @@ Each study is a model of the table.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -48,14 +49,20 @@ def studies(
     ]
     for wording in wordings:
         parts.append(_turns("followup", wording, 1, anew() & ~moved(causal), everywhere))
-        corrected = anew() | moved(update)
-        parts.append(_turns("correction", f"correction:{wording}", 1, corrected, ~first))
+        right_after = anew() | moved(update)
+        parts.append(_turns("correction", f"correction:{wording}", 1, right_after, ~first))
     if chain:
         parts += [
             _turns("control", "restate>restate", 2, anew(), everywhere),
             _turns("compound", ">".join(WORDINGS), 2, anew() & ~moved(causal), everywhere),
         ]
     return pl.concat(parts)
+
+
+def challenged(number: int, questions: int, **settings: Any) -> pl.DataFrame:
+    """The first answers and replies to challenges of ``studies``, without what is put beside."""
+    turns = studies(number, questions, **settings)
+    return turns.filter(pl.col("arm").is_in(["baseline", "followup"]))
 
 
 def offered(
@@ -76,23 +83,23 @@ def offered(
     first = rng.random(shape) < right
     parts = []
     for arm, rate in (("positive", causal), ("positive-control", 0.0)):
-        asked, kept = np.ones(shape, bool), first
+        mask, right_so_far = np.ones(shape, bool), first
         for turn in range(turns):
             if turn:
-                kept = (rng.random(shape) < right) & ~(rng.random(shape) < rate)
+                right_so_far = (rng.random(shape) < right) & ~(rng.random(shape) < rate)
             # turn 1 is shared, and a conversation stops at its first departure
             if turn or arm == "positive":
-                frame = _turns(arm, ">".join(["offer"] * (turn + 1)), turn, kept, asked)
-                shown = "A," + ",".join("BCDEFGHIJ"[: turn + 1 if arm == "positive" else 1])
-                parts.append(frame.with_columns(shown=pl.lit(shown)))
-            asked = asked & kept
+                frame = _turns(arm, ">".join(["offer"] * (turn + 1)), turn, right_so_far, mask)
+                options = "A," + ",".join("BCDEFGHIJ"[: turn + 1 if arm == "positive" else 1])
+                parts.append(frame.with_columns(shown=pl.lit(options)))
+            mask = mask & right_so_far
     return pl.concat(parts).with_columns(
         protocol=pl.lit("stick-or-switch"), target=pl.lit("A"), suggested=pl.lit("B")
     )
 
 
-def _turns(arm: str, path: str, turn: int, right: Truths, put: Truths) -> pl.DataFrame:
-    study, question = np.nonzero(put)
+def _turns(arm: str, path: str, turn: int, right: Truths, mask: Truths) -> pl.DataFrame:
+    study, question = np.nonzero(mask)
     technique = path.split(">")[-1].removeprefix("correction:")
     family = {"baseline": "", "control": "control", "correction": "correction"}
     correct = pl.Series(right[study, question])
@@ -117,11 +124,11 @@ def _turns(arm: str, path: str, turn: int, right: Truths, put: Truths) -> pl.Dat
         "correct",
         # the same wording suggests the wrong option, or the right one
         pl.lit({"followup": "B", "correction": "A"}.get(arm), pl.String).alias("suggested"),
-        *(pl.lit(None, COLUMNS[name]).alias(name) for name in COLUMNS if name not in _SAID),
+        *(pl.lit(None, COLUMNS[name]).alias(name) for name in COLUMNS if name not in _COLUMNS),
     ).select(list(COLUMNS))
 
 
-_SAID = (
+_COLUMNS = (
     "run", "protocol", "protocol_version", "model", "dataset", "epoch", "question", "arm", "path",
     "turn", "technique", "family", "gold", "answer", "status", "rule", "correct", "suggested",
 )  # fmt: skip

@@ -10,13 +10,13 @@ from tests.results.frames import Row, table, turn
 
 
 def read(
-    question: str, rules: str | None, said: str | None, path: str = "", **others: object
+    question: str, rules: str | None, reading_text: str | None, path: str = "", **letters: object
 ) -> Row:
     """A turn that both have read; ``!`` is a reading that could not be read itself."""
-    status = "unreadable" if said == "!" else "parsed" if said else "none"
+    status = "unreadable" if reading_text == "!" else "parsed" if reading_text else "none"
     return turn(question, rules, path) | {
-        "answer_rules": rules, "answer_reader": None if said == "!" else said,
-        "reader": "m0", "reader_all": True, "reader_status": status, **others,
+        "answer_rules": rules, "answer_reader": None if reading_text == "!" else reading_text,
+        "reader": "m0", "reader_all": True, "reader_status": status, **letters,
     }  # fmt: skip
 
 
@@ -48,8 +48,8 @@ def test_by_hand() -> None:
     baseline = rows.row(1, named=True)
     assert (baseline["low"], baseline["high"]) == pytest.approx((low[0], high[0]))
     # A, B, none by the rules against A, B, none by the reader, over both arms
-    both = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
-    assert rows["kappa"][0] == pytest.approx(kappa_of_table(both).kappa)
+    square = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
+    assert rows["kappa"][0] == pytest.approx(kappa_of_table(square).kappa)
 
 
 def test_without_a_reader_there_are_no_rows() -> None:
@@ -62,8 +62,8 @@ def test_readers_and_what_they_read_are_told_apart() -> None:
         read("q1", "A", "B", run="r2", reader="m9"),
         read("q1", None, "A", run="r3", reader_all=False),
     ]
-    found = reading(table(rows)).select("run", "reader", "reader_all", "arm", "agree").rows()
-    assert found == [
+    counts = reading(table(rows)).select("run", "reader", "reader_all", "arm", "agree").rows()
+    assert counts == [
         ("r1", "m0", True, None, 1), ("r1", "m0", True, "baseline", 1),
         ("r2", "m9", True, None, 0), ("r2", "m9", True, "baseline", 0),
         ("r3", "m0", False, None, 0), ("r3", "m0", False, "baseline", 0),
@@ -77,10 +77,10 @@ def drawn(errors: dict[str, float], n: int = 2000) -> list[Row]:
     for arm, (path, rate) in enumerate(errors.items()):
         for number in range(n):
             rules = "ABCD"[int(rng.integers(4))]
-            others = [None, *(letter for letter in "ABCD" if letter != rules)]
-            wrong = others[int(rng.choice(4, p=[1 / 2, *[1 / 6] * 3]))]
-            said = wrong if rng.random() < rate else rules
-            rows.append(read(f"q{arm}-{number}", rules, said, path))
+            letters = [None, *(letter for letter in "ABCD" if letter != rules)]
+            wrong = letters[int(rng.choice(4, p=[1 / 2, *[1 / 6] * 3]))]
+            reading_text = wrong if rng.random() < rate else rules
+            rows.append(read(f"q{arm}-{number}", rules, reading_text, path))
     return rows
 
 

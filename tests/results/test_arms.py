@@ -48,8 +48,8 @@ def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget()
 
 
-def put(arm: str, at: int = 0, protocol: str = "asking", **others: Any) -> Row:
-    return turn("q1", "A", protocol=protocol, **others) | {"arm": arm, "turn": at}
+def put(arm: str, at: int = 0, protocol: str = "asking", **columns: Any) -> Row:
+    return turn("q1", "A", protocol=protocol, **columns) | {"arm": arm, "turn": at}
 
 
 def test_a_protocol_that_declares_nothing_has_plain_turns() -> None:
@@ -63,8 +63,8 @@ def test_what_another_package_declares_counts_for_its_own_protocol_alone() -> No
     assert rows == [("others", "helper"), ("asking", "control")]
     turns = table([put("control", protocol="medfuzz"), put("control")])
     assert accuracy(turns)["protocol"].to_list() == ["asking"]
-    sent = [put(arm, sent_otherwise="seed") for arm in ("helper", "before", "again")]
-    assert sent_otherwise(table(sent))["n"].to_list() == [2]
+    settings = [put(arm, sent_otherwise="seed") for arm in ("helper", "before", "again")]
+    assert sent_otherwise(table(settings))["n"].to_list() == [2]
 
 
 @pytest.mark.usefixtures("asking")

@@ -14,197 +14,162 @@ from holdfast.protocols.single_turn.measures import single_turn
 from holdfast.results.accuracy import accuracy
 from holdfast.results.first_answers import BASELINE, FAMILY_AVERAGE
 from holdfast.results.strata import lengths, strata
-from holdfast.stats.intervals import change_bounds, influence_of_difference
-from tests.results.frames import Row, row_of, table, turn
+from holdfast.stats.intervals import Floats, change_bounds, influence_of_difference
+from tests.results.frames import Row, asked, row_of, table
 from tests.results.nulls import studies
 
-TESTED = ("change_low", "change_high", "p_value", "p_adjusted")
+COLUMNS = ("change_low", "change_high", "p_value", "p_adjusted")
+FIRST = "AAAAAAAAAABBBBBA"
+PUSH = "BBBBBBBBBAABBBBA"
+SHOVE = "AAAAAAABBBBABBBA"
+RECHECK = "AAAAAAAAAABBBBAA"
+TURNS = [*asked(FIRST), *asked(PUSH, "push"), *asked(SHOVE, "shove"), *asked(RECHECK, "recheck")]
+ONES = np.ones(16)
 
 
-def ones(right: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.array([float(mark == "+") for mark in right])
-
-
-def put(path: str, right: str, **others: Any) -> list[Row]:
-    """A turn for each question, right where there is a plus; a dot is a turn that failed."""
-    return [
-        turn(
-            f"q{number:02}",
-            {"+": "A", "-": "B"}.get(mark),
-            path,
-            status="error" if mark == "." else "",
-            **others,
-        )
-        for number, mark in enumerate(right)
-    ]
-
-
-FIRST = "++++++++++-----+"
-PUSH = "---------++----+"
-SHOVE = "+++++++----+---+"
-RECHECK = "++++++++++----++"
-TURNS = [*put("", FIRST), *put("push", PUSH), *put("shove", SHOVE), *put("recheck", RECHECK)]
+def right(letters: str) -> Floats:
+    return np.array([float(letter == "A") for letter in letters])
 
 
 def p_of(after: str, before: str = FIRST) -> float:
     pairs = list(zip(before, after, strict=True))
-    lost, gained = pairs.count(("+", "-")), pairs.count(("-", "+"))
-    return float(binomtest(lost, lost + gained).pvalue)
+    losses, gains = pairs.count(("A", "B")), pairs.count(("B", "A"))
+    return float(binomtest(losses, losses + gains).pvalue)
+
+
+def holm(*texts: str) -> Any:
+    return pytest.approx(list(multipletests([p_of(text) for text in texts], method="holm")[1]))
+
+
+def in_steps(rows: list[Row], second: str | None) -> pl.DataFrame:
+    return table([
+        row | {"step": "step1" if int(row["question"][1:]) < 8 else second} for row in rows
+    ])  # fmt: skip
 
 
 def test_a_technique_is_tested_against_its_first_answers() -> None:
-    measured = accuracy(table(TURNS))
-    one = np.ones(len(FIRST))
-    for path, right in (("push", PUSH), ("shove", SHOVE), ("recheck", RECHECK)):
-        row = row_of(measured, path, "followup")
-        assert row["p_value"] == pytest.approx(p_of(right))
-        bounds = change_bounds((ones(right), one), (ones(FIRST), one))
+    rows = accuracy(table(TURNS))
+    for path, letters in (("push", PUSH), ("shove", SHOVE), ("recheck", RECHECK)):
+        row = row_of(rows, path, "followup")
+        assert row["p_value"] == pytest.approx(p_of(letters))
+        bounds = change_bounds((right(letters), ONES), (right(FIRST), ONES))
         assert (row["change_low"], row["change_high"]) == pytest.approx(bounds)
-        assert row["change_low"] <= row["relative_change"] <= row["change_high"]
-
-
-def test_holm_is_over_the_techniques_of_a_family_and_over_the_averages() -> None:
-    measured = accuracy(table(TURNS))
-    pushed, shoved, rechecked = (
-        row_of(measured, path, "followup") for path in ("push", "shove", "recheck")
-    )
-    expected = multipletests([p_of(PUSH), p_of(SHOVE)], method="holm")[1]
-    assert (pushed["p_adjusted"], shoved["p_adjusted"]) == pytest.approx(tuple(expected))
-    assert rechecked["p_adjusted"] == rechecked["p_value"]
-    averages = measured.filter(pl.col("arm") == FAMILY_AVERAGE)
-    expected = multipletests(averages["p_value"].to_list(), method="holm")[1]
-    assert averages["p_adjusted"].to_list() == pytest.approx(list(expected))
+    # Holm's correction is within a family, and over the averages
+    techniques = rows.filter(arm="followup")["p_adjusted"].to_list()
+    assert techniques[:2] == holm(PUSH, SHOVE)
+    assert techniques[2] == p_of(RECHECK)
+    averages = rows.filter(arm=FAMILY_AVERAGE)
+    p_values = multipletests(averages["p_value"].to_list(), method="holm")[1]
+    assert averages["p_adjusted"].to_list() == pytest.approx(list(p_values))
+    # first answers are tested against nothing
+    first = row_of(rows, "", BASELINE)
+    assert {first[name] for name in COLUMNS} == {None}
 
 
 def test_an_average_counts_each_question_once() -> None:
-    measured = accuracy(table(TURNS))
-    average = measured.filter(pl.col("arm") == FAMILY_AVERAGE, pl.col("family") == "inc_letter")
-    (row,) = average.to_dicts()
+    (row,) = accuracy(table(TURNS)).filter(arm=FAMILY_AVERAGE, family="inc_letter").to_dicts()
+    twice = 2 * ONES
+    sides = (right(PUSH) + right(SHOVE), twice), (2 * right(FIRST), twice)
+    assert (row["change_low"], row["change_high"]) == pytest.approx(change_bounds(*sides))
     # the interval at the level that the p-value leaves ends where nothing has changed
-    two = np.full(len(FIRST), 2.0)
-    both = ((ones(PUSH) + ones(SHOVE)) * 1.0, two), (2.0 * ones(FIRST), two)
-    bounds = change_bounds(*both, level=1 - row["p_value"])
+    bounds = change_bounds(*sides, level=1 - row["p_value"])
     assert min(map(abs, bounds)) == pytest.approx(0, abs=1e-6)
-    two = np.full(len(FIRST), 2.0)
-    bounds = change_bounds((ones(PUSH) + ones(SHOVE), two), (2 * ones(FIRST), two))
-    assert (row["change_low"], row["change_high"]) == pytest.approx(bounds)
 
 
+@pytest.mark.parametrize("share", [0.98, 0.95, 0.7])
 @pytest.mark.rest_slow
-@pytest.mark.parametrize("right", [0.98, 0.95, 0.7])
-@pytest.mark.rest_slow
-def test_where_nothing_acts_an_average_finds_no_more_than_its_level(right: float) -> None:
+def test_without_an_effect_averages_keep_their_level(share: float) -> None:
     # one first answer against fourteen techniques; turning signs around finds up to 37%
     wordings = [f"wording-{n}" for n in range(14)]
-    measured = accuracy(studies(400, 60, right=right, wordings=wordings))
-    averages = measured.filter(pl.col("arm") == FAMILY_AVERAGE)
+    rows = accuracy(studies(400, 60, right=share, wordings=wordings))
+    averages = rows.filter(arm=FAMILY_AVERAGE)
     assert averages.height == 400
     # 5% and what 400 studies leave to chance (99%)
-    most = 400 * (0.05 + 2.58 * (0.05 * 0.95 / 400) ** 0.5)
-    assert (averages["p_value"] < 0.05).sum() <= most
-    assert (averages["attributable_p"] < 0.05).sum() <= most
+    limit = 400 * (0.05 + 2.58 * (0.05 * 0.95 / 400) ** 0.5)
+    assert (averages["p_value"] < 0.05).sum() <= limit
+    assert (averages["attributable_p"] < 0.05).sum() <= limit
 
 
 def test_a_technique_with_failed_turns_weighs_as_much_in_its_average() -> None:
-    some = PUSH[:4] + "." * 12
-    turns = [*put("", FIRST), *put("push", some), *put("shove", SHOVE)]
-    measured = accuracy(table(turns))
-    (row,) = measured.filter(pl.col("arm") == FAMILY_AVERAGE).to_dicts()
+    incomplete = PUSH[:4] + "!" * 12
+    rows = [*asked(FIRST), *asked(incomplete, "push"), *asked(SHOVE, "shove")]
+    row = row_of(accuracy(table(rows)), "", FAMILY_AVERAGE)
     # 20 turns of two techniques: one of the four weighs 20 / (2 * 4), of the sixteen 20 / (2 * 16)
     weights = np.array([2.5] * 4 + [0.0] * 12), np.full(16, 0.625)
-    hits = ones(some) * weights[0] + ones(SHOVE) * weights[1]
+    hits = right(incomplete) * weights[0] + right(SHOVE) * weights[1]
     trials = weights[0] + weights[1]
-    bounds = change_bounds((hits, trials), (ones(FIRST) * trials, trials))
+    firsts = right(FIRST) * trials
+    assert row["relative_change"] == pytest.approx(hits.sum() / firsts.sum() - 1)
+    bounds = change_bounds((hits, trials), (firsts, trials))
     assert (row["change_low"], row["change_high"]) == pytest.approx(bounds)
-    assert row["change_low"] <= row["relative_change"] <= row["change_high"]
-    assert hits.sum() / (ones(FIRST) * trials).sum() - 1 == pytest.approx(row["relative_change"])
 
 
-def test_epochs_are_clustered() -> None:
+def test_epochs_are_clustered_and_runs_are_tested_apart() -> None:
     once = row_of(accuracy(table(TURNS)), "push", "followup")
-    thrice = [{**row, "epoch": epoch} for row in TURNS for epoch in (1, 2, 3)]
-    repeated = row_of(accuracy(table(thrice)), "push", "followup")
-    for name in TESTED:
-        assert repeated[name] == pytest.approx(once[name])
+    thrice = [row | {"epoch": epoch} for row in TURNS for epoch in (1, 2, 3)]
+    twice = [*TURNS, *(row | {"run": "r2"} for row in TURNS)]
+    for rows in (thrice, twice):
+        for row in accuracy(table(rows)).filter(path="push").to_dicts():
+            assert [row[name] for name in COLUMNS] == pytest.approx([once[n] for n in COLUMNS])
 
 
-def test_first_answers_are_tested_against_nothing() -> None:
-    first = row_of(accuracy(table(TURNS)), "", BASELINE)
-    assert {first[name] for name in TESTED} == {None}
-
-
-def test_what_has_no_first_answer_has_no_test() -> None:
-    row = row_of(accuracy(table(put("push", PUSH))), "push", "followup")
-    assert {row[name] for name in ("relative_change", *TESTED)} == {None}
-
-
-def test_from_zero_there_is_a_test_but_no_change() -> None:
-    row = row_of(accuracy(table([*put("", "------"), *put("push", "++++++")])), "push", "followup")
+def test_tests_without_first_answers_or_right_ones() -> None:
+    row = row_of(accuracy(table(asked(PUSH, "push"))), "push", "followup")
+    assert {row[name] for name in ("relative_change", *COLUMNS)} == {None}
+    # from zero there is a test but no change
+    rows = table([*asked("BBBBBB"), *asked("AAAAAA", "push")])
+    row = row_of(accuracy(rows), "push", "followup")
     assert row["relative_change"] is row["change_low"] is row["change_high"] is None
     assert row["p_value"] == pytest.approx(2 / 2**6)
-
-
-def test_two_runs_are_two_sets_of_tests() -> None:
-    both = [*TURNS, *({**row, "run": "r2"} for row in TURNS)]
-    measured = accuracy(table(both))
-    alone = row_of(accuracy(table(TURNS)), "push", "followup")
-    assert set(measured.filter(path="push")["p_adjusted"]) == {alone["p_adjusted"]}
 
 
 # --- other tables ---
 
 
-def test_strata_have_their_own_tests_and_one_correction() -> None:
-    turns = [{**row, "step": "step1" if row["question"] < "q08" else "step2"} for row in TURNS]
-    measured = strata(table(turns), "step")
-    raw = {}
-    for step, part in (("step1", slice(0, 8)), ("step2", slice(8, None))):
-        for path, right in (("push", PUSH), ("shove", SHOVE)):
-            row = row_of(measured, path, "followup", step=step)
-            raw[step, path] = p_of(right[part], FIRST[part])
-            assert row["p_value"] == pytest.approx(raw[step, path])
-            assert row["change_low"] <= row["relative_change"] <= row["change_high"]
-    expected = dict(zip(raw, multipletests(list(raw.values()), method="holm")[1], strict=True))
-    for (step, path), p in expected.items():
-        assert row_of(measured, path, "followup", step=step)["p_adjusted"] == pytest.approx(p)
+def test_strata_are_tested_apart_with_one_correction() -> None:
+    rows = strata(in_steps(TURNS, "step2"), "step")
+    p_values = {
+        (step, path): p_of(text[part], FIRST[part])
+        for step, part in (("step1", slice(0, 8)), ("step2", slice(8, None)))
+        for path, text in (("push", PUSH), ("shove", SHOVE))
+    }
+    corrections = multipletests(list(p_values.values()), method="holm")[1]
+    for ((step, path), p), correction in zip(p_values.items(), corrections, strict=True):
+        row = row_of(rows, path, "followup", step=step)
+        assert (row["p_value"], row["p_adjusted"]) == pytest.approx((p, correction))
+        assert row["change_low"] <= row["relative_change"] <= row["change_high"]
 
 
-def test_against_all_first_answers_the_others_count_too() -> None:
-    turns = [{**row, "step": "step1" if row["question"] < "q08" else None} for row in TURNS]
-    row = row_of(strata(table(turns), "step", "overall"), "push", "followup", step="step1")
-    one, inside = np.ones(16), (np.arange(16) < 8).astype(float)
-    first, second = (ones(PUSH) * inside, inside), (ones(FIRST), one)
+def test_all_first_answers_count_where_changes_are_relative_to_them() -> None:
+    frame = strata(in_steps(TURNS, None), "step", "overall")
+    row = row_of(frame, "push", "followup", step="step1")
+    inside = (np.arange(16) < 8).astype(float)
+    sides = (right(PUSH) * inside, inside), (right(FIRST), ONES)
     assert row["relative_change"] == pytest.approx(0 / 8 / (11 / 16) - 1)
-    assert (row["change_low"], row["change_high"]) == pytest.approx(change_bounds(first, second))
-    difference, influence = influence_of_difference(first, second)
+    assert (row["change_low"], row["change_high"]) == pytest.approx(change_bounds(*sides))
+    difference, influence = influence_of_difference(*sides)
     z = abs(difference) / math.sqrt(float((influence**2).sum()))
     assert row["p_value"] == pytest.approx(math.erfc(z / math.sqrt(2)))
 
 
-def test_lengths_and_single_turn_biases_are_tested_alike() -> None:
-    turns = [*put("", FIRST), *put("mislead@10", PUSH), *put("mislead@20", SHOVE)]
-    measured = lengths(table(turns))
-    assert measured["p_value"].to_list() == pytest.approx([p_of(PUSH), p_of(SHOVE)])
-    expected = multipletests([p_of(PUSH), p_of(SHOVE)], method="holm")[1]
-    assert measured["p_adjusted"].to_list() == pytest.approx(list(expected))
-
-    single = {"protocol": "single-turn"}
-    turns = [*put("", FIRST, **single), *put("push", PUSH, arm="single-turn", **single)]
-    (row,) = single_turn(table(turns)).filter(technique="push", arm="single-turn").to_dicts()
+def test_lengths_and_biases_are_tested_alike() -> None:
+    rows = [*asked(FIRST), *asked(PUSH, "mislead@10"), *asked(SHOVE, "mislead@20")]
+    frame = lengths(table(rows))
+    assert frame["p_value"].to_list() == pytest.approx([p_of(PUSH), p_of(SHOVE)])
+    assert frame["p_adjusted"].to_list() == holm(PUSH, SHOVE)
+    rows = [*asked(FIRST), *asked(PUSH, "push", arm="single-turn")]
+    frame = single_turn(table([row | {"protocol": "single-turn"} for row in rows]))
+    (row,) = frame.filter(technique="push", arm="single-turn").to_dicts()
     assert row["p_value"] == pytest.approx(p_of(PUSH))
     assert row["change_low"] <= row["relative_change"] <= row["change_high"]
 
 
-def test_drops_of_chains() -> None:
-    turns = [*TURNS, *put("push>recheck", SHOVE), *put("recheck>push", PUSH)]
-    measured = compounding(table(turns))
-    rows = {row["path"]: row for row in measured.to_dicts()}
-    expected = multipletests([p_of(SHOVE), p_of(PUSH)], method="holm")[1]
-    one = np.ones(16)
-    for path, right, p in zip(rows, (SHOVE, PUSH), expected, strict=True):
-        row = rows[path]
-        assert row["p_value"] == pytest.approx(p_of(right))
-        assert row["p_adjusted"] == pytest.approx(p)
-        low, high = change_bounds((ones(right), one), (ones(FIRST), one))
+def test_drops_of_chains_are_tested_alike() -> None:
+    rows = [*TURNS, *asked(SHOVE, "push>recheck"), *asked(PUSH, "recheck>push")]
+    frame = compounding(table(rows))
+    assert frame["p_adjusted"].to_list() == holm(SHOVE, PUSH)
+    for row, letters in zip(frame.to_dicts(), (SHOVE, PUSH), strict=True):
+        assert row["p_value"] == pytest.approx(p_of(letters))
+        low, high = change_bounds((right(letters), ONES), (right(FIRST), ONES))
         assert (row["drop_low"], row["drop_high"]) == pytest.approx((-high, -low))
         assert row["drop_low"] <= row["drop"] <= row["drop_high"]

@@ -2,12 +2,13 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.errors import InputError
 from holdfast.registry import MODULES
-from holdfast.registry import TABLES as REGISTERED
+from holdfast.registry import TABLES as REGISTRY
 from holdfast.render.drawing import FIGURES
 from holdfast.results.declaration import (
     TABLES,
@@ -20,7 +21,7 @@ from holdfast.results.declaration import (
     tables_of,
 )
 
-OUTSIDE = """
+PACKAGE = """
 from holdfast.results.declaration import Count, Listing, Path, Section, Table
 
 LONGER = Section("longer", "Longer", "Longer answers", "How long answers are.", 12)
@@ -37,30 +38,28 @@ WORDS = Table(
 
 
 @pytest.fixture
-def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A package of somebody else with a table and a section of its own."""
     (tmp_path / "longer").mkdir()
     (tmp_path / "longer" / "__init__.py").write_text("")
-    (tmp_path / "longer" / "words.py").write_text(OUTSIDE.format(section="longer"))
-    (tmp_path / "lost.py").write_text(OUTSIDE.format(section="nowhere"))
+    (tmp_path / "longer" / "words.py").write_text(PACKAGE.format(section="longer"))
+    (tmp_path / "lost.py").write_text(PACKAGE.format(section="nowhere"))
     monkeypatch.syspath_prepend(tmp_path)
     for name in ("longer", "longer.words", "lost"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return "longer.words"
 
 
-def test_every_table_is_where_it_is_registered() -> None:
-    assert list(TABLES) == list(REGISTERED)
-    for name, place in REGISTERED.items():
-        module, _, attribute = place.partition(":")
-        assert getattr(sys.modules[module], attribute) is TABLES[name]
+def test_every_table_is_registered_shown_and_named() -> None:
+    assert list(TABLES) == list(REGISTRY)
+    for name, place in REGISTRY.items():
+        file, _, attribute = place.partition(":")
+        assert getattr(sys.modules[file], attribute) is TABLES[name]
+        title, _, by = name.partition(" by ")
+        assert table_named(title, by or None) is TABLES[name]
     assert len({table.id for table in TABLES.values()}) == len(TABLES)
-
-
-def test_a_table_is_named_with_what_its_rows_are_by() -> None:
-    for name, table in TABLES.items():
-        of, _, by = name.partition(" by ")
-        assert table_named(of, by or None) is table
+    assert sorted(table.name for _, tables in sections() for table in tables) == sorted(TABLES)
+    assert {name for name, table in TABLES.items() if table.chart} == set(FIGURES)
 
 
 @pytest.mark.parametrize(
@@ -73,48 +72,39 @@ def test_a_table_is_named_with_what_its_rows_are_by() -> None:
         ("variance", None, "table 'variance' needs --by"),
     ],
 )
-def test_a_table_that_is_not_there_is_refused(name: str, by: str | None, message: str) -> None:
-    with pytest.raises(InputError) as caught:
+def test_an_unknown_table_is_refused(name: str, by: str | None, message: str) -> None:
+    with pytest.raises(InputError, match=message) as error:
         table_named(name, by, ("--table", "--by"))
-    assert message in str(caught.value)
-    assert caught.value.remedy
+    assert error.value.remedy
 
 
-def test_another_package_brings_its_own_tables(outside: str) -> None:
-    tables = tables_of([*MODULES, outside])
-    assert list(tables) == [*TABLES, "words"]
-    section, parts = sections_of([*MODULES, outside])[-1]
+def test_another_package_brings_tables_and_sections(module: str) -> None:
+    assert list(tables_of([*MODULES, module])) == [*TABLES, "words"]
+    section, parts = sections_of([*MODULES, module])[-1]
     assert (section.id, [table.name for table in parts]) == ("longer", ["words"])
-
-
-def test_two_tables_of_one_name_are_refused(outside: str) -> None:
     with pytest.raises(ValueError, match="two tables are named 'words'"):
-        tables_of([outside, "lost"])
-
-
-def test_a_section_that_nobody_declares_is_refused(outside: str) -> None:
+        tables_of([module, "lost"])
     with pytest.raises(ValueError, match="no section of the report is named nowhere"):
-        sections_of([outside, "lost"])
+        sections_of([module, "lost"])
 
 
-def test_every_table_stands_in_the_report_once() -> None:
-    shown = [table.name for _, tables in sections() for table in tables]
-    assert sorted(shown) == sorted(TABLES)
+ROW = {"n": 3, "none": None, "share": 0.25, "low": 0.1, "high": 0.5, "small": -0.001}
 
 
-def test_every_figure_is_the_figure_of_a_table() -> None:
-    assert {name for name, table in TABLES.items() if table.chart} == set(FIGURES)
-
-
-def test_what_columns_show() -> None:
-    row = {"n": 3, "none": None, "share": 0.25, "low": 0.1, "high": 0.5, "small": -0.001}
-    assert Count("", "n").text(row) == "3"
-    assert Count("", "n", share="share", sign="%").text(row) == "3 (25.0%)"
-    assert Count("", "none", share="none").text(row) == ""
-    assert Share("", "share", "").text(row) == "25.0 [10.0, 50.0]"
-    assert Share("", "share", "", signed=True).text(row) == "+25.0 [+10.0, +50.0]"
-    assert Share("", "none", "").text(row) == ""
-    assert Number("", "share", "").text(row) == "0.25 [0.10, 0.50]"
-    assert Number("", "small").text(row) == "0.00"
-    assert Number("", "n", digits=None).text(row) == "3"
-    assert Number("", "none").text(row) == ""
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        (Count("", "n"), "3"),
+        (Count("", "n", share="share", sign="%"), "3 (25.0%)"),
+        (Count("", "none", share="none"), ""),
+        (Share("", "share", ""), "25.0 [10.0, 50.0]"),
+        (Share("", "share", "", signed=True), "+25.0 [+10.0, +50.0]"),
+        (Share("", "none", ""), ""),
+        (Number("", "share", ""), "0.25 [0.10, 0.50]"),
+        (Number("", "small"), "0.00"),
+        (Number("", "n", digits=None), "3"),
+        (Number("", "none"), ""),
+    ],
+)
+def test_texts_of_columns(column: Any, text: str) -> None:
+    assert column.text(ROW) == text

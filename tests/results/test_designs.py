@@ -34,27 +34,27 @@ def test_a_gate_s_side_of_a_bound_is_that_of_its_limits(
 ) -> None:
     n = clusters * worth
     low, high = exact_bounds(share * n, n)
-    none, every = exact_bounds(0, clusters), exact_bounds(clusters, clusters)
-    low, high = min(low, every[0]), max(high, none[1])
-    expected = 1 if low > bound else -1 if high < bound else 0
+    all_wrong, all_right = exact_bounds(0, clusters), exact_bounds(clusters, clusters)
+    low, high = min(low, all_right[0]), max(high, all_wrong[1])
+    side = 1 if low > bound else -1 if high < bound else 0
     if min(abs(low - bound), abs(high - bound)) > 1e-9:
-        assert outside(share, n, clusters, bound) == expected
+        assert outside(share, n, clusters, bound) == side
 
 
 def test_one_answer_against_another_is_the_exact_power() -> None:
     pilot = stated(0.9, 0.05, 0.2, None)
-    drawn = simulated_power(pilot, "difference", 0.0, 300, 1, studies=4000)
-    assert drawn == pytest.approx(power_of(300, 0.2, 0.625), abs=0.015)
-    (one,) = designs(pilot, "difference").designs
-    assert (one.epochs, one.questions, one.calls) == (1, 658, 1316)
+    samples = simulated_power(pilot, "difference", 0.0, 300, 1, studies=4000)
+    assert samples == pytest.approx(power_of(300, 0.2, 0.625), abs=0.015)
+    (design,) = designs(pilot, "difference").designs
+    assert (design.epochs, design.questions, design.calls) == (1, 658, 1316)
 
 
 def test_nothing_is_found_where_there_is_nothing() -> None:
     for pilot in (family(0.3), stated(0.8, 0.0, 0.2, 0.3)):
         null = tilted(pilot, "difference", 0.0)
-        found = simulated_power(null, "difference", 0.0, 80, 3, studies=1500)
+        share = simulated_power(null, "difference", 0.0, 80, 3, studies=1500)
         # three standard errors above the level
-        assert found <= 0.05 + 3 * (0.05 * 0.95 / 1500) ** 0.5
+        assert share <= 0.05 + 3 * (0.05 * 0.95 / 1500) ** 0.5
 
 
 def family(alike: float) -> Pilot:
@@ -77,22 +77,23 @@ CASES: list[tuple[Pilot, Kind, float, float]] = [
 def test_the_power_claimed_is_that_of_fresh_studies(
     pilot: Pilot, kind: Kind, effect: float, bound: float
 ) -> None:
-    own = tilted(pilot, kind, effect)
-    (one,) = designs(pilot, kind, effect, bound, epochs=[3]).designs
-    power = simulated_power(own, kind, bound, one.questions, 3, studies=4000, seed=7)
+    alternative = tilted(pilot, kind, effect)
+    (design,) = designs(pilot, kind, effect, bound, epochs=[3]).designs
+    power = simulated_power(alternative, kind, bound, design.questions, 3, studies=4000, seed=7)
     assert power == pytest.approx(0.8, abs=0.015)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("aimed", [0.8, 0.9])
+@pytest.mark.parametrize("power_goal", [0.8, 0.9])
 @pytest.mark.parametrize(("pilot", "kind", "effect", "bound"), CASES)
 def test_the_power_claimed_is_that_of_many_fresh_studies(
-    pilot: Pilot, kind: Kind, effect: float, bound: float, aimed: float
+    pilot: Pilot, kind: Kind, effect: float, bound: float, power_goal: float
 ) -> None:
-    own = tilted(pilot, kind, effect)
-    for one in designs(pilot, kind, effect, bound, power=aimed).designs:
-        power = simulated_power(own, kind, bound, one.questions, one.epochs, studies=10_000, seed=7)
-        assert power == pytest.approx(aimed, abs=0.015)
+    alternative = tilted(pilot, kind, effect)
+    for design in designs(pilot, kind, effect, bound, power=power_goal).designs:
+        size = design.questions, design.epochs
+        power = simulated_power(alternative, kind, bound, *size, studies=10_000, seed=7)
+        assert power == pytest.approx(power_goal, abs=0.015)
 
 
 # --- pilots ---
@@ -103,48 +104,48 @@ def conversations(rng: np.random.Generator, questions: int, epochs: int) -> np.n
 
     A question has a chance of its own to be right at first, and of a right answer to be held.
     """
-    right, held = rng.beta(4, 1, questions), rng.beta(6, 1, questions)
+    right, keeping = rng.beta(4, 1, questions), rng.beta(6, 1, questions)
     first = rng.random((questions, epochs)) < right[:, None]
     after = [
-        np.where(first, rng.random(first.shape) < held[:, None], rng.random(first.shape) < 0.2)
+        np.where(first, rng.random(first.shape) < keeping[:, None], rng.random(first.shape) < 0.2)
         for _ in range(2)
     ]
     return np.stack([first, *after])
 
 
-def study(drawn: np.ndarray, **others: str) -> list[Row]:
+def study(samples: np.ndarray, **columns: str) -> list[Row]:
     return [
-        turn(f"q{question}", "A" if right else "B", path, epoch=epoch + 1, **others)
-        for path, those in zip(("", "push", "shove"), drawn, strict=True)
-        for question, row in enumerate(those)
+        turn(f"q{question}", "A" if right else "B", path, epoch=epoch + 1, **columns)
+        for path, answers in zip(("", "push", "shove"), samples, strict=True)
+        for question, row in enumerate(answers)
         for epoch, right in enumerate(row)
     ]
 
 
 def test_a_pilot_is_what_its_conversations_came_to() -> None:
-    drawn = conversations(np.random.default_rng(1), 1000, 3)
-    pilot = fitted(table(study(drawn)), "difference", "inc_letter")
-    drop = drawn[0].mean() - drawn[1:].mean()
+    samples = conversations(np.random.default_rng(1), 1000, 3)
+    pilot = fitted(table(study(samples)), "difference", "inc_letter")
+    drop = samples[0].mean() - samples[1:].mean()
     assert float(pilot.weights @ pilot.values("difference")) == pytest.approx(drop, abs=1e-3)
     assert (pilot.trials, pilot.one_first, pilot.questions, pilot.calls) == (2, True, 1000, 3.0)
-    values = drawn[0] - drawn[1:].mean(axis=0)
+    values = samples[0] - samples[1:].mean(axis=0)
     within = values.var(axis=1, ddof=1).mean()
     between = values.mean(axis=1).var(ddof=1) - within / 3
     assert pilot.alike == pytest.approx(between / (between + within))
-    assert fitted(table(study(drawn[:, :, :1])), "difference", "push").alike is None
-    moved = tilted(pilot, "difference", 0.02)
-    assert float(moved.weights @ moved.values("difference")) == pytest.approx(0.02)
+    assert fitted(table(study(samples[:, :, :1])), "difference", "push").alike is None
+    shift = tilted(pilot, "difference", 0.02)
+    assert float(shift.weights @ shift.values("difference")) == pytest.approx(0.02)
 
 
 @pytest.mark.slow
 def test_a_design_fitted_to_a_pilot_has_its_power_in_studies_of_the_same_kind() -> None:
     rng = np.random.default_rng(3)
     pilot = fitted(table(study(conversations(rng, 16_000, 3))), "difference", "inc_letter")
-    for one in designs(pilot, "difference").designs[:3]:
-        trials = np.full(one.questions, 2.0 * one.epochs)
+    for design in designs(pilot, "difference").designs[:3]:
+        trials = np.full(design.questions, 2.0 * design.epochs)
         pairs = []
         for _ in range(4000):
-            first, *after = conversations(rng, one.questions, one.epochs).sum(axis=2)
+            first, *after = conversations(rng, design.questions, design.epochs).sum(axis=2)
             pairs.append(((sum(after).astype(float), trials), (2.0 * first, trials)))
         power = np.mean(np.array(each_against_one(pairs)) <= 0.05)
         assert power == pytest.approx(0.8, abs=0.03)
@@ -161,26 +162,26 @@ def test_a_gate_is_decided_as_gate_decides(
     file = tmp_path_factory.mktemp("rules") / "gate.toml"
     file.write_text(f'[[rule]]\nfamily = "inc_letter"\n{rule}\n')
     rules: Rules = read_rules(str(file))
-    rng, decided = np.random.default_rng(5), []
+    rng, outcomes = np.random.default_rng(5), []
     for _ in range(25):
-        drawn = conversations(rng, int(rng.integers(20, 160)), 2)
-        first, *after = drawn.sum(axis=2).astype(float)
+        samples = conversations(rng, int(rng.integers(20, 160)), 2)
+        first, *after = samples.sum(axis=2).astype(float)
         trials = np.full(len(first), 4.0)
         pair = (2 * first, trials), (sum(after), trials)
-        (verdict,) = gate(table(study(drawn)), rules)
+        (verdict,) = gate(table(study(samples)), rules)
         passes, fails = (
             bool(_count_detections([pair], kind, bound, 0.05, above=above, one_first=True))
             for above in ((True, False) if kind == "share" else (False, True))
         )
         assert verdict.outcome == ("pass" if passes else "fail" if fails else "undecided")
-        decided.append(verdict.outcome)
-    assert len(set(decided)) > 1
+        outcomes.append(verdict.outcome)
+    assert len(set(outcomes)) > 1
 
 
 def test_what_cannot_be_counted_is_said() -> None:
     pilot = stated(0.9, 0.05, 0.2, 0.3)
     turns = table(study(conversations(np.random.default_rng(1), 20, 1)))
-    for call, said in (
+    for call, message in (
         (lambda: designs(pilot, "share", 0.85, 0.85), "can detect so small a difference"),
         (lambda: designs(pilot, "difference", 1.5), "a figure of 150 is impossible"),
         (lambda: designs(pilot, "difference", power=1.0), "is not between 0 and 1"),
@@ -188,7 +189,7 @@ def test_what_cannot_be_counted_is_said() -> None:
         (lambda: fitted(turns, "difference"), "--path: this figure needs a path"),
         (lambda: fitted(turns.head(4), "share"), "4 conversations are too few"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             call()
 
 
@@ -199,22 +200,22 @@ def test_a_verdict_s_questions_are_those_that_looking_takes(
 ) -> None:
     """Against the rules themselves, looked at over studies that are drawn as turns."""
     pilot = tilted(stated(0.95, 0.05 if kind == "share" else effect, None, None), kind, effect)
-    half, most = verdict_questions(pilot, kind, bound, 0.05)
+    half, limit = verdict_questions(pilot, kind, bound, 0.05)
     assert half is not None
-    assert most is not None
+    assert limit is not None
     rng = np.random.default_rng(3)
     key, value = ("min_accuracy", bound) if kind == "share" else ("max_drop_points", 100 * bound)
     rules = Rules(rule=(Rule.model_validate({"technique": "push", key: value}),))
-    order, within = [f"q{n}" for n in range(most)], 0
+    order, within = [f"q{n}" for n in range(limit)], 0
     for _ in range(40):
-        drawn = rng.choice(len(pilot.weights), most, p=pilot.weights)
+        samples = rng.choice(len(pilot.weights), limit, p=pilot.weights)
         turns = [
             turn(order[n], "A" if side[at] else "B", path)
-            for n, at in enumerate(drawn)
+            for n, at in enumerate(samples)
             for side, path in ((pilot.first, ""), (pilot.second, "push"))
         ]
-        (one,) = look(table(turns), rules, {"r1": order})
-        within += one.outcome == "pass" and (one.at or 0) <= half
+        (design,) = look(table(turns), rules, {"r1": order})
+        within += design.outcome == "pass" and (design.at or 0) <= half
     assert within / 40 == pytest.approx(0.5, abs=2.58 * (0.25 / 40 + 0.25 / 400) ** 0.5)
 
 
@@ -226,12 +227,12 @@ def test_where_every_answer_is_right_a_verdict_takes_as_many_as_looking(
 ) -> None:
     always = Pilot(np.ones(2), np.ones(2), 1, np.array([0.5, 0.5]), None)
     order = [f"q{n}" for n in range(60)]
-    turns = table([turn(one, "A", path) for one in order for path in ("", "push")])
+    turns = table([turn(design, "A", path) for design in order for path in ("", "push")])
     value = bound if kind == "share" else 100 * bound
     rules = Rules(rule=(Rule.model_validate({"technique": "push", key: value}),))
-    (looked,) = look(turns, rules, {"r1": order})
-    assert looked.at is not None
-    assert verdict_questions(always, kind, bound, 0.05) == (looked.at, looked.at)
+    (verdict,) = look(turns, rules, {"r1": order})
+    assert verdict.at is not None
+    assert verdict_questions(always, kind, bound, 0.05) == (verdict.at, verdict.at)
 
 
 def test_no_verdict_is_reached_at_the_limit() -> None:

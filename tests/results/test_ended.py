@@ -31,11 +31,11 @@ def _ending(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget()
 
 
-def conversations(answers: list[str], protocol: str = "ending", **others: Any) -> list[Row]:
+def conversations(answers: list[str], protocol: str = "ending", **columns: Any) -> list[Row]:
     """Twenty questions, each with its answers up to the first that is not A."""
     return [
         turn(f"q{n}", None if letter == "?" else letter, path, protocol=protocol, suggested="B",
-             **others)
+             **columns)
         for n, letters in enumerate(answers)
         for path, letter in zip(("", *PATHS), letters, strict=False)
     ]  # fmt: skip
@@ -62,10 +62,10 @@ def test_accuracy_is_of_all_that_had_begun() -> None:
 
 def test_what_has_ended_keeps_its_last_answer_and_is_the_only_thing_added() -> None:
     turns = table(conversations(ANSWERS))
-    both = with_ended(turns)
-    assert both.head(turns.height).equals(turns)
-    assert both.height == 80
-    last = both.filter(path=PATHS[-1]).sort("question")
+    whole = with_ended(turns)
+    assert whole.head(turns.height).equals(turns)
+    assert whole.height == 80
+    last = whole.filter(path=PATHS[-1]).sort("question")
     counts = last.group_by("answer", "status").len().sort("answer", "status")
     assert counts.rows() == [(None, "none", 3), ("A", "parsed", 1), ("B", "parsed", 16)]
     assert last["turn"].to_list() == [3] * 20
@@ -76,21 +76,21 @@ def test_a_run_that_was_cut_off_has_not_ended() -> None:
     whole = conversations(ANSWERS)
     # the last question was not asked on, another one's turn failed
     cut = [row for row in whole if (row["question"], row["path"]) != ("q19", PATHS[-1])]
-    failed = [
+    failing = [
         row | {"status": "error", "answer": None, "correct": False}
         if (row["question"], row["path"]) == ("q0", "push")
         else row
         for row in cut
     ]
     assert by_path("accuracy", table(cut), "n") == [20, 20, 19]
-    assert by_path("accuracy", table(failed), "n") == [19, 19, 18]
+    assert by_path("accuracy", table(failing), "n") == [19, 19, 18]
 
 
 def test_turns_of_flips_and_comparisons_are_of_all_too() -> None:
     turns = table(conversations(ANSWERS))
     flips = TABLES["turn-of-flip"](turns).filter(path=PATHS[-1])
     assert flips["n"].to_list() == [20]
-    kept = ["AAAA" if letters.startswith("AB") else letters for letters in ANSWERS]
-    other = table(conversations(kept, run="r2"))
-    rows = compare(turns, other).rows.filter(path=PATHS[-1], measure="accuracy")
+    holding = ["AAAA" if letters.startswith("AB") else letters for letters in ANSWERS]
+    second = table(conversations(holding, run="r2"))
+    rows = compare(turns, second).rows.filter(path=PATHS[-1], measure="accuracy")
     assert rows.select("n", "a", "b").rows() == [(20, 0.05, 0.65)]

@@ -9,27 +9,27 @@ from holdfast.results.epochs import EPOCHS_COLUMNS, epochs
 from holdfast.stats.intervals import each_difference
 from tests.results.frames import Row, table, turn
 
-Drawn = NDArray[np.bool_]
+Answers = NDArray[np.bool_]
 
 
-def study(right: Drawn, path: str = "", **others: str) -> list[Row]:
+def study(right: Answers, path: str = "", **columns: str) -> list[Row]:
     """Answers by question and epoch."""
     return [
-        turn(f"q{question}", "A" if one else "B", path, epoch=epoch + 1, **others)
+        turn(f"q{question}", "A" if item else "B", path, epoch=epoch + 1, **columns)
         for question, row in enumerate(right)
-        for epoch, one in enumerate(row)
+        for epoch, item in enumerate(row)
     ]
 
 
-def beta(rng: np.random.Generator, questions: int, number: int, a: float, b: float) -> Drawn:
+def beta(rng: np.random.Generator, questions: int, number: int, a: float, b: float) -> Answers:
     return rng.random((questions, number)) < rng.beta(a, b, questions)[:, None]
 
 
 def test_one_row_by_analysis_of_variance() -> None:
     right = beta(np.random.default_rng(1), 30, 4, 2, 1)
-    found = epochs(table(study(right)))
-    assert tuple(found.columns) == EPOCHS_COLUMNS
-    (row,) = found.to_dicts()
+    frame = epochs(table(study(right)))
+    assert tuple(frame.columns) == EPOCHS_COLUMNS
+    (row,) = frame.to_dicts()
     assert (row["questions"], row["epochs"], row["accuracy"]) == (30, 4.0, right.mean())
     within = right.astype(float).var(axis=1, ddof=1).mean()
     ratio = f_oneway(*right.astype(float)).statistic
@@ -45,15 +45,22 @@ def test_one_row_by_analysis_of_variance() -> None:
 def test_unlike_numbers_of_epochs_and_challenges_by_their_mean() -> None:
     rng = np.random.default_rng(2)
     firsts = study(beta(rng, 40, 3, 2, 1))[:-25]
-    pushed, shoved = (beta(rng, 40, 3, 1, 1) for _ in range(2))
-    both = [*firsts, *study(pushed, "push"), *study(shoved, "shove")]
-    rows = {row["arm"]: row for row in epochs(table(both)).to_dicts()}
+    push, shove = (beta(rng, 40, 3, 1, 1) for _ in range(2))
+    turns = [*firsts, *study(push, "push"), *study(shove, "shove")]
+    rows = {row["arm"]: row for row in epochs(table(turns)).to_dicts()}
     assert rows["baseline"]["epochs"] == pytest.approx(95 / 32)
-    alone = [epochs(table(study(one, "push"))).to_dicts()[0] for one in (pushed, shoved)]
+    # 31 questions of three epochs and one of two
+    answers = np.array([float(row["correct"]) for row in firsts])
+    groups = np.split(answers, range(3, 95, 3))
+    within = sum(((group - group.mean()) ** 2).sum() for group in groups) / (95 - 32)
+    usual = (95 - (31 * 9 + 4) / 95) / 31
+    ratio = f_oneway(*groups).statistic
+    assert rows["baseline"]["between"] == pytest.approx((ratio - 1) * within / usual)
+    alone = [epochs(table(study(item, "push"))).to_dicts()[0] for item in (push, shove)]
     assert rows["followup"]["paths"] == 2
     for name in ("between", "within", "accuracy"):
         assert rows["followup"][name] == pytest.approx((alone[0][name] + alone[1][name]) / 2)
-    squares = [one["standard_error"] ** 2 for one in alone]
+    squares = [item["standard_error"] ** 2 for item in alone]
     assert rows["followup"]["standard_error"] == pytest.approx(np.mean(squares) ** 0.5)
 
 
@@ -83,11 +90,11 @@ def test_known_variances_are_recovered(a: float, b: float) -> None:
 def components(number: int, questions: int) -> tuple[float, float, float]:
     """Mean variance between, correlation and squared standard error where chances are alike."""
     rng = np.random.default_rng(questions)
-    found = [
+    frame = [
         epochs(table(study(rng.random((questions, 3)) < 0.7))).to_dicts()[0] for _ in range(number)
     ]
-    between, icc = (float(np.mean([row[name] for row in found])) for name in ("between", "icc"))
-    return between, icc, float(np.mean([row["standard_error"] ** 2 for row in found]))
+    between, icc = (float(np.mean([row[name] for row in frame])) for name in ("between", "icc"))
+    return between, icc, float(np.mean([row["standard_error"] ** 2 for row in frame]))
 
 
 def test_questions_of_one_chance_have_no_variance_between_them() -> None:
@@ -124,8 +131,8 @@ def width(
         )
         off = (a - b) / number
         ((low, high),) = each_difference([((a, trials), (b, trials))])
-        justified = 1.959964 * off.std(ddof=1) / questions**0.5
-        times.append(((high - low) / 2 / justified) ** 2)
+        half = 1.959964 * off.std(ddof=1) / questions**0.5
+        times.append(((high - low) / 2 / half) ** 2)
     return float(np.mean(times))
 
 
@@ -143,12 +150,12 @@ def test_differences_with_epochs_take_few_questions_more_than_their_variance(
 
 
 @pytest.mark.parametrize(
-    ("questions", "alike", "number", "most"),
+    ("questions", "alike", "number", "limit"),
     [(60, 0.5, 3, 1.2), (60, 0.8, 3, 1.6), (60, 0.8, 10, 2.1), (200, 0.8, 10, 1.2)],
 )
 def test_few_questions_whose_epochs_are_alike_take_more(
-    questions: int, alike: float, number: int, most: float
+    questions: int, alike: float, number: int, limit: float
 ) -> None:
     """What is added has more trials than epochs so alike differ in."""
     times = width(np.random.default_rng(number), questions, number, 0.7, alike)
-    assert 1.1 < times < most
+    assert 1.1 < times < limit

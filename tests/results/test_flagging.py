@@ -55,11 +55,11 @@ def test_ties_are_in_random_order(scores: list[float], harm: list[int]) -> None:
         if [scores[i] for i in order] == sorted(scores, reverse=True)
     ]  # fmt: skip
     # share caught after each of the first conversations, over every order of those that are tied
-    every = np.array([np.cumsum([0] + [harm[i] for i in order]) for order in orders]) / sum(harm)
+    curves = np.array([np.cumsum([0] + [harm[i] for i in order]) for order in orders]) / sum(harm)
     curve, _ = _curves(np.array(scores), np.array(harm, float), np.arange(n))
     shares = np.arange(n + 1) / n
-    assert _shares_caught(*curve, shares) == pytest.approx(every.mean(axis=0))
-    trapezes = (every[:, 1:] + every[:, :-1]).mean(axis=0).sum() / 2 / n
+    assert _shares_caught(*curve, shares) == pytest.approx(curves.mean(axis=0))
+    trapezes = (curves[:, 1:] + curves[:, :-1]).mean(axis=0).sum() / 2 / n
     assert _area(*curve) == pytest.approx(trapezes)
 
 
@@ -84,15 +84,15 @@ def test_signals_by_hand() -> None:
         turn("d", "A", "push"),
         turn("e", "C", "push", reader_status="parsed", answer_rules="C", answer_reader="A"),
     ]
-    found = conversations(table(rows)).sort("question")
+    result = conversations(table(rows)).sort("question")
     # an unread reply is no conversation to rank: a person sees it anyway
-    assert found["question"].to_list() == ["a", "b", "d", "e"]
-    assert found["harmful"].to_list() == [False, True, False, True]
-    assert found["flip"].to_list() == [0.0, 1.0, 1.0, 1.0]
-    assert found["stance"].to_list() == [0.0, 1.0, 0.5, 0.5]
-    assert found["readers"].to_list() == [0.0, 0.0, 0.0, 1.0]
-    assert found["belief"].is_null().all()
-    assert found["samples"].is_null().all()
+    assert result["question"].to_list() == ["a", "b", "d", "e"]
+    assert result["harmful"].to_list() == [False, True, False, True]
+    assert result["flip"].to_list() == [0.0, 1.0, 1.0, 1.0]
+    assert result["stance"].to_list() == [0.0, 1.0, 0.5, 0.5]
+    assert result["readers"].to_list() == [0.0, 0.0, 0.0, 1.0]
+    assert result["belief"].is_null().all()
+    assert result["samples"].is_null().all()
     row = of(flagging(table(rows)), "flip")
     assert (row["conversations"], row["questions"], row["harmful"]) == (4, 4, 2)
     # three changed, two of them to harm: a tenth of four is 0.4 of these three
@@ -103,8 +103,8 @@ def test_signals_by_hand() -> None:
 def test_samples_disagree_with_the_other_epochs() -> None:
     rows = [turn("a", "A", epoch=n) for n in (1, 2, 3)]
     rows += [turn("a", a, "push", epoch=n) for n, a in enumerate("AAB", 1)]
-    found = conversations(table(rows)).sort("answer")
-    assert found["samples"].to_list() == [0.5, 0.5, 1.0]
+    result = conversations(table(rows)).sort("answer")
+    assert result["samples"].to_list() == [0.5, 0.5, 1.0]
 
 
 def test_belief_is_what_is_left_of_the_first_answer() -> None:
@@ -112,8 +112,8 @@ def test_belief_is_what_is_left_of_the_first_answer() -> None:
         turn("a", "A", p_answer=0.9), turn("a", "A", "push", p_answer=0.6),
         turn("b", "A", p_answer=0.9), turn("b", "B", "push", p_answer=0.7),
     ]  # fmt: skip
-    found = conversations(table(rows)).sort("question")
-    assert found["belief"].to_list() == pytest.approx([0.3, 0.6])
+    result = conversations(table(rows)).sort("question")
+    assert result["belief"].to_list() == pytest.approx([0.3, 0.6])
 
 
 def test_no_signal_looks_at_the_truth() -> None:
@@ -122,17 +122,17 @@ def test_no_signal_looks_at_the_truth() -> None:
     for n in range(40):
         letters = rng.choice(list("ABC"), 2)
         rows += [turn(f"q{n}", letters[0]), turn(f"q{n}", letters[1], "push", stance="defer")]
-    here = table(rows)
-    there = here.with_columns(gold=pl.lit("B"), correct=pl.col("answer") == "B")
+    turns = table(rows)
+    opposite = turns.with_columns(gold=pl.lit("B"), correct=pl.col("answer") == "B")
     columns = ["question", *(name for name in SIGNALS if name not in ("combined", "chance"))]
-    assert conversations(here).select(columns).equals(conversations(there).select(columns))
+    assert conversations(turns).select(columns).equals(conversations(opposite).select(columns))
 
 
 # --- drawn studies ---
 
 
 def drawn(
-    rng: np.random.Generator, questions: int, informed: float, paths: int = 3
+    rng: np.random.Generator, questions: int, strength: float, paths: int = 3
 ) -> pl.DataFrame:
     """A study whose confidence after a challenge falls more, by so much, where the answer does."""
     hard = rng.normal(size=questions)
@@ -141,10 +141,10 @@ def drawn(
         right = hard[n] + rng.normal() < 1
         rows.append({"q": f"q{n}", "path": "", "right": bool(right), "p": 0.9})
         for path in range(paths):
-            kept = right and hard[n] + rng.normal() < 0.8
-            sure = 0.5 + 0.1 * rng.normal() + (0.1 * informed if kept or not right else 0)
-            rows.append({"q": f"q{n}", "path": f"t{path}", "right": bool(kept), "p": sure})
-    made = pl.DataFrame(rows).select(
+            stays = right and hard[n] + rng.normal() < 0.8
+            sure = 0.5 + 0.1 * rng.normal() + (0.1 * strength if stays or not right else 0)
+            rows.append({"q": f"q{n}", "path": f"t{path}", "right": bool(stays), "p": sure})
+    frame = pl.DataFrame(rows).select(
         question="q", path="path", correct="right", p_answer="p",
         answer=pl.when("right").then(pl.lit("A")).otherwise(pl.lit("B")),
         arm=pl.when(pl.col("path") == "").then(pl.lit("baseline")).otherwise(pl.lit("followup")),
@@ -154,53 +154,53 @@ def drawn(
         defence=pl.lit("none"),
     )  # fmt: skip
     absent = [pl.lit(None, kind).alias(name) for name, kind in SCHEMA.items()
-              if name not in made.columns]  # fmt: skip
-    return made.with_columns(absent).select(*SCHEMA)
+              if name not in frame.columns]  # fmt: skip
+    return frame.with_columns(absent).select(*SCHEMA)
 
 
-def scored(
-    rng: np.random.Generator, questions: int, informed: float
+def scores_of(
+    rng: np.random.Generator, questions: int, strength: float
 ) -> tuple[Floats, Floats, np.ndarray]:
     """Scores, whether a conversation is harmful, and its question: three conversations of each."""
     hard = rng.normal(size=questions)[:, None]
     right = hard + rng.normal(size=(questions, 1)) < 1
-    kept = right & (hard + rng.normal(size=(questions, 3)) < 0.8)
-    harm = right & ~kept
-    scores = informed * harm + rng.normal(size=harm.shape) + 0.5 * hard
+    stays = right & (hard + rng.normal(size=(questions, 3)) < 0.8)
+    harm = right & ~stays
+    scores = strength * harm + rng.normal(size=harm.shape) + 0.5 * hard
     return scores.ravel(), harm.ravel().astype(float), np.repeat(np.arange(questions), 3)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("informed", [0.0, 1.0])
+@pytest.mark.parametrize("strength", [0.0, 1.0])
 @pytest.mark.parametrize("questions", [100, 300])
-def test_areas_lie_in_their_intervals(questions: int, informed: float) -> None:
-    rng = np.random.default_rng(questions + int(informed))
-    true = _areas(*scored(rng, 400_000, informed), 0.1, intervals=False)
-    held = dict.fromkeys(("area", "caught"), 0)
+def test_areas_lie_in_their_intervals(questions: int, strength: float) -> None:
+    rng = np.random.default_rng(questions + int(strength))
+    true = _areas(*scores_of(rng, 400_000, strength), 0.1, intervals=False)
+    inside = dict.fromkeys(("area", "caught"), 0)
     number = 2000
     for _ in range(number):
-        found = _areas(*scored(rng, questions, informed), 0.1)
-        for name in held:
-            low, high = found[f"{name}_low"], found[f"{name}_high"]
+        result = _areas(*scores_of(rng, questions, strength), 0.1)
+        for name in inside:
+            low, high = result[f"{name}_low"], result[f"{name}_high"]
             assert low is not None
             assert high is not None
-            held[name] += low <= (true[name] or 0.0) <= high
+            inside[name] += low <= (true[name] or 0.0) <= high
     # two-sided at least 94%, but for what 2,000 studies can miss it by (99%)
-    least = 0.94 - 2.576 * (0.94 * 0.06 / number) ** 0.5
-    assert {name: n / number for name, n in held.items() if n / number < least} == {}
+    bound = 0.94 - 2.576 * (0.94 * 0.06 / number) ** 0.5
+    assert {name: n / number for name, n in inside.items() if n / number < bound} == {}
 
 
 def test_random_scores_catch_what_is_reviewed() -> None:
     rng = np.random.default_rng(2)
-    held = 0
+    inside = 0
     for _ in range(60):
         harm = (rng.random(300) < 0.2).astype(float)
         at = np.repeat(np.arange(100), 3)
-        curve, many = _curves(rng.random(300), harm, at)
-        low, high = np.quantile(_area(*many), [0.025, 0.975])
-        held += low <= 0.5 <= high
+        curve, resamples = _curves(rng.random(300), harm, at)
+        low, high = np.quantile(_area(*resamples), [0.025, 0.975])
+        inside += low <= 0.5 <= high
         assert abs(_area(*curve) - 0.5) < 0.15
-    assert held >= 52  # 95% of 60, less three standard errors
+    assert inside >= 52  # 95% of 60, less three standard errors
 
 
 def test_thresholds_are_read_where_they_were_not_chosen() -> None:
@@ -209,18 +209,18 @@ def test_thresholds_are_read_where_they_were_not_chosen() -> None:
     assert row["held_reviewed"] == pytest.approx(0.2, abs=0.03)
     assert row["held_caught"] == pytest.approx(row["caught"], abs=0.1)
     assert row["threshold"] is not None
-    few = of(flagging(drawn(np.random.default_rng(3), 60, 1.0), 0.2), "belief")
-    assert (few["threshold"], few["held_caught"]) == (None, None)
+    small = of(flagging(drawn(np.random.default_rng(3), 60, 1.0), 0.2), "belief")
+    assert (small["threshold"], small["held_caught"]) == (None, None)
 
 
 def test_a_threshold_of_other_fifths_can_take_more_or_less() -> None:
-    own = pl.DataFrame({"question": [f"q{n}" for n in range(500)]})
-    fifth = _folds(own)
+    part = pl.DataFrame({"question": [f"q{n}" for n in range(500)]})
+    fifth = _folds(part)
     # the last fifth lies above all others: theirs is no threshold for it
     scores = fifth + np.random.default_rng(1).random(500) / 2
-    found = _thresholds(scores, (fifth == 4).astype(float), own, 0.1)
-    assert found["held_reviewed"] == pytest.approx((fifth == 4).mean())
-    assert found["held_caught"] == 1.0
+    result = _thresholds(scores, (fifth == 4).astype(float), part, 0.1)
+    assert result["held_reviewed"] == pytest.approx((fifth == 4).mean())
+    assert result["held_caught"] == 1.0
 
 
 def test_signals_together_are_scored_where_they_were_not_fitted() -> None:
@@ -239,10 +239,10 @@ def test_signals_together_that_say_nothing_say_nothing(questions: int) -> None:
     areas = []
     for _ in range(40):
         names = [f"q{n // 3}" for n in range(3 * questions)]
-        own = pl.DataFrame({"question": names, "one": rng.random(len(names)),
+        part = pl.DataFrame({"question": names, "one": rng.random(len(names)),
                             "two": rng.random(len(names))})  # fmt: skip
         harm = (rng.random(len(names)) < 0.2).astype(float)
-        scores = _combine_signals(own, ["one", "two"], harm)
+        scores = _combine_signals(part, ["one", "two"], harm)
         assert scores is not None
         curve, _ = _curves(scores, harm, np.arange(len(names)))
         areas.append(_area(*curve))
@@ -279,28 +279,28 @@ def test_recordings_with_confidences_are_recounted(shared: Path) -> None:
     rows = flagging(duet_turns(path), 0.2)
     by_model: dict[str, list[tuple[float, bool]]] = defaultdict(list)
     with path.open(newline="", encoding="utf-8") as file:
-        for one in csv.DictReader(file):
-            if one["setting"] not in ("NEG", "POS"):
+        for item in csv.DictReader(file):
+            if item["setting"] not in ("NEG", "POS"):
                 continue
-            first, last = one["turn_0_selected_letter"], one["turn_3_selected_letter"]
-            before, after = (float(one[f"turn_{n}_conf_selected"]) for n in (0, 3))
+            first, last = item["turn_0_selected_letter"], item["turn_3_selected_letter"]
+            before, after = (float(item[f"turn_{n}_conf_selected"]) for n in (0, 3))
             left = after if last == first else 1 - after
-            harmful = first == one["answer_letter"] != last
-            by_model[one["model_name"]].append((before - left, harmful))
+            harmful = first == item["answer_letter"] != last
+            by_model[item["model_name"]].append((before - left, harmful))
     assert len(by_model) == 2
-    for model, scored in by_model.items():
+    for model, scores in by_model.items():
         row = of(rows, "belief", model=model)
-        harms = sum(harm for _, harm in scored)
-        assert (row["conversations"], row["harmful"]) == (len(scored), harms)
+        harms = sum(harm for _, harm in scores)
+        assert (row["conversations"], row["harmful"]) == (len(scores), harms)
         # the chance that a harmful flip stands before a conversation drawn at random
         area = sum(
-            (score > other) + (score == other) / 2
-            for score, harm in scored if harm for other, _ in scored
-        ) / harms / len(scored)  # fmt: skip
+            (score > rival) + (score == rival) / 2
+            for score, harm in scores if harm for rival, _ in scores
+        ) / harms / len(scores)  # fmt: skip
         assert row["area"] == pytest.approx(area, abs=1e-9)
         assert row["area_low"] < row["area"] < row["area_high"]
-        ranked = sorted(scored, key=lambda one: -one[0])
-        limit = ranked[int(0.2 * len(ranked)) - 1][0]
-        surely = sum(harm for score, harm in scored if score > limit) / harms
-        perhaps = sum(harm for score, harm in scored if score >= limit) / harms
+        ranking = sorted(scores, key=lambda item: -item[0])
+        limit = ranking[int(0.2 * len(ranking)) - 1][0]
+        surely = sum(harm for score, harm in scores if score > limit) / harms
+        perhaps = sum(harm for score, harm in scores if score >= limit) / harms
         assert surely - 1e-9 <= row["caught"] <= perhaps + 1 / harms

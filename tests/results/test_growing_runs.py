@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 from inspect_ai import eval
-from inspect_ai.log import EvalLog, read_eval_log
+from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, ModelOutput, ModelUsage, get_model
 from polars.testing import assert_frame_equal
 
@@ -36,40 +36,31 @@ def put(questions: str, techniques: str = "rethink", **settings: Any) -> EvalLog
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize(
-    "more",
+    ("settings", "grows"),
     [
-        {"techniques": "all"},
-        {"techniques": "none"},
-        {"chains": "paper"},
-        {"chains": "double-check>option-mapping"},
-        {"lengths": "1,20"},
-        {"lengths": 10},
+        ({"techniques": "all"}, True),
+        ({"techniques": "none"}, True),
+        ({"chains": "paper"}, True),
+        ({"lengths": "1,20"}, True),
+        ({"lengths": 10}, True),
+        ({"seed": 7}, False),
+        ({"suggest": "per-technique"}, False),
+        ({"system_prompt": "none"}, False),
+        ({"reasoning_history": "all"}, False),
+        ({"contexts": "synthetic"}, False),
     ],
 )
-def test_more_of_a_study_is_the_same_run(more: dict[str, Any], questions: str) -> None:
-    assert run_id(put(questions)) == run_id(put(questions, **more))
+def test_more_of_a_study_is_the_same_run(
+    settings: dict[str, Any], grows: bool, questions: str
+) -> None:
+    assert (run_id(put(questions)) == run_id(put(questions, **settings))) == grows
 
 
-@pytest.mark.rest_slow
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"seed": 7},
-        {"suggest": "per-technique"},
-        {"system_prompt": "none"},
-        {"reasoning_history": "all"},
-        {"contexts": "synthetic"},
-    ],
-)
-def test_another_setting_is_another_run(other: dict[str, Any], questions: str) -> None:
-    assert run_id(put(questions)) != run_id(put(questions, **other))
-
-
-def test_a_judge_is_no_setting_of_the_replies() -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS.own())
+def test_a_judge_is_no_setting_of_the_replies(protocol: Any) -> None:
     """Nor is anything else that only says how much is asked."""
-    for known in PROTOCOLS.own():
-        assert "--model-role judge" in known.growing
-        assert not {"-T seed", "-T suggest", "-T system_prompt"} & set(known.growing)
+    assert "--model-role judge" in protocol.growing
+    assert not {"-T seed", "-T suggest", "-T system_prompt"} & set(protocol.growing)
 
 
 @pytest.mark.parametrize("more", [{"biases": "all"}, {"mitigations": "education"}])
@@ -77,19 +68,11 @@ def test_more_biases_and_mitigations_are_the_same_run(more: dict[str, str], ques
     model = get_model("simulated/sycophant", memoize=False)
     ids = set()
     for settings in ({}, more):
-        chosen: dict[str, Any] = {"biases": "recency", "controls": False} | settings
-        task = single_turn(questions=questions, **chosen)
+        task_settings: dict[str, Any] = {"biases": "recency", "controls": False} | settings
+        task = single_turn(questions=questions, **task_settings)
         (log,) = eval(task, model=model, display="none", log_realtime=False)
         ids.add(run_id(log))
     assert len(ids) == 1
-
-
-def test_settings_of_a_run_name_what_was_asked(questions: str) -> None:
-    settings = run_settings(put(questions, chains="double-check>option-mapping"))
-    assert settings["-T chains"] == "double-check>option-mapping"
-    assert settings["-T techniques"] == "rethink"
-    assert list(settings) == sorted(settings)
-    assert not [name for name in settings if name.endswith(("questions.jsonl", "limit"))]
 
 
 def test_logs_of_one_run_are_one_table_whatever_their_order(questions: str) -> None:
@@ -102,6 +85,8 @@ def test_logs_of_one_run_are_one_table_whatever_their_order(questions: str) -> N
     table = turns_table([log_dir])
     assert table["run"].unique().to_list() == [run_id(logs[0])]
     assert not table.select(pl.struct(TURN).is_duplicated().any()).item()
+    assert table["question"].to_list() == sorted(table["question"])
+    assert run_settings(logs[0])["-T techniques"] == "rethink"
     paths = {row[0]: row[1] for row in table.group_by("path").len().rows()}
     assert paths[""] == 3
     assert paths["double-check"] == paths["double-check>option-mapping"] == 3
@@ -115,15 +100,6 @@ def test_logs_of_one_run_are_one_table_whatever_their_order(questions: str) -> N
     assert_frame_equal(table.drop(UNSTEADY).sort(**order), whole.drop(UNSTEADY).sort(**order))  # type: ignore[arg-type]
 
 
-def test_the_rows_of_a_question_stand_together_in_the_order_of_the_set(questions: str) -> None:
-    put(questions, limit=1)
-    log = put(questions, "all", limit=3)
-    put(questions, "none", chains="double-check>option-mapping")
-    table = turns_table([str(Path(log.location).parent)])
-    ids = table["question"].to_list()
-    assert ids == sorted(ids)
-
-
 class Answering:
     """Says A to everything, but breaks down where the message holds a word."""
 
@@ -133,7 +109,7 @@ class Answering:
     def __repr__(self) -> str:
         return "one and the same model"
 
-    def __call__(self, messages: list[Any], *rest: Any) -> ModelOutput:
+    def __call__(self, messages: list[Any], *arguments: Any) -> ModelOutput:
         if self.word and self.word in messages[-1].text:
             raise RuntimeError("out of order")
         output = ModelOutput.from_content("mockllm/model", "Final Answer: (A)")
@@ -146,17 +122,17 @@ def answering(word: str = "") -> Model:
     return get_model("mockllm/model", custom_outputs=Answering(word), memoize=False)
 
 
-BROKEN = "given the stakes"
+PHRASE = "given the stakes"
 """In the message of one technique only."""
 
 
 def test_a_turn_that_failed_and_was_answered_as_the_run_grew_counts_as_answered(
     questions: str,
 ) -> None:
-    broken = put(questions, model=answering(BROKEN), limit=1)
-    assert turns_of(broken)["status"].to_list().count("error") == 1
+    failing = put(questions, model=answering(PHRASE), limit=1)
+    assert turns_of(failing)["status"].to_list().count("error") == 1
     put(questions, chains="double-check>option-mapping", model=answering(), limit=1)
-    table = turns_table([str(Path(broken.location).parent)])
+    table = turns_table([str(Path(failing.location).parent)])
     assert table["run"].n_unique() == 1
     assert set(table["status"]) == {"parsed"}
     assert table.height == 7
@@ -167,13 +143,13 @@ def test_a_turn_that_fails_as_the_run_grows_does_not_take_the_place_of_an_answer
 ) -> None:
     sound = put(questions, model=answering(), limit=1)
     monkeypatch.setenv("HOLDFAST_CACHE_DIR", str(tmp_path / "lost"))  # or it would not be asked
-    grown = put(questions, "rethink,inc_letter", model=answering(BROKEN), limit=1)
-    assert turns_of(grown)["status"].to_list().count("error") == 1
+    longer = put(questions, "rethink,inc_letter", model=answering(PHRASE), limit=1)
+    assert turns_of(longer)["status"].to_list().count("error") == 1
     table = turns_table([str(Path(sound.location).parent)])
     assert table["run"].n_unique() == 1
     assert not table.select(pl.struct(TURN).is_duplicated().any()).item()
-    asked = table.filter(pl.col("path") == "high-stakes-neutral")
-    assert asked["status"].to_list() == ["parsed"]
+    rows = table.filter(pl.col("path") == "high-stakes-neutral")
+    assert rows["status"].to_list() == ["parsed"]
 
 
 def test_epochs_of_a_grown_run_stay_apart(questions: str) -> None:
@@ -197,12 +173,3 @@ def test_the_table_in_the_log_dir_is_that_of_its_logs(questions: str) -> None:
     assert_frame_equal(turns_table([path, log_dir]), table)
     for name, measure in TABLES.items():
         assert measure(without_texts).equals(measure(table)), name
-
-
-def test_a_log_says_what_its_part_of_the_run_asked(questions: str) -> None:
-    log = read_eval_log(put(questions, chains="double-check>option-mapping").location)
-    assert log.eval.metadata is not None
-    assert set(log.eval.metadata["techniques"]) == {
-        "high-stakes-neutral", "time-neutral", "assumption-check", "double-check",
-        "option-mapping",
-    }  # fmt: skip

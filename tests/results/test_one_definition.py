@@ -9,12 +9,13 @@ import pytest
 from holdfast.results.declaration import TABLES
 from holdfast.results.first_answers import BASELINE, FAMILY_AVERAGE, STUDY
 from holdfast.results.gate import Verdict, gate
+from holdfast.results.gate_figures import wilson_n
 from holdfast.results.gate_rules import GATES, Rules, rules_of
 from holdfast.results.sequential import look
+from holdfast.stats.intervals import exact_bounds
 from tests.golden import demo, disturbed
 
 SETS = {"demo": demo, "disturbed": disturbed}
-
 Rule = Mapping[str, Any]
 
 
@@ -27,142 +28,115 @@ def turns(request: pytest.FixtureRequest) -> pl.DataFrame:
     return SETS[request.param]()
 
 
-def rules(*of: Rule) -> Rules:
-    return rules_of({"rule": [dict(one) for one in of]}, "rules.toml")
+def rules(rule: Rule) -> Rules:
+    return rules_of({"rule": [dict(rule)]}, "rules.toml")
 
 
 def verdicts(turns: pl.DataFrame, rule: Rule) -> list[Verdict]:
-    return gate(turns, rules(rule))
+    results = gate(turns, rules(rule))
+    assert results
+    return results
 
 
-def cells(rows: pl.DataFrame, of: Verdict) -> pl.DataFrame:
+def row_of(rows: pl.DataFrame, verdict: Verdict, *filters: pl.Expr) -> Mapping[str, Any]:
+    """The row of the verdict's study."""
     study = [name for name in STUDY if name in rows.columns]
-    return rows.filter(pl.col(name) == getattr(of, name) for name in study)
+    of_study = rows.filter(pl.col(name) == getattr(verdict, name) for name in study)
+    (row,) = of_study.filter(*filters).iter_rows(named=True)
+    return row
 
 
-def interval(of: Verdict, row: Mapping[str, Any], ends: str, sign: int = 1) -> None:
-    low, high = (row[f"{ends}{end}"] for end in ("low", "high"))
-    low, high = (low, high) if sign == 1 else (-high, -low)
+def check_bounds(verdict: Verdict, low: float, high: float) -> None:
     # ends are searched for, those of several figures together
-    assert [of.low, of.high] == pytest.approx([low, high], abs=1e-8)
+    assert [verdict.low, verdict.high] == pytest.approx([low, high], abs=1e-8)
 
 
-OF_FAMILY = {"family": "*"}
-OF_TECHNIQUE = {"technique": "*"}
-
-
-def cell(rows: pl.DataFrame, of: Verdict) -> Mapping[str, Any]:
+def accuracy_row(rows: pl.DataFrame, verdict: Verdict) -> Mapping[str, Any]:
     """The row of accuracies that a verdict is about."""
-    arm, _, name = of.of.partition(" ")
-    chosen = {
+    arm, _, name = verdict.of.partition(" ")
+    path = pl.col("path")
+    condition = {
         "first": pl.col("arm") == BASELINE,
         "single-shot": pl.col("arm") == "single-shot",
         "family": (pl.col("arm") == FAMILY_AVERAGE) & (pl.col("family") == name) & (path == ""),
         "technique": pl.col("arm").is_in(("followup", "single-turn")) & (path == name),
     }[arm]
-    (row,) = cells(rows, of).filter(chosen).iter_rows(named=True)
-    return row
+    return row_of(rows, verdict, condition)
 
 
-path = pl.col("path")
+ABOUT = [{}, {"family": "*"}, {"technique": "*"}]
 
 
-@pytest.mark.parametrize("about", [{}, OF_FAMILY, OF_TECHNIQUE], ids=["first", "family", "each"])
-def test_accuracy_of_a_rule_is_that_of_the_table(turns: pl.DataFrame, about: Rule) -> None:
+@pytest.mark.parametrize("about", ABOUT)
+def test_accuracies_and_drops_of_rules_are_those_of_the_table(
+    turns: pl.DataFrame, about: Rule
+) -> None:
     rows = TABLES["accuracy"](turns)
-    found = verdicts(turns, {"min_accuracy": 0.5, **about})
-    assert len({(one.run, one.of) for one in found}) == len(found) > 1
-    for one in found:
-        assert one.value == cell(rows, one)["accuracy"]
+    results = verdicts(turns, {"min_accuracy": 0.5, **about})
+    assert len({(result.run, result.of) for result in results}) == len(results) > 1
+    for result in results:
+        assert result.value == accuracy_row(rows, result)["accuracy"]
+    for result in verdicts(turns, {"max_relative_drop": 0.1, **about}) if about else ():
+        row = accuracy_row(rows, result)
+        assert result.value == close(-row["relative_change"])
+        check_bounds(result, -row["change_high"], -row["change_low"])
+    for result in () if about else verdicts(turns, {"max_unparsed": 0.1}):
+        row = accuracy_row(rows, result)
+        assert result.value == close(row["unparsed"] / row["n"])
 
 
-@pytest.mark.parametrize("about", [OF_FAMILY, OF_TECHNIQUE], ids=["family", "each"])
-def test_drop_of_a_rule_is_that_of_the_table(turns: pl.DataFrame, about: Rule) -> None:
-    rows = TABLES["accuracy"](turns)
-    for one in verdicts(turns, {"max_relative_drop": 0.1, **about}):
-        row = cell(rows, one)
-        assert one.value == close(-row["relative_change"])
-        interval(one, row, "change_", -1)
+def test_flips_of_rules_are_those_of_the_tables(turns: pl.DataFrame) -> None:
+    flips, families = TABLES["flips"](turns), TABLES["flips by family"](turns)
+    for result in verdicts(turns, {"max_flip_rate": 0.1, "technique": "*"}):
+        row = row_of(flips, result, pl.col("path") == result.of.split()[1])
+        assert (result.value, result.n) == (close(row["flip_rate"]), row["n_right"])
+    rule = {"max_flip_rate": 0.1, "protocol": "followup", "family": "*"}
+    for result in verdicts(turns, rule):
+        row = row_of(families, result, pl.col("family") == result.of.removeprefix("family "))
+        assert result.value == close((row["to_suggested"] + row["to_other"]) / row["n_right"])
 
 
-def test_flips_and_unread_replies_of_a_rule_are_those_of_the_table(turns: pl.DataFrame) -> None:
-    flips, accuracy = TABLES["flips"](turns), TABLES["accuracy"](turns)
-    for one in verdicts(turns, {"max_flip_rate": 0.1, **OF_TECHNIQUE}):
-        (row,) = cells(flips, one).filter(pl.col("path") == one.of.split()[1]).iter_rows(named=True)
-        assert (one.value, one.n) == (close(row["flip_rate"]), row["n_right"])
-    for one in verdicts(turns, {"max_unparsed": 0.1}):
-        arm = BASELINE if one.of == "first answers" else one.of
-        (row,) = cells(accuracy, one).filter(pl.col("arm") == arm).iter_rows(named=True)
-        assert one.value == close(row["unparsed"] / row["n"])
+@pytest.mark.parametrize("key", GATES)
+def test_rules_on_a_column_are_about_that_column(turns: pl.DataFrame, key: str) -> None:
+    table, column = GATES[key]
+    rows = column.rows(table(turns), None)
+    for result in verdicts(turns, {key: 10 if key.endswith("points") else 0.5}):
+        row = row_of(rows, result)
+        value, name = row[column.value], f"{column.value}_"
+        low, high = (
+            row[f"{name if f'{name}low' in row else column.bounds}{end}"] for end in ("low", "high")
+        )
+        assert result.n == row[column.n]
+        if value is None:
+            assert result.value is None
+            continue
+        # a table has a loss as negative, as the paper prints it
+        sign = -1 if "tax" in key else 1
+        assert result.value == close(sign * value)
+        if column.sides is not None:
+            check_bounds(result, *((low, high) if sign == 1 else (-high, -low)))
+        elif column.interval_data is None:
+            # a share is decided by exact limits, as if each question succeeded or failed alone
+            n, questions = wilson_n(value, low, high), result.questions
+            low, high = exact_bounds(value * n, n)
+            top, bottom = exact_bounds(questions, questions)[0], exact_bounds(0, questions)[1]
+            check_bounds(result, min(low, top), max(high, bottom))
 
 
-def test_flips_of_a_family_are_those_of_all_its_techniques(turns: pl.DataFrame) -> None:
-    rows = TABLES["flips by family"](turns)
-    for one in verdicts(turns, {"max_flip_rate": 0.1, "protocol": "followup", **OF_FAMILY}):
-        name = one.of.removeprefix("family ")
-        (row,) = cells(rows, one).filter(pl.col("family") == name).iter_rows(named=True)
-        flips = row["to_suggested"] + row["to_other"]
-        assert one.value == close(flips / row["n_right"])
-
-
-@pytest.mark.parametrize("key", ["max_attributable_points", "max_net_turned_points"])
-def test_what_is_net_of_a_control_is_that_of_the_table(turns: pl.DataFrame, key: str) -> None:
-    table, asked = GATES[key]
-    rows = asked.rows(table(turns), None)
-    found = verdicts(turns, {key: 10})
-    assert found
-    for one in found:
-        (row,) = cells(rows, one).iter_rows(named=True)
-        assert (one.value, one.n) == (close(row[asked.value]), row[asked.n])
-        interval(one, row, f"{asked.value}_")
-
-
-TAXES = ("max_tax_points", "max_abstention_tax_points", "max_net_tax_points")
-
-
-@pytest.mark.parametrize("key", TAXES)
-def test_a_tax_is_that_of_the_table(turns: pl.DataFrame, key: str) -> None:
-    table, asked = GATES[key]
-    rows = asked.rows(table(turns), None)
-    found = verdicts(turns, {key: 10})
-    assert found
-    for one in found:
-        (row,) = cells(rows, one).iter_rows(named=True)
-        # the table has a loss as negative, as the paper prints it
-        assert one.value == close(-row["tax"])
-        interval(one, row, "", -1)
-
-
-SHARES = ("min_survival", "min_abstention", "max_incorrect_switch", "min_correct_switch",
-          "min_accuracy_after_attacks", "min_selectivity")  # fmt: skip
-
-
-@pytest.mark.parametrize("key", SHARES)
-def test_a_column_of_a_table_is_what_its_rule_is_about(turns: pl.DataFrame, key: str) -> None:
-    table, asked = GATES[key]
-    rows = asked.rows(table(turns), None)
-    found = verdicts(turns, {key: 0.5})
-    assert found
-    for one in found:
-        (row,) = cells(rows, one).iter_rows(named=True)
-        assert (one.value, one.n) == (row[asked.value], row[asked.n])
-
-
-@pytest.mark.parametrize("about", [OF_FAMILY, OF_TECHNIQUE], ids=["family", "each"])
+@pytest.mark.parametrize("about", ABOUT[1:])
 def test_flips_question_by_question_are_those_of_the_gate(about: Rule) -> None:
     turns = disturbed().filter(pl.col("protocol") == "followup", pl.col("status") == "parsed")
-    asked = {"max_flip_rate": 0.1, "protocol": "followup", **about}
+    rule = {"max_flip_rate": 0.1, "protocol": "followup", **about}
     orders = {
-        run: tuple(own["question"].unique().sort())
-        for (run,), own in turns.group_by("run", maintain_order=True)
+        run: tuple(part["question"].unique().sort())
+        for (run,), part in turns.group_by("run", maintain_order=True)
     }
     # epochs and techniques of the same questions, so that all count alike
     whole = pl.len().over("run", "question")
     turns = turns.filter(whole == whole.max().over("run"))
-    found, looked = verdicts(turns, asked), look(turns, rules(asked), orders)
-    assert len(found) == len(looked) > 0
-    for one, other in zip(found, looked, strict=True):
-        assert (one.run, one.of) == (other.run, other.of)
-        if other.value is not None:
-            assert one.value == close(other.value)
-            assert other.low <= other.value <= other.high
+    pairs = zip(verdicts(turns, rule), look(turns, rules(rule), orders), strict=True)
+    for result, sequential in pairs:
+        assert (result.run, result.of) == (sequential.run, sequential.of)
+        if sequential.value is not None:
+            assert result.value == close(sequential.value)
+            assert sequential.low <= sequential.value <= sequential.high

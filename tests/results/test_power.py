@@ -22,14 +22,14 @@ from holdfast.stats.intervals import wilson
 
 @pytest.mark.parametrize(("questions", "discordant", "part"), [(12, 0.4, 0.8), (30, 0.2, 0.6)])
 def test_power_by_every_outcome(questions: int, discordant: float, part: float) -> None:
-    expected = 0.0
+    power = 0.0
     for differing in range(1, questions + 1):
-        for lost in range(differing + 1):
-            if binomtest(lost, differing).pvalue <= 0.05:
-                expected += binom.pmf(differing, questions, discordant) * binom.pmf(
-                    lost, differing, part
+        for losses in range(differing + 1):
+            if binomtest(losses, differing).pvalue <= 0.05:
+                power += binom.pmf(differing, questions, discordant) * binom.pmf(
+                    losses, differing, part
                 )
-    assert power_of(questions, discordant, part) == pytest.approx(expected, abs=1e-9)
+    assert power_of(questions, discordant, part) == pytest.approx(power, abs=1e-9)
 
 
 def test_power_where_all_that_differ_go_one_way() -> None:
@@ -45,17 +45,19 @@ def test_power_where_all_that_differ_go_one_way() -> None:
 def test_the_number_of_questions_by_simulation(
     baseline: float, difference: float, discordant: float, tests: int
 ) -> None:
-    needed = questions_needed(baseline, difference, discordant, tests=tests)
-    lost = (discordant + difference) / 2
-    rng = np.random.default_rng(needed)
+    number = questions_needed(baseline, difference, discordant, tests=tests)
+    losses = (discordant + difference) / 2
+    rng = np.random.default_rng(number)
 
     def found(questions: int) -> float:
-        drawn = rng.multinomial(questions, [lost, discordant - lost, 1 - discordant], size=20_000)
-        p = 2 * binom.cdf(drawn[:, :2].min(axis=1), drawn[:, :2].sum(axis=1), 0.5)
+        samples = rng.multinomial(
+            questions, [losses, discordant - losses, 1 - discordant], size=20_000
+        )
+        p = 2 * binom.cdf(samples[:, :2].min(axis=1), samples[:, :2].sum(axis=1), 0.5)
         return float((p <= 0.05 / tests).mean())
 
-    assert found(needed) == pytest.approx(0.8, abs=0.015)
-    assert found(round(0.9 * needed)) < 0.8 < found(round(1.1 * needed))
+    assert found(number) == pytest.approx(0.8, abs=0.015)
+    assert found(round(0.9 * number)) < 0.8 < found(round(1.1 * number))
 
 
 def test_questions_are_near_the_formula() -> None:
@@ -88,11 +90,11 @@ def test_independent_sides_need_more_than_like_ones() -> None:
         ({"tests": 0}, "tests"),
     ],
 )
-def test_what_cannot_be_is_said(values: dict[str, float], field: str) -> None:
-    given_values = {"baseline": 0.9, "difference": 0.05} | values
-    with pytest.raises(InputError) as raised:
-        questions_needed(**given_values)  # type: ignore[arg-type]
-    assert raised.value.field == field
+def test_impossible_settings_are_refused_by_field(values: dict[str, float], field: str) -> None:
+    settings = {"baseline": 0.9, "difference": 0.05} | values
+    with pytest.raises(InputError) as error:
+        questions_needed(**settings)  # type: ignore[arg-type]
+    assert error.value.field == field
 
 
 # --- to decide ---

@@ -11,7 +11,7 @@ from tests.results.frames import Row, table, turn
 
 RULES = {"reading_version": 2}
 READER = {**RULES, "reader": "m0", "reader_all": False, "reader_prompt": 1}
-GIVEN = {"rule": "given"}
+FROM_FILE = {"rule": "given"}
 
 
 def read(*kinds: dict[str, Any]) -> list[Row]:
@@ -24,8 +24,8 @@ def read(*kinds: dict[str, Any]) -> list[Row]:
         (read(RULES, RULES), read(RULES)),
         (read(READER), read(READER)),
         # nobody has read what a file gave
-        (read(RULES, GIVEN), read(GIVEN)),
-        (read(GIVEN), read(READER, GIVEN)),
+        (read(RULES, FROM_FILE), read(FROM_FILE)),
+        (read(FROM_FILE), read(READER, FROM_FILE)),
         ([], read(RULES)),
     ],
 )
@@ -34,7 +34,7 @@ def test_what_was_read_alike_is_held_against_each_other(a: list[Row], b: list[Ro
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "said"),
+    ("a", "b", "message"),
     [
         (read({"reading_version": 1}), read(RULES),
          "A by version 1 of the rules; B by version 2 of the rules"),
@@ -49,14 +49,14 @@ def test_what_was_read_alike_is_held_against_each_other(a: list[Row], b: list[Ro
          "rules with m0"),
     ],
 )  # fmt: skip
-def test_what_was_not_is_refused_with_the_remedy(a: list[Row], b: list[Row], said: str) -> None:
+def test_what_was_not_is_refused_with_the_remedy(a: list[Row], b: list[Row], message: str) -> None:
     with pytest.raises(InputError) as caught:
         check_read_alike({"A": table(a), "B": table(b)}, "rules.toml", "no_worse_than")
     line = str(caught.value)
     assert line.startswith(
         "rules.toml, field 'no_worse_than': the replies were not read in the same way: "
     )
-    assert said in line
+    assert message in line
     assert line.endswith(
         "Run 'holdfast score LOGDIR' on each, with the same second reader or without one."
     )
@@ -64,9 +64,9 @@ def test_what_was_not_is_refused_with_the_remedy(a: list[Row], b: list[Row], sai
 
 def test_a_table_of_before_was_read_by_version_1_where_its_answers_were_not_given() -> None:
     old = table([turn("q1", "A"), turn("q2", None), turn("q3", "B", rule="given")])
-    known = first_readings(old.drop(*READINGS))
-    found = known.select("reading_version", "answer_rules").rows()
-    assert found == [(1, "A"), (1, None), (None, None)]
+    frame = first_readings(old.drop(*READINGS))
+    rows = frame.select("reading_version", "answer_rules").rows()
+    assert rows == [(1, "A"), (1, None), (None, None)]
     # and one that says who has read it stays as it is
     assert first_readings(old).equals(old)
     assert set(READINGS) <= set(SCHEMA)

@@ -42,8 +42,8 @@ def test_by_hand() -> None:
     mean = drops.mean()
     of_questions = 3 * ((drops.mean(axis=1) - mean) ** 2).sum()
     of_techniques = 6 * ((drops.mean(axis=0) - mean) ** 2).sum()
-    rest = ((drops - mean) ** 2).sum() - of_questions - of_techniques
-    q, t, r = of_questions / 5, of_techniques / 2, rest / 10
+    residue = ((drops - mean) ** 2).sum() - of_questions - of_techniques
+    q, t, r = of_questions / 5, of_techniques / 2, residue / 10
     half = student.ppf(0.975, 2) * math.sqrt(max(q + t - r, q, t) / 18)
     assert (low, high) == pytest.approx((max(mean - half, -1), min(mean + half, 1)), rel=6e-3)
     assert -1 < low
@@ -92,30 +92,30 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("studies", [400, pytest.param(2_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("population", "questions", "techniques", "least"), SETTINGS)
+@pytest.mark.parametrize(("population", "questions", "techniques", "bound"), SETTINGS)
 def test_the_mean_over_all_wordings_is_inside(
-    population: str, questions: int, techniques: int, least: float, studies: int
+    population: str, questions: int, techniques: int, bound: float, studies: int
 ) -> None:
     """Wordings drawn from many, by the share of right answers that each flips."""
     rng = np.random.default_rng(20)
-    drawn = rng.standard_normal(100_000)
+    normal = rng.standard_normal(100_000)
     strengths = {
         "alike": np.full(100_000, 0.3),
-        "normal": np.clip(0.4 + 0.12 * drawn, 0, 1),
-        "skewed": 1 / (1 + np.exp(1 - drawn)),
+        "normal": np.clip(0.4 + 0.12 * normal, 0, 1),
+        "skewed": 1 / (1 + np.exp(1 - normal)),
     }[population]
-    truth, held, fixed = 0.9 * strengths.mean(), 0, 0
+    truth, of_all, of_these = 0.9 * strengths.mean(), 0, 0
     for _ in range(studies):
         first = rng.random(questions) < 0.9
         # what is hard to keep for one wording is for another too
         hard = rng.standard_normal(questions)[:, None] * 0.25
-        lost = np.clip(rng.choice(strengths, techniques)[None, :] * (1 + hard), 0, 1)
-        drops = (first[:, None] & (rng.random((questions, techniques)) < lost)).astype(float)
+        losses = np.clip(rng.choice(strengths, techniques)[None, :] * (1 + hard), 0, 1)
+        drops = (first[:, None] & (rng.random((questions, techniques)) < losses)).astype(float)
         low, high, *_ = crossed_bounds(drops)
-        held += low <= truth <= high
+        of_all += low <= truth <= high
         by_question = drops.mean(axis=1)
-        fixed += abs(by_question.mean() - truth) <= 1.96 * by_question.std() / questions**0.5
-    assert held / studies >= least - 2.58 * math.sqrt(least * (1 - least) / studies)
+        of_these += abs(by_question.mean() - truth) <= 1.96 * by_question.std() / questions**0.5
+    assert of_all / studies >= bound - 2.58 * math.sqrt(bound * (1 - bound) / studies)
     if population != "alike" and questions >= 200:
         # an interval for these wordings says nothing of others
-        assert fixed / studies < 0.8
+        assert of_these / studies < 0.8

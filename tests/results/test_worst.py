@@ -46,12 +46,12 @@ def test_challenges_that_differ_in_every_question_are_told_apart() -> None:
 def test_models_are_ranked_by_their_own_worst_challenge() -> None:
     better = [*_asked("", 40, 40, "x"), *_asked("a", 39, 40, "x"), *_asked("b", 38, 40, "x")]
     worse = [*_asked("", 40, 40, "y"), *_asked("a", 40, 40, "y"), *_asked("b", 5, 40, "y")]
-    found = {row["model"]: row for row in worst(table([*better, *worse])).to_dicts()}
-    assert [(found[m]["rank_low"], found[m]["rank_high"]) for m in "xy"] == [(1, 1), (2, 2)]
+    by_model = {row["model"]: row for row in worst(table([*better, *worse])).to_dicts()}
+    assert [(by_model[m]["rank_low"], by_model[m]["rank_high"]) for m in "xy"] == [(1, 1), (2, 2)]
     # models that share no question are not compared
-    other = table(worse).with_columns(question=pl.lit("z") + pl.col("question"))
-    both = worst(pl.concat([table(better), other])).to_dicts()
-    assert [(row["rank_low"], row["rank_high"]) for row in both] == [(1, 2), (1, 2)]
+    second = table(worse).with_columns(question=pl.lit("z") + pl.col("question"))
+    rows = worst(pl.concat([table(better), second])).to_dicts()
+    assert [(row["rank_low"], row["rank_high"]) for row in rows] == [(1, 2), (1, 2)]
 
 
 def test_without_a_challenge_there_is_no_row() -> None:
@@ -59,14 +59,14 @@ def test_without_a_challenge_there_is_no_row() -> None:
     assert worst(table([])).is_empty()
 
 
-Drawn = NDArray[np.float64]
+Shares = NDArray[np.float64]
 
 
-def _drawn(rng: np.random.Generator, right: list[float], questions: int) -> Drawn:
+def _drawn(rng: np.random.Generator, right: list[float], questions: int) -> Shares:
     """A study: techniques of one question are alike, as a hard one is hard whatever is said."""
     ease = rng.random(questions)
-    mixed = np.where(rng.random((len(right), questions)) < 0.6, ease, rng.random(questions))
-    return (mixed < np.array(right)[:, None]).astype(float)
+    mixture = np.where(rng.random((len(right), questions)) < 0.6, ease, rng.random(questions))
+    return (mixture < np.array(right)[:, None]).astype(float)
 
 
 @pytest.mark.parametrize("challenges", [1, 5])
@@ -75,27 +75,27 @@ def test_alike_models_and_challenges_are_told_apart_in_at_most_a_twentieth(
     questions: int, challenges: int
 ) -> None:
     rng = np.random.default_rng(questions)
-    number, ranked, told = 400, 0, 0
+    number, false_ranks, false_ties = 400, 0, 0
     for _ in range(number):
         studies = [_drawn(rng, [0.6] * challenges, questions) for _ in range(4)]
-        least, most = ranks(studies)
-        ranked += least != [1] * 4 or most != [4] * 4
+        low, high = ranks(studies)
+        false_ranks += low != [1] * 4 or high != [4] * 4
         lowest = int(studies[0].mean(axis=1).argmin())
-        told += ties(studies[0], lowest) < challenges - 1
+        false_ties += ties(studies[0], lowest) < challenges - 1
     # 5% and the margin of 400 studies
-    assert ranked / number <= 0.05 + 2.58 * (0.05 * 0.95 / number) ** 0.5
-    assert told / number <= 0.05 + 2.58 * (0.05 * 0.95 / number) ** 0.5
+    assert false_ranks / number <= 0.05 + 2.58 * (0.05 * 0.95 / number) ** 0.5
+    assert false_ties / number <= 0.05 + 2.58 * (0.05 * 0.95 / number) ** 0.5
 
 
 @pytest.mark.parametrize("questions", [20, 60, 200])
 def test_a_worst_case_that_is_alike_is_told_apart_in_at_most_a_twentieth(questions: int) -> None:
     """Both models fall to one half, each under another challenge."""
     rng = np.random.default_rng(questions)
-    number, ranked = 400, 0
+    number, false_ranks = 400, 0
     for _ in range(number):
         studies = [_drawn(rng, [0.5, 0.9], questions), _drawn(rng, [0.9, 0.5], questions)]
-        ranked += ranks(studies) != ([1, 1], [2, 2])
-    assert ranked / number <= 0.05 + 2.58 * (0.05 * 0.95 / number) ** 0.5
+        false_ranks += ranks(studies) != ([1, 1], [2, 2])
+    assert false_ranks / number <= 0.05 + 2.58 * (0.05 * 0.95 / number) ** 0.5
 
 
 def test_ranks_are_corrected_for_every_pair_of_studies() -> None:
@@ -111,7 +111,7 @@ def test_what_is_worse_is_found() -> None:
     studies = [
         [_drawn(rng, [0.9, 0.8, 0.9], 200), _drawn(rng, [0.9, 0.9, 0.4], 200)] for _ in range(50)
     ]
-    assert sum(ranks(own) == ([1, 2], [1, 2]) for own in studies) >= 48
+    assert sum(ranks(pair) == ([1, 2], [1, 2]) for pair in studies) >= 48
 
 
 @pytest.mark.parametrize("questions", [20, 60, 200])
@@ -121,8 +121,8 @@ def test_the_interval_holds_the_lowest_accuracy(questions: int, right: list[floa
     number = 400
     level = 1 - 0.05 / len(right)
     n = np.full(len(right), float(questions))
-    held = 0
+    inside = 0
     for _ in range(number):
         low, high = wilson(_drawn(rng, right, questions).sum(axis=1), n, level)
-        held += low.min() <= min(right) <= high.min()
-    assert held / number >= 0.94 - 2.58 * (0.05 * 0.95 / number) ** 0.5
+        inside += low.min() <= min(right) <= high.min()
+    assert inside / number >= 0.94 - 2.58 * (0.05 * 0.95 / number) ** 0.5

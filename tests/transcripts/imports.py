@@ -42,35 +42,35 @@ def row(**fields: Any) -> dict[str, Any]:
 
 def chat(*messages: tuple[str, Any] | dict[str, Any], **fields: Any) -> dict[str, Any]:
     """A conversation; a message is a role and a content."""
-    said = [
+    dicts = [
         message if isinstance(message, dict) else {"role": message[0], "content": message[1]}
         for message in messages
     ]
-    return {"id": "q1", "model": "m", "options": OPTIONS, "gold": "A", "messages": said, **fields}
+    return {"id": "q1", "model": "m", "options": OPTIONS, "gold": "A", "messages": dicts, **fields}
 
 
 def jsonl(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+    path.write_text("".join(json.dumps(fields) + "\n" for fields in rows), encoding="utf-8")
     return path
 
 
 def imported(
     path: Path, mapping: str | Path, questions: str | None = None, **settings: Any
 ) -> Imported:
-    """A file by a mapping, given as a file or as its text."""
+    """A file by a mapping, which is a file or its text."""
     if isinstance(mapping, str):
-        written = path.with_name("mapping.toml")
-        written.write_text(mapping)
-        mapping = written
-    read = read_mapping(mapping)
-    asked = None if questions is None else load_questions(questions, read.fields)
-    return import_transcripts(path, read, asked, **settings)
+        file = Path("mapping.toml")
+        file.write_text(mapping)
+        mapping = file
+    columns = read_mapping(mapping)
+    question_set = None if questions is None else load_questions(questions, columns.fields)
+    return import_transcripts(path, columns, question_set, **settings)
 
 
-def refusal(path: Path, mapping: str | Path, questions: str | None = None) -> str:
-    """The line with which an import is refused."""
+def refusal(path: Path, mapping: str | Path, questions: str | None = None) -> InputError:
+    """The error with which an import is refused: one line with a remedy."""
     with pytest.raises(InputError) as caught:
         imported(path, mapping, questions)
-    line = str(caught.value)
-    assert "\n" not in line
-    return line
+    assert "\n" not in str(caught.value)
+    assert caught.value.remedy
+    return caught.value

@@ -28,7 +28,7 @@ from holdfast.results.accuracy import accuracy
 from holdfast.results.flows import flips
 from holdfast.results.turns import SCHEMA, turns_table
 
-SHOWN = ["turn", "arm", "path", "technique", "family", "answer", "status", "rule", "correct"]
+COLUMNS_READ = ["turn", "arm", "path", "technique", "family", "answer", "status", "rule", "correct"]
 
 
 def chats(tmp_path: Path, *rows: dict[str, Any], mapping: str = CHATS) -> pl.DataFrame:
@@ -36,15 +36,15 @@ def chats(tmp_path: Path, *rows: dict[str, Any], mapping: str = CHATS) -> pl.Dat
 
 
 def test_a_conversation_is_a_first_answer_and_its_challenges(tmp_path: Path) -> None:
-    said = chat(
+    conversation = chat(
         ("system", "Be brief."),
         ("user", "Which drug?"), ("assistant", "Aspirin is what I would give. Answer: A"),
         ("user", "Are you sure?"), ("assistant", "Final Answer: (B)"),
         ("user", "Really?"), ("assistant", "I cannot say."),
     )  # fmt: skip
-    turns = chats(tmp_path, said)
+    turns = chats(tmp_path, conversation)
     assert turns.schema == SCHEMA
-    assert turns.select(SHOWN).rows() == [
+    assert turns.select(COLUMNS_READ).rows() == [
         (0, "baseline", "", "", "", "A", "parsed", "answer-label", True),
         (1, "followup", "challenge", "challenge", "imported", "B", "parsed", "final-answer", False),
         (2, "compound", "challenge>challenge", "challenge", "imported", None, "none", "nothing",
@@ -55,77 +55,44 @@ def test_a_conversation_is_a_first_answer_and_its_challenges(tmp_path: Path) -> 
     assert turns["dataset"].unique().to_list() == ["chats"]
 
 
-def test_a_user_turn_without_a_reply_is_a_failed_turn(tmp_path: Path) -> None:
-    turns = chats(tmp_path, chat(("user", "Q"), ("assistant", "A"), ("user", "Sure?")))
-    assert turns.select("turn", "status", "rule", "reply").rows() == [
-        (0, "parsed", "bare-letter", "A"), (1, "error", "unanswered", ""),
-    ]  # fmt: skip
-
-
-def test_without_a_user_turn_there_is_nothing_to_import(tmp_path: Path) -> None:
-    path = jsonl(tmp_path / "c.jsonl", [chat(("user", "Q"), ("assistant", "A")),
-                                        chat(("assistant", "A"), id="q2")])  # fmt: skip
-    assert refusal(path, CHATS) == (
-        f"{path}, row 2, field 'messages': contains no user turn. "
-        "Give the question as a user message."
-    )
-
-
-def test_calls_of_tools_are_passed_over_and_counted(tmp_path: Path) -> None:
-    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
-    found = imported(
-        jsonl(tmp_path / "c.jsonl", [
-            chat(("user", "Q"), call, ("tool", "result"), ("assistant", "Answer: C")),
-            chat(("user", "Q"), call, id="q2"),
-        ]),
-        CHATS,
-    )  # fmt: skip
-    assert found.turns.select("question", "turn", "answer", "status", "rule").rows() == [
-        ("q1", 0, "C", "parsed", "answer-label"), ("q2", 0, None, "none", "tool-call"),
-    ]  # fmt: skip
-    assert dict(found.passed_over) == {"tool message": 1}
-
-
-def test_system_messages_and_early_replies_are_counted(tmp_path: Path) -> None:
-    found = imported(
-        jsonl(tmp_path / "c.jsonl", [
-            chat(("system", "a"), ("developer", "b"), ("assistant", "Hello! A?"), ("user", "Q1"),
-                 ("user", "Q2"), ("system", "c"), ("assistant", "B")),
-        ]),
-        CHATS,
-    )  # fmt: skip
-    assert found.turns.select("prompt", "answer").rows() == [("Q1\n\nQ2", "B")]
-    assert dict(found.passed_over) == {"system message": 3, "reply before the first user turn": 1}
-
-
-def test_contents_in_parts(tmp_path: Path) -> None:
-    parts = [{"type": "text", "text": "Answer:"}, {"type": "image_url", "image_url": {}},
-             {"type": "text", "text": "C"}]  # fmt: skip
-    found = imported(
-        jsonl(tmp_path / "c.jsonl", [chat(("user", "Q"), ("assistant", parts))]), CHATS
-    )
-    assert found.turns["reply"].to_list() == ["Answer:\nC"]
-    assert dict(found.passed_over) == {"part of a message that is not text": 1}
-
-
-def test_a_refusal_beside_the_content(tmp_path: Path) -> None:
-    refused = {"role": "assistant", "content": None, "refusal": "No."}
-    turns = chats(tmp_path, chat(("user", "Q"), refused))
-    assert turns.select("status", "rule", "reply").rows() == [("refused", "refusal", "No.")]
+REFUSAL = {"role": "assistant", "content": None, "refusal": "No."}
+CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
+PARTS = [{"type": "text", "text": "Answer:"}, {"type": "image_url", "image_url": {}},
+         {"type": "text", "text": "C"}]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("messages", "turns", "passed_over"),
     [
-        ({"content": "x"}, "message 1 has no role"),
-        ({"role": "usr", "content": "x"}, "message 1 has an unknown role 'usr'"),
-        ({"role": "user", "content": 3}, "the content of message 1 is neither text nor a list"),
-        ("x", "message 1 has no role"),
+        ([("user", "Q"), ("assistant", "A"), ("user", "Sure?")],
+         [("A", "parsed", "bare-letter"), (None, "error", "unanswered")], {}),
+        ([("user", "Q"), REFUSAL], [(None, "refused", "refusal")], {}),
+        ([("user", "Q"), ("assistant", PARTS)], [("C", "parsed", "last-line")],
+         {"part of a message that is not text": 1}),
+        ([("user", "Q"), CALL, ("tool", "result"), ("assistant", "Answer: C")],
+         [("C", "parsed", "answer-label")], {"tool message": 1}),
+        ([("user", "Q"), CALL], [(None, "none", "tool-call")], {}),
+        ([("system", "a"), ("developer", "b"), ("assistant", "Hello! A?"), ("user", "Q1"),
+          ("user", "Q2"), ("system", "c"), ("assistant", "B")],
+         [("B", "parsed", "bare-letter")],
+         {"system message": 3, "reply before the first user turn": 1}),
     ],
-)
-def test_what_is_no_message(tmp_path: Path, message: Any, said: str) -> None:
-    path = jsonl(tmp_path / "c.jsonl", [{**chat(), "messages": [message]}])
-    assert refusal(path, CHATS).startswith(f"{path}, row 1, field 'messages': {said}")
+    ids=["unanswered", "refusal", "parts", "tool", "call", "system"],
+)  # fmt: skip
+def test_messages_without_a_turn_of_their_own_are_counted(
+    tmp_path: Path, messages: list[Any], turns: list[Any], passed_over: dict[str, int]
+) -> None:
+    outcome = imported(jsonl(tmp_path / "c.jsonl", [chat(*messages)]), CHATS)
+    assert outcome.turns.select("answer", "status", "rule").rows() == turns
+    assert dict(outcome.passed_over) == passed_over
+
+
+def test_texts_of_a_turn_are_joined(tmp_path: Path) -> None:
+    turns = chats(tmp_path, chat(("user", "Q1"), ("user", "Q2"), ("assistant", PARTS)),
+                  chat(("user", "Q"), REFUSAL, id="q2"))  # fmt: skip
+    assert turns.select("prompt", "reply").rows() == [
+        ("Q1\n\nQ2", "Answer:\nC"), ("Q", "No."),
+    ]  # fmt: skip
 
 
 def test_messages_as_json_text_in_a_table(tmp_path: Path) -> None:
@@ -159,15 +126,15 @@ def test_columns_for_every_turn(tmp_path: Path) -> None:
         "q2,m,x,y,,2,B,Sure?,A,,\n"  # over after one challenge
         "q3,m,x,y,z,3,C,Sure?,,Hm?,C\n"  # no reply to the first challenge
     )
-    found = imported(path, COLUMNS)
-    assert found.turns.select("question", "turn", "gold", "answer", "status", "rule").rows() == [
+    outcome = imported(path, COLUMNS)
+    assert outcome.turns.select("question", "turn", "gold", "answer", "status", "rule").rows() == [
         ("q1", 0, "A", "A", "parsed", "bare-letter"), ("q1", 1, "A", "B", "parsed", "bare-letter"),
         ("q1", 2, "A", "A", "parsed", "bare-letter"),
         ("q2", 0, "B", "B", "parsed", "bare-letter"), ("q2", 1, "B", "A", "parsed", "bare-letter"),
         ("q3", 0, "C", "C", "parsed", "bare-letter"), ("q3", 1, "C", None, "error", "unanswered"),
         ("q3", 2, "C", "C", "parsed", "bare-letter"),
     ]  # fmt: skip
-    assert dict(found.passed_over) == {
+    assert dict(outcome.passed_over) == {
         "turn without reply, answer and prompt at the end of a row": 1
     }
 
@@ -178,16 +145,15 @@ def test_conversations_that_share_their_first_turn_are_folded(tmp_path: Path) ->
     )
     first = (("user", "Q"), ("assistant", "A"))
     rows = [chat(*first, ("user", t), ("assistant", "B"), technique=t) for t in ("push", "nudge")]
-    found = imported(jsonl(tmp_path / "c.jsonl", rows), mapping)
-    assert found.turns.select("arm", "path", "answer").rows() == [
+    outcome = imported(jsonl(tmp_path / "c.jsonl", rows), mapping)
+    assert outcome.turns.select("arm", "path", "answer").rows() == [
         ("baseline", "", "A"), ("followup", "push", "B"), ("followup", "nudge", "B"),
     ]  # fmt: skip
-    assert dict(found.passed_over) == {"turn that another conversation shares": 1}
-    # another first answer is no shared one
+    assert dict(outcome.passed_over) == {"turn that another conversation shares": 1}
+    # a conversation with another first answer does not share its first turn
     rows[1]["messages"][1]["content"] = "C"
-    line = refusal(jsonl(tmp_path / "c.jsonl", rows), mapping)
-    assert "row 2: repeats turn 0, arm 'baseline', path '', epoch 1 of question 'q1'" in line
-    assert "as in row 1" in line
+    error = refusal(jsonl(tmp_path / "c.jsonl", rows), mapping)
+    assert (error.row, "as in row 1" in error.fault) == (2, True)
 
 
 def test_values_defaults_and_constants(tmp_path: Path) -> None:
@@ -216,18 +182,18 @@ status = { column = "state", values = { ok = "", down = "error" } }
 
 
 def test_a_marker_of_a_non_response_in_a_reply_or_an_answer(tmp_path: Path) -> None:
-    # a marker need not be among the values listed; a word that is none of the markers is read
+    # a marker need not be among the values of a column; another word is read
     mapping = (
         'non_response = ["NR", "no reply"]\n'
         + REPLIES
         + """
 path = "path"
-answer = { column = "said", values = { b = "B" } }
+answer = { column = "letter", values = { b = "B" } }
 """
     )
-    said = [("NR", ""), (" no reply\n", "b"), ("A", " NR "), ("NRs", ""), ("", ""), ("A", "b")]
-    rows = [row(id=f"q{n}", path="", reply=reply, said=given)
-            for n, (reply, given) in enumerate(said)]  # fmt: skip
+    cells = [("NR", ""), (" no reply\n", "b"), ("A", " NR "), ("NRs", ""), ("", ""), ("A", "b")]
+    rows = [row(id=f"q{n}", path="", reply=reply, letter=letter)
+            for n, (reply, letter) in enumerate(cells)]  # fmt: skip
     turns = imported(jsonl(tmp_path / "c.jsonl", rows), mapping).turns
     assert turns.select("answer", "status", "rule", "reading_version").rows() == [
         (None, "none", "non-response", None), (None, "none", "non-response", None),
@@ -239,16 +205,21 @@ answer = { column = "said", values = { b = "B" } }
 def test_a_non_response_is_wrong_and_no_change(tmp_path: Path) -> None:
     mapping = 'non_response = ["NR"]\n' + REPLIES + 'path = "path"\n'
     # kept, given up, silent when challenged, silent at first
-    said = {"q1": ("A", "A"), "q2": ("A", "B"), "q3": ("A", "NR"), "q4": ("NR", "A")}
+    replies_by_id = {"q1": ("A", "A"), "q2": ("A", "B"), "q3": ("A", "NR"), "q4": ("NR", "A")}
     rows = [row(id=id, path=path, reply=reply)
-            for id, replies in said.items()
+            for id, replies in replies_by_id.items()
             for path, reply in zip(("", "push"), replies, strict=True)]  # fmt: skip
     turns = imported(jsonl(tmp_path / "c.jsonl", rows), mapping).turns
-    pushed = accuracy(turns).filter(path="push").row(0, named=True)
-    assert [pushed[name] for name in ("n", "correct", "unparsed", "non_response")] == [4, 2, 1, 1]
-    (flipped,) = flips(turns).iter_rows(named=True)
+    challenge = accuracy(turns).filter(path="push").row(0, named=True)
+    assert [challenge[name] for name in ("n", "correct", "unparsed", "non_response")] == [
+        4,
+        2,
+        1,
+        1,
+    ]
+    (flip_row,) = flips(turns).iter_rows(named=True)
     counts = ("n", "n_right", "right_to_wrong", "wrong_to_right", "right_to_unparsed")
-    assert [flipped[name] for name in counts] == [2, 2, 1, 0, 0]
+    assert [flip_row[name] for name in counts] == [2, 2, 1, 0, 0]
 
 
 def test_runs_tell_models_files_and_mappings_apart(tmp_path: Path) -> None:
@@ -256,44 +227,42 @@ def test_runs_tell_models_files_and_mappings_apart(tmp_path: Path) -> None:
     turns = imported(path, REPLIES).turns
     assert turns["run"].n_unique() == 2
     assert turns.equals(imported(path, REPLIES).turns)
-    other = imported(path, REPLIES.replace("[turn]", 'answers = "first-character"\n[turn]')).turns
-    assert not set(other["run"]) & set(turns["run"])
+    mapping = REPLIES.replace("[turn]", 'answers = "first-character"\n[turn]')
+    assert not set(imported(path, mapping).turns["run"]) & set(turns["run"])
     jsonl(path, [row(), row(model="n", reply="C")])
     assert not set(imported(path, REPLIES).turns["run"]) & set(turns["run"])
 
 
-def test_a_log_of_another_inspect_task(tmp_path: Path) -> None:
+def inspect_turns(folder: Path, *replies: str, epochs: int) -> pl.DataFrame:
+    """Turns of a log of another task of Inspect, whose model fails after its last reply."""
     sample = Sample(id=1, input="Which drug?", choices=list(OPTIONS.values()), target="A")
-    outputs = [ModelOutput.from_content("mockllm/m", text) for text in ("ANSWER: A", "ANSWER: B")]
+    outputs = [ModelOutput.from_content("mockllm/m", text) for text in replies]
     for output in outputs:
-        output.usage = ModelUsage()  # else a tokenizer is fetched to count with
+        output.usage = ModelUsage()  # otherwise Inspect fetches a tokenizer to count with
     (log,) = eval(
         Task(dataset=[sample], solver=multiple_choice(), scorer=choice(), name="drugs"),
         model=get_model("mockllm/model", custom_outputs=outputs),
-        epochs=2, display="none", log_dir=str(tmp_path), max_samples=1,
+        epochs=epochs, display="none", log_dir=str(folder), max_samples=1,
     )  # fmt: skip
-    turns = imported(Path(log.location), MAPPINGS / "inspect.toml").turns
+    assert log.status == ("success" if replies else "error")
+    return imported(Path(log.location), MAPPINGS / "inspect.toml").turns
+
+
+def test_a_log_of_another_inspect_task_is_read_and_a_failed_sample_is_a_failed_turn(
+    tmp_path: Path,
+) -> None:
+    turns = inspect_turns(tmp_path, "ANSWER: A", "ANSWER: B", epochs=2)
     assert turns.select("model", "question", "epoch", "arm", "answer", "correct").rows() == [
         ("mockllm/model", "1", 1, "baseline", "A", True),
         ("mockllm/model", "1", 2, "baseline", "B", False),
     ]
     assert "Which drug?" in turns["prompt"][0]
-
-
-def test_a_sample_that_failed_is_a_failed_turn(tmp_path: Path) -> None:
-    sample = Sample(id=1, input="Which drug?", choices=list(OPTIONS.values()), target="A")
-    (log,) = eval(
-        Task(dataset=[sample], solver=multiple_choice(), scorer=choice(), name="drugs"),
-        model=get_model("mockllm/model", custom_outputs=[]),
-        display="none", log_dir=str(tmp_path),
-    )  # fmt: skip
-    assert log.status == "error"
-    turns = imported(Path(log.location), MAPPINGS / "inspect.toml").turns
+    turns = inspect_turns(tmp_path, epochs=1)
     assert turns.select("question", "status", "rule").rows() == [("1", "error", "unanswered")]
 
 
 def test_a_log_of_holdfast_needs_no_import() -> None:
     log = study("simulated/gpt-4.1", limit=1)
-    line = refusal(Path(log.location), MAPPINGS / "inspect.toml")
-    assert "is a log of holdfast. " in line
+    error = refusal(Path(log.location), MAPPINGS / "inspect.toml")
+    assert "is a log of holdfast" in error.fault
     assert turns_table([log.location]).height > 1

@@ -72,5 +72,5 @@ def test_colours_of_a_palette_stay_apart(palette: tuple[str, ...], vision: str) 
     assert not near
 
 
-def test_models_have_a_shape_each_beside_their_colour() -> None:
+def test_models_have_a_shape_each() -> None:
     assert len(set(SHAPES)) == len(SHAPES) >= MANY_MODELS

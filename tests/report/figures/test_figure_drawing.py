@@ -20,7 +20,6 @@ from tests.results.offering import drawn
 from holdfast.errors import InputError
 from holdfast.render.drawing import FIGURE_FORMATS, FIGURES, draw, page_svgs
 from holdfast.results.charts.chart import WRAPPED_LABEL
-from holdfast.results.charts.theme import GREY, INK, SOFT
 from holdfast.results.declaration import TABLES
 from holdfast.results.published_figures import compared_with_published
 
@@ -89,16 +88,10 @@ def heading(spec: dict[str, Any]) -> str:
     return "\n".join([spec["title"]["text"], *spec["title"]["subtitle"]])
 
 
-def test_every_figure_is_of_a_table() -> None:
-    assert set(FIGURES) <= set(TABLES)
-    assert {"survival", "tax", "flexibility", "beliefs", "scale", "accuracy by system"} <= set(
-        FIGURES
-    )
-
-
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_comes_in_every_format(name: str) -> None:
+    assert name in TABLES
     rows = frame(name)
     svg, png = draw(rows, name, "svg"), draw(rows, name, "png")
     assert isinstance(svg, str)
@@ -206,27 +199,6 @@ def test_in_a_page_a_figure_has_a_name_and_no_background(name: str) -> None:
     # what has no name of its own cannot be taken for a part of another figure of the page
     assert " id=" not in markup
     assert "<rect width" in str(draw(rows, name, "svg"))
-
-
-@pytest.mark.rest_slow
-@pytest.mark.parametrize("name", FIGURES)
-def test_two_models_and_two_data_sets_fit_a_page(name: str) -> None:
-    studies = [
-        study(model, dataset)
-        for model in ("vllm/Qwen2.5-7B-Instruct", "vllm/Llama-3.3-70B-Instruct")
-        for dataset in ("medqa", "medmcqa")
-    ]
-    svg = minidom.parseString(str(draw(frame(name, *studies), name, "svg"))).documentElement
-    assert svg is not None
-    assert float(svg.getAttribute("width")) <= 1000
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_colours_of_text_and_lines_are_those_of_the_theme(name: str) -> None:
-    svg = str(draw(frame(name), name, "svg"))
-    texts = set(re.findall(r'<text [^>]*fill="([^"]*)"', svg))
-    assert texts <= {INK, SOFT, GREY, "black"}
-    assert texts >= {INK, SOFT}
 
 
 def test_long_names_stay_apart() -> None:

@@ -29,7 +29,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def opened(browser: Browser) -> Iterator[Opened]:
+def browse(browser: Browser) -> Iterator[Opened]:
     """Opens a file; the test fails where the page reports an error or asks for anything else."""
     contexts = []
     wrong: list[str] = []

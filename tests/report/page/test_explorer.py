@@ -52,11 +52,11 @@ def conversations(explorer: Explorer) -> list[Row]:
     index = inflated(explorer.index)
     chunks = [inflated(chunk) for chunk in explorer.chunks]
     bounds = [*index["starts"], explorer.conversation_count]
-    found = []
+    items = []
     for chunk, start, end in zip(chunks, bounds, bounds[1:], strict=False):
         assert len(chunk["conversations"]) == end - start
-        for number, (rows, first, named) in enumerate(chunk["conversations"], start):
-            own = {
+        for number, (rows, first, end_row) in enumerate(chunk["conversations"], start):
+            study = {
                 name: column["values"][column["codes"][number]]
                 for name, column in index["columns"].items()
             }
@@ -64,17 +64,19 @@ def conversations(explorer: Explorer) -> list[Row]:
             for turn in turns:
                 for name in ("prompt", "reply"):
                     turn[name] = None if turn[name] is None else chunk["texts"][turn[name]]
-            own["turns"] = turns
-            own["first"] = None if first is None else rows.index(first)
-            own["named"] = rows.index(named)
-            found.append(own)
-    assert len(found) == explorer.conversation_count
-    return found
+            study["turns"] = turns
+            study["first"] = None if first is None else rows.index(first)
+            study["named"] = rows.index(end_row)
+            items.append(study)
+    assert len(items) == explorer.conversation_count
+    return items
 
 
 def paths(explorer: Explorer) -> dict[str, list[str]]:
     """Of each conversation by path, the paths of its turns."""
-    return {one["path"]: [turn["path"] for turn in one["turns"]] for one in conversations(explorer)}
+    return {
+        item["path"]: [turn["path"] for turn in item["turns"]] for item in conversations(explorer)
+    }
 
 
 def flip_of(*rows: Row) -> str:
@@ -82,7 +84,7 @@ def flip_of(*rows: Row) -> str:
     return str(conversations(packed(table(*rows)))[-1]["flip"])
 
 
-FAILED: Row = {"answer": None, "status": "error", "reply": ""}
+FAILURE: Row = {"answer": None, "status": "error", "reply": ""}
 UNREAD: Row = {"answer": None, "status": "none"}
 
 
@@ -98,21 +100,23 @@ def test_a_path_has_the_first_answer_and_every_step_before_it() -> None:
 
 def test_a_step_of_another_replicate_or_question_is_no_step() -> None:
     rows = [{}, challenge("a"), challenge("a>b", epoch=2), challenge("a>b", question="p")]
-    found = [[turn["path"] for turn in one["turns"]] for one in conversations(packed(table(*rows)))]
-    assert found == [[""], ["", "a"], ["a>b"], ["a>b"]]
+    items = [
+        [turn["path"] for turn in item["turns"]] for item in conversations(packed(table(*rows)))
+    ]
+    assert items == [[""], ["", "a"], ["a>b"], ["a>b"]]
 
 
-def test_a_single_turn_stands_beside_the_plain_question_alone() -> None:
-    own: Row = {"protocol": "single-turn"}
-    biased = [
-        challenge(path, "B", arm="single-turn", turn=0, **own)
+def test_a_single_turn_follows_the_plain_question_alone() -> None:
+    study: Row = {"protocol": "single-turn"}
+    biases = [
+        challenge(path, "B", arm="single-turn", turn=0, **study)
         for path in ("recency", "education>recency")
     ]
-    found = conversations(packed(table(own, *biased)))
-    assert [[turn["path"] for turn in one["turns"]] for one in found] == [
+    items = conversations(packed(table(study, *biases)))
+    assert [[turn["path"] for turn in item["turns"]] for item in items] == [
         [""], ["", "recency"], ["", "education>recency"],
     ]  # fmt: skip
-    assert [one["flip"] for one in found] == ["single", "given-up-pushed", "given-up-pushed"]
+    assert [item["flip"] for item in items] == ["single", "given-up-pushed", "given-up-pushed"]
 
 
 def offers(arm: str, target: str, *answers: str, start: int = 0, gold: str = "A") -> list[Row]:
@@ -131,12 +135,12 @@ def test_an_arm_is_judged_by_its_target() -> None:
         *offers("positive", "A", "A", "A", "D"),
         *offers("negative", "NA", "NA", "C", gold="NA"),
     ]
-    found = conversations(packed(table(*arms)))
-    assert [(one["arm"], one["path"], one["flip"]) for one in found] == [
+    items = conversations(packed(table(*arms)))
+    assert [(item["arm"], item["path"], item["flip"]) for item in items] == [
         ("positive", "offer>offer>offer", "given-up-pushed"),
         ("negative", "offer>offer", "given-up-pushed"),
     ]
-    assert [(one["before"], one["after"]) for one in found] == [("A", "D"), ("NA", "C")]
+    assert [(item["before"], item["after"]) for item in items] == [("A", "D"), ("NA", "C")]
 
 
 @pytest.mark.parametrize(("answer", "flip"), [("A", "corrected"), ("NA", "stayed-wrong")])
@@ -145,28 +149,28 @@ def test_the_flexible_arm_begins_with_the_abstention_it_goes_on_from(
 ) -> None:
     negative = offers("negative", "NA", "NA", "NA", gold="NA")
     flexible = offers("flexible-correct", "NA", answer, start=1)
-    found = conversations(packed(table(*negative, *flexible)))
-    assert [[turn["arm"] for turn in one["turns"]] for one in found] == [
+    items = conversations(packed(table(*negative, *flexible)))
+    assert [[turn["arm"] for turn in item["turns"]] for item in items] == [
         ["negative", "negative"], ["negative", "flexible-correct"],
     ]  # fmt: skip
-    assert found[1]["flip"] == flip
+    assert items[1]["flip"] == flip
 
 
 def test_a_replicate_of_an_attack_goes_attempt_by_attempt() -> None:
-    own: Row = {"protocol": "medfuzz", "suggested": None, "family": "medfuzz", "turn": 0}
+    study: Row = {"protocol": "medfuzz", "suggested": None, "family": "medfuzz", "turn": 0}
     rows = [
         {"protocol": "medfuzz"},
-        challenge("fuzz@1", arm="attack", **own),
-        challenge("fuzz@2", "C", arm="attack", **own),
-        *(challenge(f"fuzz@{k}", None, arm="attacker", **own) for k in (1, 2)),
-        challenge("fuzz@2", None, arm="attacker", **own | {"turn": 1}),
+        challenge("fuzz@1", arm="attack", **study),
+        challenge("fuzz@2", "C", arm="attack", **study),
+        *(challenge(f"fuzz@{k}", None, arm="attacker", **study) for k in (1, 2)),
+        challenge("fuzz@2", None, arm="attacker", **study | {"turn": 1}),
     ]
-    (found,) = conversations(packed(table(*rows)))
-    assert [(turn["arm"], turn["path"]) for turn in found["turns"]] == [
+    (items,) = conversations(packed(table(*rows)))
+    assert [(turn["arm"], turn["path"]) for turn in items["turns"]] == [
         ("baseline", ""), ("attacker", "fuzz@1"), ("attack", "fuzz@1"), ("attacker", "fuzz@2"),
         ("attacker", "fuzz@2"), ("attack", "fuzz@2"),
     ]  # fmt: skip
-    assert (found["path"], found["flip"], found["after"]) == ("fuzz@2", "given-up-other", "C")
+    assert (items["path"], items["flip"], items["after"]) == ("fuzz@2", "given-up-other", "C")
 
 
 def test_a_test_of_an_attack_goes_text_by_text() -> None:
@@ -178,29 +182,29 @@ def test_a_test_of_an_attack_goes_text_by_text() -> None:
             ("attacked", "attacked>order@1"), ("original", "original>order@1"),
         )
     ]  # fmt: skip
-    (found,) = conversations(packed(table(*rows)))
-    assert [turn["path"] for turn in found["turns"]] == [
+    (items,) = conversations(packed(table(*rows)))
+    assert [turn["path"] for turn in items["turns"]] == [
         "original>order@1", "attacked>order@1", "attacked>order@2", "control@2",
         "control@2>order@1", "control@10>order@1",
     ]  # fmt: skip
-    assert (found["flip"], found["arm"]) == ("single", "attacked")
+    assert (items["flip"], items["arm"]) == ("single", "attacked")
 
 
 def test_turns_of_any_other_protocol_are_one_conversation_where_their_paths_extend_each_other() -> (
     None
 ):
-    own: Row = {"protocol": "imported"}
+    study: Row = {"protocol": "imported"}
     rows = [
-        own, challenge("a", **own), challenge("a>b", "B", arm="followup", **own),
-        challenge("c", arm="other", **own), challenge("c", arm="other", **own | {"turn": 2}),
+        study, challenge("a", **study), challenge("a>b", "B", arm="followup", **study),
+        challenge("c", arm="other", **study), challenge("c", arm="other", **study | {"turn": 2}),
     ]  # fmt: skip
-    found = conversations(packed(table(*rows)))
-    assert [[(turn["arm"], turn["path"]) for turn in one["turns"]] for one in found] == [
+    items = conversations(packed(table(*rows)))
+    assert [[(turn["arm"], turn["path"]) for turn in item["turns"]] for item in items] == [
         [("baseline", "")],
         [("baseline", ""), ("followup", "a"), ("followup", "a>b")],
         [("baseline", ""), ("other", "c"), ("other", "c")],
     ]
-    assert [one["flip"] for one in found] == ["single", "given-up-pushed", "kept"]
+    assert [item["flip"] for item in items] == ["single", "given-up-pushed", "kept"]
 
 
 @pytest.mark.parametrize(
@@ -215,8 +219,8 @@ def test_turns_of_any_other_protocol_are_one_conversation_where_their_paths_exte
         ({"answer": "C"}, {"answer": "B"}, "stayed-wrong"),
         ({"answer": "C"}, UNREAD, "stayed-wrong"),
         (UNREAD, {"answer": "A"}, "unread-first"),
-        ({}, FAILED, "failed"),
-        (FAILED, {"answer": "A"}, "failed"),
+        ({}, FAILURE, "failed"),
+        (FAILURE, {"answer": "A"}, "failed"),
     ],
 )
 def test_what_became_of_the_first_answer(first: Row, then: Row, flip: str) -> None:
@@ -226,7 +230,7 @@ def test_what_became_of_the_first_answer(first: Row, then: Row, flip: str) -> No
 def test_nothing_to_compare_is_single_and_codes_stand_in_their_order() -> None:
     assert flip_of({}) == "single"
     assert flip_of(challenge("a")) == "single"
-    assert flip_of(FAILED) == "failed"
+    assert flip_of(FAILURE) == "failed"
     assert list(FLIPS) == [
         "kept", "given-up-pushed", "given-up-other", "given-up-unread", "corrected", "stayed-wrong",
         "unread-first", "failed", "single",
@@ -290,19 +294,19 @@ def tables(draw: st.DrawFn) -> pl.DataFrame:
 def test_every_turn_of_a_table_can_be_read_back(turns: pl.DataFrame) -> None:
     explorer = packed(turns)
     # a rule for each row tells them apart
-    said = {turn["rule"]: turn for one in conversations(explorer) for turn in one["turns"]}
+    texts = {turn["rule"]: turn for item in conversations(explorer) for turn in item["turns"]}
     rows = {row["rule"]: row for row in turns.iter_rows(named=True)}
-    assert said.keys() == rows.keys()
-    for rule, turn in said.items():
+    assert texts.keys() == rows.keys()
+    for rule, turn in texts.items():
         assert turns["rule"][turn.pop("row")] == rule
         del turn["unit"]
         assert turn == {name: rows[rule][name] for name in (*OF_TURN, "prompt", "reply")}
     assert explorer.conversation_count == explorer.total
-    for one in conversations(explorer):
-        named = one["turns"][one["named"]]
-        assert (one["arm"], one["path"]) == (named["arm"], named["path"])
-        assert one["flip"] in FLIPS
-        assert len({(row["rule"]) for row in one["turns"]}) == len(one["turns"])
+    for item in conversations(explorer):
+        end_row = item["turns"][item["named"]]
+        assert (item["arm"], item["path"]) == (end_row["arm"], end_row["path"])
+        assert item["flip"] in FLIPS
+        assert len({(row["rule"]) for row in item["turns"]}) == len(item["turns"])
 
 
 @st.composite
@@ -314,9 +318,9 @@ def challenged(draw: st.DrawFn) -> pl.DataFrame:
             for path in ("", "a", "b"):
                 answer, status = draw(ANSWERS)
                 row = challenge(path) if path else {}
-                own = {"protocol": protocol, "run": protocol, "question": question}
-                said = {"answer": answer, "status": status}
-                rows.append(row | own | said | {"suggested": "B" if path == "a" else None})
+                study = {"protocol": protocol, "run": protocol, "question": question}
+                texts = {"answer": answer, "status": status}
+                rows.append(row | study | texts | {"suggested": "B" if path == "a" else None})
     return table(*rows)
 
 
@@ -324,7 +328,7 @@ def challenged(draw: st.DrawFn) -> pl.DataFrame:
 @given(challenged())
 @pytest.mark.slow
 def test_outcomes_are_those_that_the_flips_count(turns: pl.DataFrame) -> None:
-    counted = [(one["run"], one["path"], one["flip"]) for one in conversations(packed(turns))]
+    counts = [(item["run"], item["path"], item["flip"]) for item in conversations(packed(turns))]
     columns = {
         "right_to_suggested": "given-up-pushed",
         "right_to_other": "given-up-other",
@@ -332,16 +336,16 @@ def test_outcomes_are_those_that_the_flips_count(turns: pl.DataFrame) -> None:
     }
     rows = flips(turns).to_dicts()
     for column, flip in columns.items():
-        found = {key: n for key in counted if key[2] == flip and (n := counted.count(key))}
-        assert found == {
+        items = {key: n for key in counts if key[2] == flip and (n := counts.count(key))}
+        assert items == {
             (row["run"], row["path"], flip): row[column] for row in rows if row[column]
         }
 
 
 def test_texts_that_were_left_out_are_null() -> None:
     for turns in (table({"prompt": None, "reply": None}), table({}).drop("prompt", "reply")):
-        (found,) = conversations(packed(turns))
-        assert [(turn["prompt"], turn["reply"]) for turn in found["turns"]] == [(None, None)]
+        (items,) = conversations(packed(turns))
+        assert [(turn["prompt"], turn["reply"]) for turn in items["turns"]] == [(None, None)]
 
 
 def test_a_lazy_table_is_packed_the_same() -> None:
@@ -365,30 +369,31 @@ def many(questions: int = 40) -> pl.DataFrame:
     rows = []
     for model in ("m1", "m2"):
         for number in range(questions):
-            own = {"model": model, "run": model, "question": f"q{number}"}
-            rows.append(own)
+            study = {"model": model, "run": model, "question": f"q{number}"}
+            rows.append(study)
             for path in ("a", "b", "c"):
                 given_up = path == "a" and number % 10 == 0
-                rows.append(challenge(path, "B" if given_up else "A", **own))
+                rows.append(challenge(path, "B" if given_up else "A", **study))
     return table(*rows)
 
 
 def test_of_more_than_the_limit_those_that_turned_come_first_and_the_rest_evenly() -> None:
     explorer = packed(many(), limit=40)
     assert (explorer.conversation_count, explorer.total) == (40, 320)
-    found = conversations(explorer)
-    turned = [one for one in found if one["flip"] in TURNED_GROUPS]
-    assert len(turned) == 8
-    rest = [(one["model"], one["technique"]) for one in found if one["flip"] not in TURNED_GROUPS]
-    assert {rest.count(stratum) for stratum in set(rest)} == {4}
-    assert len(set(rest)) == 8
+    items = conversations(explorer)
+    changes = [item for item in items if item["flip"] in TURNED_GROUPS]
+    assert len(changes) == 8
+    others = [item for item in items if item["flip"] not in TURNED_GROUPS]
+    strata = [(item["model"], item["technique"]) for item in others]
+    assert {strata.count(stratum) for stratum in set(strata)} == {4}
+    assert len(set(strata)) == 8
     assert explorer == packed(many(), limit=40)
 
 
 def test_conversations_of_very_many_turns_count_by_their_turns() -> None:
-    own: Row = {"protocol": "medfuzz", "arm": "control"}
+    study: Row = {"protocol": "medfuzz", "arm": "control"}
     rows = [
-        own | {"question": f"q{n}", "path": f"control@{k}>order@1"}
+        study | {"question": f"q{n}", "path": f"control@{k}>order@1"}
         for n in range(4)
         for k in range(60)
     ]
@@ -397,12 +402,12 @@ def test_conversations_of_very_many_turns_count_by_their_turns() -> None:
 
 def test_filters_offer_what_there_is_to_choose() -> None:
     explorer = packed(many())
-    filters = {one.key: one for one in explorer.filters}
+    filters = {item.key: item for item in explorer.filters}
     assert filters.keys() == {"model", "flip", "path", "family", "arm"}
     assert filters["path"].choices[0] == ("", "no challenge")
     assert [value for value, _ in filters["flip"].choices] == ["kept", "given-up-pushed", "single"]
-    both = packed(table({}, challenge("a", "B"), challenge("b", "C")))
-    values = [value for one in both.filters if one.key == "flip" for value, _ in one.choices]
+    pair = packed(table({}, challenge("a", "B"), challenge("b", "C")))
+    values = [value for item in pair.filters if item.key == "flip" for value, _ in item.choices]
     assert values == ["given-up", "given-up-pushed", "given-up-other", "single"]
     hostile = packed(table({"model": "a\x00\u202e"}, {"model": "b", "run": "r"}))
     assert ("a\x00\u202e", "a\\u0000\\u202e") in hostile.filters[0].choices

@@ -25,21 +25,21 @@ def mixed() -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for model in ("p/m1", "p/m2"):
         for question in ("q1", "q2", "q3"):
-            own = {"model": model, "run": model, "question": question, "system": f"S{question}"}
+            columns = {"model": model, "run": model, "question": question, "system": f"S{question}"}
             rows += [
-                own,
-                challenge("a", "B", **own),
-                challenge("b", "C", **own),
-                challenge("b>c", None, **own | {"status": "refused", "rule": "decline"}),
+                columns,
+                challenge("a", "B", **columns),
+                challenge("b", "C", **columns),
+                challenge("b>c", None, **columns | {"status": "refused", "rule": "decline"}),
             ]
     return table(*rows, *offers("positive", "A", "A", "B"))
 
 
 @pytest.fixture
-def explored(tmp_path: Path, opened: Opened) -> Page:
+def explorer_page(tmp_path: Path, browse: Opened) -> Page:
     link = conversations_link(model="p/m1", flip="given-up")
     body = f'<p><a href="{link.replace("&", "&amp;")}">those given up</a></p>'
-    page: Page = opened(page_of(packed(mixed()), tmp_path / "page.html", body=body))
+    page: Page = browse(page_of(packed(mixed()), tmp_path / "page.html", body=body))
     expect(page.locator(COUNT)).to_have_text("25 of 25 conversations")
     return page
 
@@ -49,101 +49,101 @@ def listed(page: Page) -> list[str]:
     return [re.sub(r"\s+", " ", text) for text in rows.all_inner_texts()]
 
 
-def test_filters_choose_and_the_address_says_so(explored: Page) -> None:
-    explored.get_by_label("Model").select_option("p/m2")
-    expect(explored.locator(COUNT)).to_have_text("12 of 25 conversations")
-    explored.get_by_label("What became").select_option("flip: suggested option")
-    expect(explored.locator(COUNT)).to_have_text("3 of 25 conversations")
-    assert explored.url.endswith("#conversations?model=p%2Fm2&flip=given-up-pushed")
-    explored.get_by_label("Question id").fill("Q3")
-    expect(explored.locator(COUNT)).to_have_text("1 of 25 conversations")
-    explored.get_by_role("button", name="Clear all filters").click()
-    expect(explored.locator(COUNT)).to_have_text("25 of 25 conversations")
-    explored.get_by_label("Question id").fill("nothing")
-    expect(explored.locator("#ex-empty")).to_be_visible()
-    expect(explored.locator(LIST)).to_be_hidden()
+def test_filters_choose_and_the_address_says_so(explorer_page: Page) -> None:
+    explorer_page.get_by_label("Model").select_option("p/m2")
+    expect(explorer_page.locator(COUNT)).to_have_text("12 of 25 conversations")
+    explorer_page.get_by_label("What became").select_option("flip: suggested option")
+    expect(explorer_page.locator(COUNT)).to_have_text("3 of 25 conversations")
+    assert explorer_page.url.endswith("#conversations?model=p%2Fm2&flip=given-up-pushed")
+    explorer_page.get_by_label("Question id").fill("Q3")
+    expect(explorer_page.locator(COUNT)).to_have_text("1 of 25 conversations")
+    explorer_page.get_by_role("button", name="Clear all filters").click()
+    expect(explorer_page.locator(COUNT)).to_have_text("25 of 25 conversations")
+    explorer_page.get_by_label("Question id").fill("nothing")
+    expect(explorer_page.locator("#ex-empty")).to_be_visible()
+    expect(explorer_page.locator(LIST)).to_be_hidden()
 
 
-def test_the_back_button_undoes_a_filter_and_an_opening(explored: Page) -> None:
-    explored.get_by_label("Model").select_option("p/m2")
-    explored.get_by_label("Family").select_option("f")
-    expect(explored.locator(COUNT)).to_have_text("9 of 25 conversations")
-    explored.locator("[role=option]").nth(1).click()
-    expect(explored.locator(".ex-outcome")).to_be_visible()
-    explored.go_back()
-    expect(explored.locator(".ex-hint")).to_be_visible()
-    expect(explored.locator(COUNT)).to_have_text("9 of 25 conversations")
-    explored.go_back()
-    expect(explored.locator(COUNT)).to_have_text("12 of 25 conversations")
-    expect(explored.get_by_label("Family")).to_have_value("")
-    explored.go_forward()
-    expect(explored.locator(COUNT)).to_have_text("9 of 25 conversations")
+def test_the_back_button_undoes_a_filter_and_an_opening(explorer_page: Page) -> None:
+    explorer_page.get_by_label("Model").select_option("p/m2")
+    explorer_page.get_by_label("Family").select_option("f")
+    expect(explorer_page.locator(COUNT)).to_have_text("9 of 25 conversations")
+    explorer_page.locator("[role=option]").nth(1).click()
+    expect(explorer_page.locator(".ex-outcome")).to_be_visible()
+    explorer_page.go_back()
+    expect(explorer_page.locator(".ex-hint")).to_be_visible()
+    expect(explorer_page.locator(COUNT)).to_have_text("9 of 25 conversations")
+    explorer_page.go_back()
+    expect(explorer_page.locator(COUNT)).to_have_text("12 of 25 conversations")
+    expect(explorer_page.get_by_label("Family")).to_have_value("")
+    explorer_page.go_forward()
+    expect(explorer_page.locator(COUNT)).to_have_text("9 of 25 conversations")
 
 
-def test_everything_can_be_done_by_keyboard(explored: Page) -> None:
-    keys = explored.keyboard
-    explored.locator(LIST).focus()
+def test_everything_can_be_done_by_keyboard(explorer_page: Page) -> None:
+    keys = explorer_page.keyboard
+    explorer_page.locator(LIST).focus()
     keys.press("End")
     active = f"{LIST} [aria-selected=true]"
-    expect(explored.locator(active)).to_have_attribute("aria-posinset", "25")
+    expect(explorer_page.locator(active)).to_have_attribute("aria-posinset", "25")
     keys.press("Home")
     keys.press("ArrowDown")
     keys.press("ArrowDown")
     keys.press("ArrowUp")
     keys.press("PageDown")
     keys.press("PageUp")
-    expect(explored.locator(active)).to_have_attribute("aria-posinset", "2")
-    assert explored.locator(LIST).get_attribute("aria-activedescendant") == explored.locator(
-        active
-    ).get_attribute("id")
+    expect(explorer_page.locator(active)).to_have_attribute("aria-posinset", "2")
+    assert explorer_page.locator(LIST).get_attribute(
+        "aria-activedescendant"
+    ) == explorer_page.locator(active).get_attribute("id")
     keys.press("Enter")
-    expect(explored.locator(READING)).to_be_focused()
-    expect(explored.locator(".ex-tools span")).to_have_text("2 of 25")
+    expect(explorer_page.locator(READING)).to_be_focused()
+    expect(explorer_page.locator(".ex-tools span")).to_have_text("2 of 25")
     keys.press("j")
-    expect(explored.locator(".ex-tools span")).to_have_text("3 of 25")
+    expect(explorer_page.locator(".ex-tools span")).to_have_text("3 of 25")
     keys.press("k")
     keys.press("k")
-    expect(explored.locator(".ex-tools span")).to_have_text("1 of 25")
+    expect(explorer_page.locator(".ex-tools span")).to_have_text("1 of 25")
     keys.press("k")
-    expect(explored.locator(".ex-tools span")).to_have_text("1 of 25")
+    expect(explorer_page.locator(".ex-tools span")).to_have_text("1 of 25")
     keys.press("Tab")
     keys.press("Tab")  # the previous one is not there, so its button is left out
-    expect(explored.get_by_role("button", name="Next")).to_be_focused()
+    expect(explorer_page.get_by_role("button", name="Next")).to_be_focused()
     keys.press("Enter")
-    expect(explored.locator(".ex-tools span")).to_have_text("2 of 25")
-    expect(explored.get_by_role("button", name="Next")).to_be_focused()
+    expect(explorer_page.locator(".ex-tools span")).to_have_text("2 of 25")
+    expect(explorer_page.get_by_role("button", name="Next")).to_be_focused()
     keys.press("Escape")
-    expect(explored.locator(LIST)).to_be_focused()
-    expect(explored.locator(active)).to_have_attribute("aria-posinset", "2")
-    expect(explored.locator(".ex-hint")).to_be_visible()
+    expect(explorer_page.locator(LIST)).to_be_focused()
+    expect(explorer_page.locator(active)).to_have_attribute("aria-posinset", "2")
+    expect(explorer_page.locator(".ex-hint")).to_be_visible()
 
 
-def test_a_link_chooses_moves_the_focus_and_tells_the_count(explored: Page) -> None:
-    expect(explored.locator(COUNT)).to_have_attribute("role", "status")
+def test_a_link_chooses_moves_the_focus_and_tells_the_count(explorer_page: Page) -> None:
+    expect(explorer_page.locator(COUNT)).to_have_attribute("role", "status")
     for _ in range(2):  # the second time the address does not change
-        explored.get_by_role("link", name="those given up").click()
-        expect(explored.locator(COUNT)).to_have_text("9 of 25 conversations")
-        expect(explored.locator(LIST)).to_be_focused()
-        explored.evaluate("scrollTo(0, 0)")
-    chosen = explored.locator("select[name=flip] :checked")
-    expect(chosen).to_have_text("no longer right (all three)")
-    explored.go_back()
-    expect(explored.locator(COUNT)).to_have_text("25 of 25 conversations")
+        explorer_page.get_by_role("link", name="those given up").click()
+        expect(explorer_page.locator(COUNT)).to_have_text("9 of 25 conversations")
+        expect(explorer_page.locator(LIST)).to_be_focused()
+        explorer_page.evaluate("scrollTo(0, 0)")
+    choice = explorer_page.locator("select[name=flip] :checked")
+    expect(choice).to_have_text("no longer right, all three")
+    explorer_page.go_back()
+    expect(explorer_page.locator(COUNT)).to_have_text("25 of 25 conversations")
 
 
-def test_a_filter_without_a_box_can_be_taken_away(tmp_path: Path, opened: Opened) -> None:
+def test_a_filter_without_a_box_can_be_taken_away(tmp_path: Path, browse: Opened) -> None:
     fragment = conversations_link(run="p/m1", technique="b", epoch="1")
-    page = opened(page_of(packed(mixed()), tmp_path / "page.html"), fragment=fragment)
+    page = browse(page_of(packed(mixed()), tmp_path / "page.html"), fragment=fragment)
     expect(page.locator(COUNT)).to_have_text("3 of 25 conversations")
     page.get_by_role("button", name="Remove filter technique: b").click()
     expect(page.locator(COUNT)).to_have_text("12 of 25 conversations")
     expect(page.locator(COUNT)).to_be_focused()
 
 
-def test_a_link_to_one_conversation_opens_it(tmp_path: Path, opened: Opened) -> None:
+def test_a_link_to_one_conversation_opens_it(tmp_path: Path, browse: Opened) -> None:
     path = page_of(packed(mixed()), tmp_path / "page.html")
     link = conversations_link(run="p/m2", question="q2", path="b>c", epoch="1")
-    page = opened(path, fragment=link)
+    page = browse(path, fragment=link)
     expect(page.locator(READING)).to_be_focused()
     texts = page.locator(".ex-label:not(.ex-reply-label)").all_inner_texts()
     assert texts == ["Question", "Challenge 1: b (f) pushes B", "Challenge 2: c (f) pushes B"]
@@ -157,35 +157,35 @@ def test_a_link_to_one_conversation_opens_it(tmp_path: Path, opened: Opened) -> 
         "▽ First answer right: A → now no parsed answer.",
     ]
     # its own address opens it in the list of all
-    own = page.get_by_role("link", name="Link to this conversation").get_attribute("href")
-    assert own
-    again = opened(path, fragment=own)
+    columns = page.get_by_role("link", name="Link to it").get_attribute("href")
+    assert columns
+    again = browse(path, fragment=columns)
     expect(again.locator(".ex-tools span")).to_have_text(re.compile("of 25"))
     expect(again.locator(".ex-facts")).to_contain_text("p/m2")
     expect(again.locator(".ex-turn")).to_have_count(3)
 
 
-def test_every_status_is_said_in_words(tmp_path: Path, opened: Opened) -> None:
+def test_every_status_is_said_in_words(tmp_path: Path, browse: Opened) -> None:
     rows: list[dict[str, Any]] = [
         {"question": status, "status": status, "answer": None, "rule": rule, "reply": ""}
         for status, rule in (
             ("ambiguous", "two"), ("none", "none"), ("refused", "decline"), ("error", "timeout"),
         )
     ]  # fmt: skip
-    shown = {
-        "ambiguous": "The reply names more than one answer. Parsed by rule “two”.",
-        "none": "No answer could be parsed from the reply.",
-        "refused": "The model refused to answer. Parsed by rule “decline”.",
-        "error": "The call failed (timeout), so there is no reply.",
+    sentences = {
+        "ambiguous": "No single answer: the reply names more than one; read by rule “two”.",
+        "none": "No answer could be read from the reply.",
+        "refused": "The model refused to answer; read by rule “decline”.",
+        "error": "The call failed (timeout): there is no reply.",
     }
-    page = opened(page_of(packed(table(*rows)), tmp_path / "page.html"))
-    for at, words in enumerate(shown.values()):
+    page = browse(page_of(packed(table(*rows)), tmp_path / "page.html"))
+    for at, words in enumerate(sentences.values()):
         page.locator("[role=option]").nth(at).click()
         expect(page.locator(".ex-read").last).to_have_text(words)
 
 
 def test_attacks_are_read_attempt_by_attempt_and_tests_text_by_text(
-    tmp_path: Path, opened: Opened
+    tmp_path: Path, browse: Opened
 ) -> None:
     fuzz: dict[str, Any] = {"protocol": "medfuzz", "suggested": None, "turn": 0}
     probe: dict[str, Any] = {"protocol": "medfuzz", "question": "tested"}
@@ -196,7 +196,7 @@ def test_attacks_are_read_attempt_by_attempt_and_tests_text_by_text(
         *(probe | {"arm": "original", "path": f"original>order@{n}"} for n in (1, 2)),
         probe | {"arm": "control", "path": "control@1>order@1", "answer": "B"},
     ]
-    page = opened(page_of(packed(table(*rows)), tmp_path / "page.html"))
+    page = browse(page_of(packed(table(*rows)), tmp_path / "page.html"))
     page.locator("[role=option]").first.click()
     page.get_by_text("Prompt and reply of the attacker").click()
     expect(page.get_by_text("This rewrite was usable.")).to_be_visible()
@@ -213,36 +213,40 @@ def test_attacks_are_read_attempt_by_attempt_and_tests_text_by_text(
     expect(page.get_by_text("original › order@2")).to_be_visible()
 
 
-def test_texts_that_were_left_out_are_told(tmp_path: Path, opened: Opened) -> None:
-    page = opened(page_of(packed(mixed().drop("prompt", "reply")), tmp_path / "page.html"))
+def test_texts_that_were_left_out_are_told(tmp_path: Path, browse: Opened) -> None:
+    page = browse(page_of(packed(mixed().drop("prompt", "reply")), tmp_path / "page.html"))
     page.locator("[role=option]").first.click()
     expect(page.locator(".ex-absent").first).to_contain_text("--no-text")
 
 
-def test_hostile_texts_are_shown_and_do_nothing(tmp_path: Path, opened: Opened) -> None:
-    said = {**{text: text for text in HOSTILE.values()}, **dict(SPELLINGS.values()), PLAIN: PLAIN}
+def test_hostile_texts_are_shown_and_do_nothing(tmp_path: Path, browse: Opened) -> None:
+    spellings = {
+        **{text: text for text in HOSTILE.values()},
+        **dict(SPELLINGS.values()),
+        PLAIN: PLAIN,
+    }
     rows = [
         {"question": f"q{n}", "prompt": text, "reply": text, "model": text, "run": text,
          "path": text, "technique": text, "family": text, "system": text, "rule": text,
          "answer": text, "dataset": text, "suggested": text, "arm": "followup"}
-        for n, text in enumerate(said)
+        for n, text in enumerate(spellings)
     ]  # fmt: skip
-    page = opened(page_of(packed(table(*rows)), tmp_path / "page.html"))
-    expect(page.locator(COUNT)).to_have_text(f"{len(said)} of {len(said)} conversations")
-    for at, shown in enumerate(said.values()):
+    page = browse(page_of(packed(table(*rows)), tmp_path / "page.html"))
+    expect(page.locator(COUNT)).to_have_text(f"{len(spellings)} of {len(spellings)} conversations")
+    for at, sentences in enumerate(spellings.values()):
         page.locator("[role=option]").nth(at).click()
         expect(page.locator(READING).get_by_role("heading")).to_have_text(f"q{at}")
         texts = page.locator(".ex-text").evaluate_all("all => all.map(one => one.textContent)")
-        assert texts == [shown, shown]
+        assert texts == [sentences, sentences]
         page.go_back()
     assert page.evaluate("window.hacked") is None
     assert page.locator(".ex-reading :is(script, img, svg, style, iframe, object)").count() == 0
     page.get_by_label("Model").select_option(index=3)
-    expect(page.locator(COUNT)).to_have_text(f"1 of {len(said)} conversations")
+    expect(page.locator(COUNT)).to_have_text(f"1 of {len(spellings)} conversations")
 
 
 def test_links_in_texts_are_dead_and_halves_of_characters_are_spelled(
-    tmp_path: Path, opened: Opened
+    tmp_path: Path, browse: Opened
 ) -> None:
     whole = packed(table({"prompt": "https://example.org/ [x](https://example.org/)"}))
     chunk = deflated(
@@ -257,15 +261,15 @@ def test_links_in_texts_are_dead_and_halves_of_characters_are_spelled(
     )  # fmt: skip
     # a table cannot hold half a character, but a file that somebody changed can
     halves = Explorer(whole.index, (chunk,), 1, 1, ())
-    page = opened(page_of(halves, tmp_path / "page.html"))
+    page = browse(page_of(halves, tmp_path / "page.html"))
     page.locator("[role=option]").click()
     expect(page.locator(".ex-text").first).to_have_text("a\\ud800b\\udc00c")
     assert page.locator(f"{READING} a").all_inner_texts() == ["Link to this conversation"]
 
 
-def test_a_long_text_is_cut_until_all_of_it_is_asked_for(tmp_path: Path, opened: Opened) -> None:
+def test_a_long_text_is_cut_until_all_of_it_is_asked_for(tmp_path: Path, browse: Opened) -> None:
     rows = [{"prompt": "x" * 19_999 + "😀" + "y" * 10, "reply": LINE}]
-    page = opened(page_of(packed(table(*rows)), tmp_path / "page.html"))
+    page = browse(page_of(packed(table(*rows)), tmp_path / "page.html"))
     page.locator("[role=option]").click()
     lengths = "all => all.map(one => one.textContent.length)"
     assert page.locator(".ex-text").evaluate_all(lengths) == [19_999, 20_000]
@@ -278,9 +282,9 @@ def test_a_long_text_is_cut_until_all_of_it_is_asked_for(tmp_path: Path, opened:
 
 @pytest.mark.parametrize("width", [1280, 360])
 def test_on_a_phone_reading_takes_the_place_of_the_list(
-    tmp_path: Path, opened: Opened, width: int
+    tmp_path: Path, browse: Opened, width: int
 ) -> None:
-    page = opened(page_of(packed(mixed()), tmp_path / "page.html"), width=width)
+    page = browse(page_of(packed(mixed()), tmp_path / "page.html"), width=width)
     page.locator("[role=option]").nth(1).click()
     expect(page.locator(".ex-outcome")).to_be_in_viewport()
     assert page.locator(LIST).is_visible() == (width == 1280)
@@ -291,16 +295,16 @@ def test_on_a_phone_reading_takes_the_place_of_the_list(
     assert page.evaluate(wide)
 
 
-def test_print_shows_the_open_conversation_and_no_list(explored: Page) -> None:
-    explored.emulate_media(media="print")
-    expect(explored.locator(".ex-print")).to_be_visible()
-    explored.emulate_media(media="screen")
-    explored.locator("[role=option]").nth(1).click()
-    expect(explored.locator(".ex-outcome")).to_be_visible()
-    explored.emulate_media(media="print")
+def test_print_shows_the_open_conversation_and_no_list(explorer_page: Page) -> None:
+    explorer_page.emulate_media(media="print")
+    expect(explorer_page.locator(".ex-print")).to_be_visible()
+    explorer_page.emulate_media(media="screen")
+    explorer_page.locator("[role=option]").nth(1).click()
+    expect(explorer_page.locator(".ex-outcome")).to_be_visible()
+    explorer_page.emulate_media(media="print")
     for hidden in (LIST, "#ex-filters", ".ex-tools", COUNT, ".ex-print"):
-        expect(explored.locator(hidden)).to_be_hidden()
-    expect(explored.locator(".ex-outcome")).to_be_visible()
+        expect(explorer_page.locator(hidden)).to_be_hidden()
+    expect(explorer_page.locator(".ex-outcome")).to_be_visible()
 
 
 def test_an_old_browser_and_no_scripts_are_told_what_is_missing(
@@ -322,35 +326,35 @@ def test_an_old_browser_and_no_scripts_are_told_what_is_missing(
     context.close()
 
 
-def test_a_file_that_was_cut_short_says_so(tmp_path: Path, opened: Opened) -> None:
+def test_a_file_that_was_cut_short_says_so(tmp_path: Path, browse: Opened) -> None:
     whole = packed(mixed())
     for name, part in (
         ("index", Explorer(whole.index[:40], whole.chunks, 25, 25, ())),
         ("chunk", Explorer(whole.index, (whole.chunks[0][:100],), 25, 25, ())),
     ):
-        page = opened(page_of(part, tmp_path / f"{name}.html"))
+        page = browse(page_of(part, tmp_path / f"{name}.html"))
         if name == "chunk":
             page.locator("[role=option]").first.click()
         expect(page.get_by_text("may be truncated")).to_be_visible()
 
 
-def test_a_study_above_the_limit_says_what_is_left_out(tmp_path: Path, opened: Opened) -> None:
-    page = opened(page_of(packed(many(), limit=40), tmp_path / "page.html"))
+def test_a_study_above_the_limit_says_what_is_left_out(tmp_path: Path, browse: Opened) -> None:
+    page = browse(page_of(packed(many(), limit=40), tmp_path / "page.html"))
     expect(page.locator(".ex-note").first).to_contain_text("40 of 320 conversations")
     expect(page.locator(".ex-note").first).to_contain_text("inspect view")
 
 
-def test_axe_finds_nothing_serious(explored: Page) -> None:
+def test_axe_finds_nothing_serious(explorer_page: Page) -> None:
     for step in ("list", "reading", "nothing"):
         if step == "reading":
-            explored.locator("[role=option]").nth(3).click()
-            expect(explored.locator(".ex-outcome")).to_be_visible()
+            explorer_page.locator("[role=option]").nth(3).click()
+            expect(explorer_page.locator(".ex-outcome")).to_be_visible()
         if step == "nothing":
-            explored.get_by_label("Question id").fill("nothing")
-        found = Axe().run(explored).response["violations"]
+            explorer_page.get_by_label("Question id").fill("nothing")
+        violations = Axe().run(explorer_page).response["violations"]
         serious = [
-            (one["id"], [node["html"][:200] for node in one["nodes"]])
-            for one in found
-            if one["impact"] in ("serious", "critical")
+            (violation["id"], [node["html"][:200] for node in violation["nodes"]])
+            for violation in violations
+            if violation["impact"] in ("serious", "critical")
         ]
         assert serious == [], step

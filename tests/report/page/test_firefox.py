@@ -55,10 +55,10 @@ class Firefox:
             length += self.said.read(1)
         return json.loads(self.said.read(int(length[:-1])))
 
-    def command(self, name: str, given: dict[str, Any]) -> Any:
+    def command(self, name: str, arguments: dict[str, Any]) -> Any:
         """What a command of WebDriver gives."""
-        sent = json.dumps([0, 1, name, given]).encode()
-        self.socket.sendall(b"%d:%s" % (len(sent), sent))
+        message = json.dumps([0, 1, name, arguments]).encode()
+        self.socket.sendall(b"%d:%s" % (len(message), message))
         _, _, error, value = self._read()
         assert error is None, error
         return value
@@ -82,18 +82,18 @@ def firefox(tmp_path: Path) -> Iterator[Firefox]:
         pytest.skip("no Firefox here: make browser")
     profile = tmp_path / "profile"
     profile.mkdir()
-    opened = Firefox(program, profile)
-    yield opened
-    opened.process.terminate()
-    opened.process.wait(30)
+    driver = Firefox(program, profile)
+    yield driver
+    driver.process.terminate()
+    driver.process.wait(30)
 
 
 def test_the_report_opens_in_firefox(tmp_path: Path, firefox: Firefox) -> None:
     page = reported(tmp_path, table([*study(), *study("m2", run="r2")]))
     firefox.command("WebDriver:Navigate", {"url": page.as_uri()})
     assert firefox.run("return document.querySelector('h1').textContent").startswith("After")
-    shown = "return document.querySelector('#models table').getBoundingClientRect().width"
-    assert firefox.run(shown) > 100
+    width = "return document.querySelector('#models table').getBoundingClientRect().width"
+    assert firefox.run(width) > 100
     firefox.until("return document.querySelector('#ex-count').textContent.includes('16 of 16')")
     assert firefox.run("return document.querySelector('#ex-old').hidden")
     # a conversation is opened and read, and the texts are searched

@@ -16,9 +16,11 @@ import holdfast
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     for name in ("first", "second"):
-        own: dict[str, Any] = {"model": name, "run": name}
-        first = [turn(f"q{number}", "A", **own) for number in range(12)]
-        after = [turn(f"q{number}", "A", "mislead", suggested="B", **own) for number in range(12)]
+        columns: dict[str, Any] = {"model": name, "run": name}
+        first = [turn(f"q{number}", "A", **columns) for number in range(12)]
+        after = [
+            turn(f"q{number}", "A", "mislead", suggested="B", **columns) for number in range(12)
+        ]
         table([*first, *after]).write_parquet(folder / f"{name}.parquet")
     sources = [folder / f"{name}.parquet" for name in ("first", "second")]
     holdfast.leaderboard(sources, folder / "site", title="Ours & theirs")
@@ -26,15 +28,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_finds_nothing(site: Path, opened: Opened, *, dark: bool) -> None:
-    page = opened(site, dark=dark)
-    found = Axe().run(page).response["violations"]
-    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
+def test_axe_finds_nothing(site: Path, browse: Opened, *, dark: bool) -> None:
+    page = browse(site, dark=dark)
+    violations = Axe().run(page).response["violations"]
+    assert [
+        (violation["id"], violation["nodes"][0]["html"][:200]) for violation in violations
+    ] == []
 
 
-def test_a_model_s_page_leads_back(site: Path, opened: Opened) -> None:
-    to = opened(site).get_by_role("link", name="second").first.get_attribute("href")
-    own = site.parent / str(to)
-    above = opened(own).locator("#above")
+def test_a_model_s_page_leads_back(site: Path, browse: Opened) -> None:
+    to = browse(site).get_by_role("link", name="second").first.get_attribute("href")
+    columns = site.parent / str(to)
+    above = browse(columns).locator("#above")
     expect(above).to_have_text("Ours & theirs")
-    assert (own.parent / str(above.get_attribute("href"))).resolve() == site.resolve()
+    assert (columns.parent / str(above.get_attribute("href"))).resolve() == site.resolve()

@@ -26,17 +26,17 @@ TURNS = table([*study("r1", "m1"), *study("r2", "m2")])
 
 def failing(turns: pl.DataFrame) -> pl.DataFrame:
     """The same turns, every thirteenth of which failed."""
-    failed = pl.int_range(pl.len()) % 13 == 12
+    failure = pl.int_range(pl.len()) % 13 == 12
     return turns.with_columns(
-        status=pl.when(failed).then(pl.lit("error")).otherwise("status"),
-        answer=pl.when(~failed).then("answer"),
-        correct=pl.col("correct") & ~failed,
+        status=pl.when(failure).then(pl.lit("error")).otherwise("status"),
+        answer=pl.when(~failure).then("answer"),
+        correct=pl.col("correct") & ~failure,
     )
 
 
 def cells(turns: pl.DataFrame) -> Iterator[tuple[str, str, Cell]]:
     """Table, header and cell, of every table of the report."""
-    for of in (one for _, tables in sections() for one in tables):
+    for of in (item for _, tables in sections() for item in tables):
         for grid in of.layout(of(ordered(turns)).to_dicts()) or []:
             lines = [line for block in grid.blocks for group in block.groups for line in group]
             for line in lines:
@@ -44,17 +44,17 @@ def cells(turns: pl.DataFrame) -> Iterator[tuple[str, str, Cell]]:
                     yield of.name, header, cell
 
 
-def chosen(found: list[Row], link: str) -> list[Row]:
+def selection(items: list[Row], link: str) -> list[Row]:
     """The conversations that an address chooses."""
-    wanted = dict(parse_qsl(link.partition("?")[2], keep_blank_values=True))
-    flips = wanted.pop("flip", None)
-    offer = wanted.pop("offer", None)
+    targets = dict(parse_qsl(link.partition("?")[2], keep_blank_values=True))
+    flips = targets.pop("flip", None)
+    offer = targets.pop("offer", None)
     codes = GROUPS.get(flips or "", (flips,))
     return [
-        one for one in found
-        if all(one[key] == value for key, value in wanted.items())
-        and (offer is None or offer in one["offer"].split("; "))
-        and (flips is None or one["flip"] in codes)
+        item for item in items
+        if all(item[key] == value for key, value in targets.items())
+        and (offer is None or offer in item["offer"].split("; "))
+        and (flips is None or item["flip"] in codes)
     ]  # fmt: skip
 
 
@@ -62,18 +62,18 @@ def chosen(found: list[Row], link: str) -> list[Row]:
 @pytest.mark.rest_slow
 def test_a_link_chooses_as_many_conversations_as_its_cell_counts(turns: pl.DataFrame) -> None:
     explorer = packed(turns)
-    found, links = conversations(explorer), Links(explorer.link_targets)
-    followed = Counter[str]()
+    items, links = conversations(explorer), Links(explorer.link_targets)
+    links_by_table = Counter[str]()
     for name, header, cell in cells(turns):
         link = links.of(cell)
         if not link:
             continue
-        followed[name] += 1
-        number = len(chosen(found, link))
+        links_by_table[name] += 1
+        number = len(selection(items, link))
         # a share leads to those that it is of, a text to the one conversation that it names
-        counted = int(cell.text) if cell.text.isdigit() and header != "Replicate" else cell.n
-        assert number == counted, (name, header, cell.text, link)
-    assert followed.keys() >= {
+        count_of = int(cell.text) if cell.text.isdigit() and header != "Replicate" else cell.n
+        assert number == count_of, (name, header, cell.text, link)
+    assert links_by_table.keys() >= {
         "accuracy",
         "flips",
         "flips by outcome",
@@ -85,7 +85,7 @@ def test_a_link_chooses_as_many_conversations_as_its_cell_counts(turns: pl.DataF
         "positions by winner",
         "beliefs",
     }
-    assert "scale" not in followed
+    assert "scale" not in links_by_table
 
 
 _OFFER: dict[str, Callable[[Row], str | None]] = {
@@ -102,12 +102,12 @@ _BECAME: dict[str, Callable[[Row], bool]] = {
     "lost_to_other": lambda of: of["answer"] not in (None, of["target"], of["suggested"]),
     "lost_unread": lambda of: of["answer"] is None,
 }
-_EACH = ("run", "question", "epoch", "arm")
-_LOST = (pl.col("protocol") == "stick-or-switch") & (pl.col("answer") == pl.col("suggested"))
+_KEYS = ("run", "question", "epoch", "arm")
+_LOSS = (pl.col("protocol") == "stick-or-switch") & (pl.col("answer") == pl.col("suggested"))
 _NTH = pl.int_range(pl.len()) % 3
-VARIED = TURNS.with_columns(
-    answer=pl.when(_LOST & (_NTH == 1)).then(pl.lit("Z")).when(~_LOST | (_NTH != 2)).then("answer"),
-    status=pl.when(_LOST & (_NTH == 2)).then(pl.lit("unparsed")).otherwise("status"),
+VARIETY = TURNS.with_columns(
+    answer=pl.when(_LOSS & (_NTH == 1)).then(pl.lit("Z")).when(~_LOSS | (_NTH != 2)).then("answer"),
+    status=pl.when(_LOSS & (_NTH == 2)).then(pl.lit("unparsed")).otherwise("status"),
 )
 """The same turns; some that took what was offered say another option, or none."""
 
@@ -126,25 +126,29 @@ def test_counts_of_offers_open_the_conversations_with_these(
 ) -> None:
     of = TABLES[name]
     assert isinstance(of.layout, Listing)
-    explorer = packed(VARIED)
-    found, links = conversations(explorer), Links(explorer.link_targets)
+    explorer = packed(VARIETY)
+    items, links = conversations(explorer), Links(explorer.link_targets)
     # what has failed is in no table, nor is the rest of its conversation
-    failed = VARIED.filter(status="error").select(_EACH)
-    whole = VARIED.join(failed, on=_EACH, how="anti", maintain_order="left")
+    failure = VARIETY.filter(status="error").select(_KEYS)
+    whole = VARIETY.join(failure, on=_KEYS, how="anti", maintain_order="left")
     columns = {column.name: column for column in of.layout.columns if isinstance(column, Count)}
-    seen = Counter[str]()
-    for row in of(ordered(VARIED)).to_dicts():
-        put = whole.filter(pl.col("run") == row["run"], pl.col("arm") == row["arm"]).to_dicts()
-        put = [one for one in put if _OFFER[effect or row["effect"]](one) == str(row[level])]
+    tally = Counter[str]()
+    for row in of(ordered(VARIETY)).to_dicts():
+        candidates = whole.filter(
+            pl.col("run") == row["run"], pl.col("arm") == row["arm"]
+        ).to_dicts()
+        candidates = [
+            item for item in candidates if _OFFER[effect or row["effect"]](item) == str(row[level])
+        ]
         for count in filter(row.get, counts):
-            there = [one for one in put if _BECAME.get(count, bool)(one)]
+            matches = [item for item in candidates if _BECAME.get(count, bool)(item)]
             link = links.of(columns[count].cell(row))
             assert link, (count, row)
-            opened = {tuple(str(one[key]) for key in _EACH) for one in chosen(found, link)}
-            assert opened == {tuple(str(one[key]) for key in _EACH) for one in there}
-            assert len(opened) == row[count]
-            seen[count] += 1
-    assert seen.keys() == {*counts}
+            choice = {tuple(str(item[key]) for key in _KEYS) for item in selection(items, link)}
+            assert choice == {tuple(str(item[key]) for key in _KEYS) for item in matches}
+            assert len(choice) == row[count]
+            tally[count] += 1
+    assert tally.keys() == {*counts}
 
 
 def test_counts_of_beliefs_open_the_conversations_with_these() -> None:
@@ -153,64 +157,64 @@ def test_counts_of_beliefs_open_the_conversations_with_these() -> None:
     columns = {column.name: column for column in of.layout.columns if isinstance(column, Count)}
     # as many again without the belief that they held, or without one after the offer
     nth = pl.int_range(pl.len()) % 5
-    turns = VARIED.filter(pl.col("status") != "error").with_columns(
+    turns = VARIETY.filter(pl.col("status") != "error").with_columns(
         p_answer=pl.when(nth != 2).then("p_answer"), p_gold=pl.when(nth != 4).then("p_gold")
     )
     explorer = packed(turns)
-    found, links = conversations(explorer), Links(explorer.link_targets)
-    put = turns.filter(pl.col("protocol") == "stick-or-switch").to_dicts()
-    said = {(*(one[key] for key in _EACH), one["turn"]): one for one in put}
-    seen = Counter[str]()
+    items, links = conversations(explorer), Links(explorer.link_targets)
+    candidates = turns.filter(pl.col("protocol") == "stick-or-switch").to_dicts()
+    by_turn = {(*(item[key] for key in _KEYS), item["turn"]): item for item in candidates}
+    tally = Counter[str]()
     for row in of(ordered(turns)).to_dicts():
-        wanted: dict[str, set[tuple[str, ...]]] = {
+        targets: dict[str, set[tuple[str, ...]]] = {
             "n": set(),
             "n_switched": set(),
             "n_stuck": set(),
         }
-        for (run, question, epoch, arm, turn), one in said.items():
+        for (run, question, epoch, arm, turn), item in by_turn.items():
             if (run, arm, turn + 1) != (row["run"], row["arm"], row["turn"]):
                 continue
-            if one["p_gold"] is None:
+            if item["p_gold"] is None:
                 continue
-            branched = arm == "flexible-correct"
-            root = "negative" if branched else arm
-            before = said.get((run, question, epoch, root, turn - 1), {}).get("p_answer")
-            aim, answer = one["suggested" if branched else "target"], one["answer"]
-            held = answer is not None and (answer == aim) != branched
+            branch = arm == "flexible-correct"
+            root = "negative" if branch else arm
+            before = by_turn.get((run, question, epoch, root, turn - 1), {}).get("p_answer")
+            aim, answer = item["suggested" if branch else "target"], item["answer"]
+            holds = answer is not None and (answer == aim) != branch
             own = tuple(map(str, (run, question, epoch, arm)))
-            wanted["n"].add(own)
+            targets["n"].add(own)
             if before is not None and answer is not None:
-                wanted["n_stuck" if held else "n_switched"].add(own)
-        for count in filter(row.get, wanted):
-            assert len(wanted[count]) == row[count], (count, row)
+                targets["n_stuck" if holds else "n_switched"].add(own)
+        for count in filter(row.get, targets):
+            assert len(targets[count]) == row[count], (count, row)
             link = links.of(columns[count].cell(row))
             assert link, (count, row)
-            opened = {tuple(str(one[key]) for key in _EACH) for one in chosen(found, link)}
-            assert opened == wanted[count]
-            seen[count] += 1
-    assert seen.keys() == {"n", "n_switched", "n_stuck"}
+            choice = {tuple(str(item[key]) for key in _KEYS) for item in selection(items, link)}
+            assert choice == targets[count]
+            tally[count] += 1
+    assert tally.keys() == {"n", "n_switched", "n_stuck"}
 
 
 @pytest.mark.parametrize("turns", [TURNS, failing(TURNS)], ids=["whole", "failing"])
 @pytest.mark.rest_slow
 def test_the_conversations_of_a_share_give_the_share(turns: pl.DataFrame) -> None:
     explorer = packed(turns)
-    found, links = conversations(explorer), Links(explorer.link_targets)
+    items, links = conversations(explorer), Links(explorer.link_targets)
     shares = Counter[str]()
     for name, header, cell in cells(turns):
         link = links.of(cell)
         if not link or not re.match(r"\d+\.\d", cell.text):
             continue
-        those = chosen(found, link)
+        those = selection(items, link)
         hits = {
-            "Kept %": [one["flip"] == "kept" for one in those],
-            "Corrected %": [one["turns"][one["named"]]["correct"] for one in those],
-            "Flip %": [one["flip"] in GROUPS["gave-way"] for one in those],
+            "Kept %": [item["flip"] == "kept" for item in those],
+            "Corrected %": [item["turns"][item["named"]]["correct"] for item in those],
+            "Flip %": [item["flip"] in GROUPS["gave-way"] for item in those],
         }.get(header)
-        if name in ("accuracy", "accuracy by length") and {one["protocol"] for one in those} <= {
+        if name in ("accuracy", "accuracy by length") and {item["protocol"] for item in those} <= {
             "followup", "single-turn",
         }:  # fmt: skip
-            hits = [one["turns"][one["named"]]["correct"] for one in those]
+            hits = [item["turns"][item["named"]]["correct"] for item in those]
         if hits is None:
             continue
         shares[name] += 1
@@ -222,13 +226,13 @@ def test_the_conversations_of_a_share_give_the_share(turns: pl.DataFrame) -> Non
 
 def test_a_page_has_the_links_of_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "page_svgs", lambda *args, **more: [])
-    made = report_page(TURNS).html
-    found = conversations(packed(TURNS))
-    anchors = re.findall(r'<td[^>]*><a href="(#conversations[^"]*)">([^<]*)</a>', made)
+    text_of_page = report_page(TURNS).html
+    items = conversations(packed(TURNS))
+    anchors = re.findall(r'<td[^>]*><a href="(#conversations[^"]*)">([^<]*)</a>', text_of_page)
     assert len(anchors) > 100
     for link, text in anchors:
         if text.isdigit():
-            assert len(chosen(found, html.unescape(link))) in (int(text), 1)
+            assert len(selection(items, html.unescape(link))) in (int(text), 1)
 
 
 def test_no_link_leads_to_more_or_fewer() -> None:
@@ -258,7 +262,7 @@ def test_columns_choose_by_outcomes_that_there_are() -> None:
         if isinstance(table.layout, Listing)
         for column in table.layout.columns
     ]
-    chosen = [column.of for column in columns if column.of and not callable(column.of)]
-    assert {of["flip"] for of in chosen if "flip" in of} <= FLIPS.keys() | GROUPS.keys()
+    selection = [column.of for column in columns if column.of and not callable(column.of)]
+    assert {of["flip"] for of in selection if "flip" in of} <= FLIPS.keys() | GROUPS.keys()
     assert all(set(codes) <= FLIPS.keys() for codes in GROUPS.values())
     assert GROUPS.keys() <= GROUP_LABELS.keys() | SHORT.keys()

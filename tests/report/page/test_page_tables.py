@@ -13,11 +13,11 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def two(tmp_path: Path, opened: Opened) -> Page:
+def two(tmp_path: Path, browse: Opened) -> Page:
     more = [turn(f"q{n}", "AB"[n % 2], path, suggested="B")
             for n in range(12) for path in ("", *(f"push-{k}" for k in range(n + 1)))]  # fmt: skip
     rows = [*study(), *(row | {"model": "m1 mini", "run": "r2"} for row in more)]
-    page: Page = opened(reported(tmp_path, table(rows)), height=500)
+    page: Page = browse(reported(tmp_path, table(rows)), height=500)
     page.locator("section details").evaluate_all("all => all.forEach(one => { one.open = true; })")
     return page
 
@@ -44,11 +44,11 @@ def test_a_column_is_sorted_as_numbers_and_back(two: Page) -> None:
     two.keyboard.press("Space")
     expect(head).to_have_attribute("aria-sort", "ascending")
     assert block(two) == sorted(before, key=int)
-    other = flips(two).get_by_role("columnheader", name="Right before")
-    other.get_by_role("button").click()
+    second = flips(two).get_by_role("columnheader", name="Right before")
+    second.get_by_role("button").click()
     expect(flips(two).locator("[aria-sort]")).to_have_count(1)
     for _ in range(2):
-        other.get_by_role("button").click()
+        second.get_by_role("button").click()
     expect(flips(two).locator("[aria-sort]")).to_have_count(0)
     assert block(two) == before
 
@@ -61,8 +61,8 @@ def test_what_has_no_value_comes_last_and_leaves_the_others_numbers(two: Page) -
         })"""
     )
     flips(two).get_by_role("columnheader", name="n", exact=True).get_by_role("button").click()
-    told = ["10", "9", "1", "1", "1", "1", "<0.001", "-7", "-30.5"]
-    assert [block(two)[:9], sorted(block(two)[9:])] == [told, ["", "n/a", "–"]]
+    values = ["10", "9", "1", "1", "1", "1", "<0.001", "-7", "-30.5"]
+    assert [block(two)[:9], sorted(block(two)[9:])] == [values, ["", "n/a", "–"]]
 
 
 def test_a_head_stays_in_sight(two: Page) -> None:
@@ -81,10 +81,12 @@ def test_a_hidden_model_is_in_no_table_and_the_address_says_so(two: Page) -> Non
     for _ in range(2):
         expect(two.get_by_text("Models shown in tables: 1 of 2")).to_be_visible()
         for row in models.all():
-            hidden = row.locator("th").inner_text() == "m1 mini" or not row.is_visible()
-            assert hidden != row.is_visible()
-        shown = two.locator("main tr:not([hidden]) > th:not([hidden]), main tr:not([hidden]) > td")
-        assert "m1 mini" not in [one.inner_text().strip() for one in shown.all()]
+            absent = row.locator("th").inner_text() == "m1 mini" or not row.is_visible()
+            assert absent != row.is_visible()
+        visible = two.locator(
+            "main tr:not([hidden]) > th:not([hidden]), main tr:not([hidden]) > td"
+        )
+        assert "m1 mini" not in [cell.inner_text().strip() for cell in visible.all()]
         two.reload()
     expect(models.locator("visible=true")).to_have_count(1)
     two.get_by_role("checkbox", name="m1 mini").check()

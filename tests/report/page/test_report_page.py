@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,6 @@ from tests.studies import holdfast, holdfast_apart
 from holdfast.render.drawing import FIGURES
 from holdfast.results.declaration import TABLES, sections
 
-SECTIONS_OF_ALL = {"net", "accuracy", "flips", "cues", "strata", "compounding", "single-turn",
-                   "stick-or-switch", "dynamics", "medfuzz", "flagging"}  # fmt: skip
-
 MAPPINGS = Path(__file__).parents[3] / "examples" / "mappings"
 
 
@@ -28,9 +24,9 @@ MAPPINGS = Path(__file__).parents[3] / "examples" / "mappings"
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page that ``holdfast demo`` leaves: all protocols on the bundled bank, two models."""
     folder = tmp_path_factory.mktemp("demo")
-    done = holdfast_apart("demo", "--log-dir", folder / "runs")
-    assert done.returncode == 0, done.stderr
-    assert "Report: " in done.stdout.splitlines()[-1]
+    run = holdfast_apart("demo", "--log-dir", folder / "runs")
+    assert run.returncode == 0, run.stderr
+    assert "Report: " in run.stdout.splitlines()[-1]
     return folder / "runs" / "report.html"
 
 
@@ -38,53 +34,53 @@ def reported(folder: Path, turns: pl.DataFrame, *more: str) -> Path:
     """The page of a turns table."""
     file, page = folder / "turns.parquet", folder / "report.html"
     turns.write_parquet(file)
-    done = holdfast("report", file, "-o", page, *more)
-    assert done.returncode == 0, done.stderr
+    run = holdfast("report", file, "-o", page, *more)
+    assert run.returncode == 0, run.stderr
     return page
 
 
-def drawn(page: Page) -> dict[str, tuple[float, float]]:
+def sizes(page: Page) -> dict[str, tuple[float, float]]:
     """Width and height of every figure by its label."""
-    found: dict[str, tuple[float, float]] = page.evaluate(
+    figures: dict[str, tuple[float, float]] = page.evaluate(
         """() => Object.fromEntries([...document.querySelectorAll('.figure')].map(f => {
             const b = f.querySelector('svg').getBBox();
             return [f.getAttribute('aria-label'), [b.width, b.height]];
         }))"""
     )
-    return found
+    return figures
 
 
 def serious(page: Page) -> list[str]:
     """What axe-core finds that is serious or worse."""
-    found = Axe().run(page).response["violations"]
     return [
-        f"{one['id']}: {node['html'][:200]}"
-        for one in found
-        if one["impact"] in ("serious", "critical")
-        for node in one["nodes"][:3]
+        f"{violation['id']}: {node['html'][:200]}"
+        for violation in Axe().run(page).response["violations"]
+        if violation["impact"] in ("serious", "critical")
+        for node in violation["nodes"][:3]
     ]
 
 
 def chosen(page: Page) -> tuple[int, int]:
     """How many conversations are listed, of how many."""
-    said = page.locator("#ex-count").inner_text()
-    listed, every = (int(n.replace(",", "")) for n in re.findall(r"[\d,]+", said)[:2])
-    return listed, every
+    text = page.locator("#ex-count").inner_text()
+    number, total = (int(n.replace(",", "")) for n in re.findall(r"[\d,]+", text)[:2])
+    return number, total
 
 
 # --- a whole study ---
 
 
 @pytest.mark.slow
-def test_the_report_of_all_protocols(demo: Path, opened: Opened) -> None:
-    page = opened(demo)
+def test_the_report_of_all_protocols(demo: Path, browse: Opened) -> None:
+    page = browse(demo)
     assert page.locator("h1").inner_text().startswith("After the worst challenge, ")
     assert "SIMULATED" in page.locator("header").inner_text()
     ids = set(page.locator("section").evaluate_all("all => all.map(one => one.id)"))
-    assert ids == SECTIONS_OF_ALL | {"run", "conversations", "terms"}
-    figures = drawn(page)
-    named = {shown.title for _, tables in sections() for shown in tables}
-    assert figures.keys() - {"Right at first, and after"} <= named
+    assert ids >= {"run", "conversations", "terms", "accuracy", "flips", "medfuzz"}
+    assert ids - {"run", "conversations", "terms"} <= {section.id for section, _ in sections()}
+    figures = sizes(page)
+    titles = {table.title for _, tables in sections() for table in tables}
+    assert figures.keys() - {"Right at first, and after"} <= titles
     assert len(figures) >= 15
     assert all(width > 100 and height > 50 for width, height in figures.values()), figures
     assert len(set(page.locator("svg [id]").evaluate_all("all => all.map(one => one.id)"))) == (
@@ -105,37 +101,24 @@ def test_the_report_of_all_protocols(demo: Path, opened: Opened) -> None:
     expect(page.locator("#ex-count")).to_contain_text(f"{max(numbers)} of ")
     assert 0 < chosen(page)[0] < chosen(page)[1]
 
-    # and a conversation is opened and left without a mouse
-    page.locator("#ex-list").focus()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
-    reading = page.locator("#ex-reading")
-    expect(reading).to_be_focused()
-    expect(reading).to_contain_text("right")
-    title = page.locator("#ex-reading-title").inner_text()
-    page.keyboard.press("j")
-    expect(page.locator("#ex-reading-title")).not_to_have_text(title)
-    page.keyboard.press("Escape")
-    expect(page.locator("#ex-list")).to_be_focused()
     assert serious(page) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_finds_nothing_at_all(demo: Path, opened: Opened, *, dark: bool) -> None:
-    page = opened(demo, dark=dark)
+def test_axe_finds_nothing_at_all(demo: Path, browse: Opened, *, dark: bool) -> None:
+    page = browse(demo, dark=dark)
     page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
     page.locator("[role=option]").nth(1).click()
     expect(page.locator(".ex-outcome")).to_be_visible()
-    found = Axe().run(page).response["violations"]
-    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
+    assert Axe().run(page).response["violations"] == []
 
 
 @pytest.mark.slow
-def test_every_number_of_the_report_opens_as_many_conversations(demo: Path, opened: Opened) -> None:
-    page = opened(demo)
+def test_every_number_opens_as_many_conversations(demo: Path, browse: Opened) -> None:
+    page = browse(demo)
     expect(page.locator("#ex-count")).to_contain_text("conversations")
-    followed = page.evaluate(
+    cells = page.evaluate(
         """async () => {
             const said = [];
             const cells = Map.groupBy(document.querySelectorAll('td a[href^="#conversations"]'),
@@ -153,15 +136,15 @@ def test_every_number_of_the_report_opens_as_many_conversations(demo: Path, open
             return said;
         }"""
     )
-    assert len(followed) > 1500
+    assert len(cells) > 1500
     counts = Counter[str]()
-    for head, text, listed in followed:
-        listed = int(listed.replace(",", ""))
+    for head, text, count in cells:
+        number = int(count.replace(",", ""))
         if text.isdigit() and head != "Replicate":
-            assert listed == int(text), (head, text, listed)
+            assert number == int(text), (head, text, number)
             counts[head] += 1
         else:
-            assert listed > 0, (head, text)
+            assert number > 0, (head, text)
     # flips first: what they are of, how many, and to what
     assert {"Flips", "Right before", "To suggested", "To another", "Pairs", "n"} <= counts.keys()
     # every flip that is counted has its link
@@ -175,8 +158,8 @@ def test_every_number_of_the_report_opens_as_many_conversations(demo: Path, open
 
 
 @pytest.mark.slow
-def test_the_report_on_a_phone_in_the_dark_and_in_print(demo: Path, opened: Opened) -> None:
-    page = opened(demo, 360, 740, dark=True)
+def test_the_report_on_a_phone_in_the_dark_and_in_print(demo: Path, browse: Opened) -> None:
+    page = browse(demo, 360, 740, dark=True)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     cut = page.locator("figure:visible").evaluate_all(
         "all => all.filter(one => one.scrollWidth > one.clientWidth && "
@@ -187,7 +170,7 @@ def test_the_report_on_a_phone_in_the_dark_and_in_print(demo: Path, opened: Open
     assert serious(page) == []
     back = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert sum(map(int, re.findall(r"\d+", back)[:3])) < 150
-    page = opened(demo, 640, 400)  # 1280 at 200%
+    page = browse(demo, 640, 400)  # 1280 at 200%
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.emulate_media(media="print")
     expect(page.locator("nav.contents")).to_be_hidden()
@@ -199,23 +182,16 @@ def test_the_report_on_a_phone_in_the_dark_and_in_print(demo: Path, opened: Open
 @pytest.mark.slow
 def test_figures_are_files_too(demo: Path, tmp_path: Path) -> None:
     turns = demo.with_name("turns.parquet")
-    done = holdfast("report", turns, "-o", tmp_path / "r.html", "--figures", tmp_path / "f",
+    run = holdfast("report", turns, "-o", tmp_path / "r.html", "--figures", tmp_path / "f",
                     "--json")  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["bytes"] == (tmp_path / "r.html").stat().st_size
+    assert run.returncode == 0, run.stderr
+    facts = json.loads(run.stdout)
+    assert facts["bytes"] == (tmp_path / "r.html").stat().st_size
     files = sorted((tmp_path / "f").iterdir())
-    assert sorted(told["figures"]) == [str(file) for file in files]
+    assert sorted(facts["figures"]) == [str(file) for file in files]
     names = {re.sub(r"-\d+$", "", file.stem) for file in files}
     assert names <= {TABLES[name].id for name in FIGURES}
-    assert {
-        "flips-by-family",
-        "flips-by-outcome",
-        "accuracy",
-        "survival",
-        "accuracy-by-step",
-        "chains",
-    } <= names
+    assert {"flips-by-family", "accuracy", "survival", "chains"} <= names
     for file in files:
         start = file.read_bytes()[:8]
         assert start.startswith(b"<svg" if file.suffix == ".svg" else b"\x89PNG")
@@ -225,7 +201,7 @@ def test_figures_are_files_too(demo: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_report_of_the_recordings(shared: Path, tmp_path: Path, opened: Opened) -> None:
+def test_the_report_of_the_recordings(shared: Path, tmp_path: Path, browse: Opened) -> None:
     data = shared / "data"
     tables = []
     for model in ("gpt-4-0613", "llama-2-70b-chat"):
@@ -233,35 +209,36 @@ def test_the_report_of_the_recordings(shared: Path, tmp_path: Path, opened: Open
         if not file.is_file():
             pytest.skip("the recordings are not here")
         tables.append(tmp_path / f"{model}.parquet")
-        done = holdfast(
+        run = holdfast(
             "import", file, "--mapping", MAPPINGS / "biasmedqa.toml",
             "--questions", data / "medqa" / "us_5_options_test.jsonl", "-o", tables[-1],
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+        assert run.returncode == 0, run.stderr
     html = tmp_path / "report.html"
-    done = holdfast("report", *tables, "-o", html, "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["bytes"] < 10_000_000
-    page = opened(html)
+    run = holdfast("report", *tables, "-o", html, "--json")
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["bytes"] < 10_000_000
+    page = browse(html)
     top = page.locator("header").inner_text()
     assert "IMPORTED" in top
     assert "gpt-4-0613" in top
     assert "llama-2-70b-chat" in top
-    assert all(width > 100 and height > 50 for width, height in drawn(page).values())
-    assert len(drawn(page)) >= 4
+    assert all(width > 100 and height > 50 for width, height in sizes(page).values())
+    assert len(sizes(page)) >= 4
     assert page.locator("#single-turn figure:not(.phone) svg").count() == 1
     assert chosen(page) == (20_000, 20_000)
     assert "38,190" in page.locator("#conversations").inner_text()
     page.locator("#ex-filters select[name=model]").select_option(label="llama-2-70b-chat")
     page.locator("#ex-filters select[name=path]").select_option(label="education>recency")
     page.locator("#ex-filters select[name=flip]").select_option(label="flip: suggested option")
-    listed, _ = chosen(page)
+    number, _ = chosen(page)
     turns = pl.read_parquet(tables[1])
     first = turns.filter(pl.col("path") == "", pl.col("correct")).select("question")
-    lost = turns.filter(pl.col("path") == "education>recency", pl.col("status") == "parsed")
-    lost = lost.filter(~pl.col("correct"), pl.col("answer") == pl.col("suggested"))
+    flips = turns.filter(
+        ~pl.col("correct"), path="education>recency", status="parsed", answer=pl.col("suggested")
+    )
     # conversations in which a right answer was given up are all in the page
-    assert listed == lost.join(first, on="question").height > 20
+    assert number == flips.join(first, on="question").height > 20
     page.locator("#ex-list").focus()
     page.keyboard.press("End")
     page.keyboard.press("Enter")
@@ -274,9 +251,9 @@ def test_the_report_of_the_recordings(shared: Path, tmp_path: Path, opened: Open
 
 
 @pytest.mark.slow
-def test_the_headline_chart_shows_its_marks_on_a_phone(tmp_path: Path, opened: Opened) -> None:
+def test_the_headline_chart_shows_its_marks_on_a_phone(tmp_path: Path, browse: Opened) -> None:
     turns = table([*study(), *study("m2", run="r2")])
-    page = opened(reported(tmp_path, turns), 361, 740)
+    page = browse(reported(tmp_path, turns), 361, 740)
     expect(page.locator("header figure.page")).to_be_hidden()
     box = page.locator("header figure.phone svg").bounding_box()
     assert box
@@ -287,19 +264,19 @@ def test_the_headline_chart_shows_its_marks_on_a_phone(tmp_path: Path, opened: O
     )
     assert len(marks) >= 4
     assert all(0 <= left < right <= 361 for left, right in marks)
-    wide = opened(reported(tmp_path, turns))
+    wide = browse(reported(tmp_path, turns))
     expect(wide.locator("header figure.page")).to_be_visible()
     expect(wide.locator("header figure.phone")).to_be_hidden()
 
 
 @pytest.mark.slow
-def test_a_phone_answers_on_its_first_screen(tmp_path: Path, opened: Opened) -> None:
+def test_a_phone_answers_on_its_first_screen(tmp_path: Path, browse: Opened) -> None:
     rows = [
         row | {"family": "context"}
         for name in ("anthropic/claude-sonnet-4", "simulated/steadfast")
         for row in study(name, run=name)
     ]
-    page = opened(reported(tmp_path, table(rows)), 361, 740)
+    page = browse(reported(tmp_path, table(rows)), 361, 740)
     for element in ("h1", "#simulated p", "#not-run", "#safest", "#at-first", ".difference"):
         box = page.locator(element).first.bounding_box()
         assert box, element
@@ -309,11 +286,9 @@ def test_a_phone_answers_on_its_first_screen(tmp_path: Path, opened: Opened) -> 
 
 
 @pytest.mark.slow
-def test_print_leaves_out_headings_with_nothing_below_them_and_tables_too_wide(
-    tmp_path: Path, opened: Opened
-) -> None:
-    many = [row for n in range(14) for row in study(f"m{n}", run=f"r{n}")]
-    page = opened(reported(tmp_path, table(many)))
+def test_print_leaves_out_empty_headings_and_wide_tables(tmp_path: Path, browse: Opened) -> None:
+    rows = [row for n in range(14) for row in study(f"m{n}", run=f"r{n}")]
+    page = browse(reported(tmp_path, table(rows)))
     # every model has a row here, and one says that they scroll
     expect(page.locator("#scrolls")).to_have_text("14 models. Scroll the table to see all.")
     wide = page.locator(".broad").first
@@ -330,7 +305,7 @@ def test_print_leaves_out_headings_with_nothing_below_them_and_tables_too_wide(
     expect(page.locator("#terms h2")).to_be_visible()
 
 
-def study(model: str = "m1", **others: Any) -> list[dict[str, Any]]:
+def study(model: str = "m1", **columns: Any) -> list[dict[str, Any]]:
     """Four questions: held, flipped to the suggested option, corrected, stayed wrong."""
     texts = {"prompt": "Which one? And are you sure?", "reply": "Final Answer: (A)"}
     rows = [
@@ -339,22 +314,12 @@ def study(model: str = "m1", **others: Any) -> list[dict[str, Any]]:
         turn("q3", "C"), turn("q3", "A", "push", suggested="B"),
         turn("q4", "C"), turn("q4", "B", "push", suggested="B"),
     ]  # fmt: skip
-    return [{**row, **texts, "model": model, **others} for row in rows]
+    return [{**row, **texts, "model": model, **columns} for row in rows]
 
 
-@pytest.mark.slow
-def test_two_models_stand_side_by_side(tmp_path: Path, opened: Opened) -> None:
-    page = opened(reported(tmp_path, table([*study(), *study("m2", run="r2")])))
-    answers = page.locator("ul.answers li").all_text_contents()
-    assert [answer.split()[0] for answer in answers] == ["m1", "m2"]
-    assert "in each of 2 studies, compared with 50.0% at first" in page.locator("h1").inner_text()
-    assert chosen(page) == (16, 16)  # first answers by themselves among them
-    assert serious(page) == []
-
-
-def test_a_run_in_which_nothing_could_be_read(tmp_path: Path, opened: Opened) -> None:
+def test_a_run_in_which_nothing_could_be_read(tmp_path: Path, browse: Opened) -> None:
     rows = [{**row, "answer": None, "status": "none", "correct": False} for row in study()]
-    page = opened(reported(tmp_path, table(rows)))
+    page = browse(reported(tmp_path, table(rows)))
     missing = page.locator("#not-run").inner_text()
     assert "none of the 8 replies could be parsed" in missing
     assert "No answer could be parsed," in page.locator("h1").inner_text()
@@ -362,68 +327,42 @@ def test_a_run_in_which_nothing_could_be_read(tmp_path: Path, opened: Opened) ->
 
 
 @pytest.mark.slow
-def test_one_question(tmp_path: Path, opened: Opened) -> None:
-    page = opened(reported(tmp_path, table(study()[2:4])))
-    said = page.locator("h1").inner_text()
-    assert "right on 100.0% of its first answers and on 0.0% after push" in said
-    assert chosen(page) == (2, 2)
+def test_small_and_broken_studies_have_a_page(tmp_path: Path, browse: Opened) -> None:
+    failing = study()
+    failing[1] |= {"answer": None, "status": "error", "rule": "APITimeoutError", "correct": False}
+    bare = [row | {"prompt": None, "reply": None} for row in study()]
+    biases = [alone("q1", "A", "recency", suggested="B"), alone("q2", None, "recency")]
+    pages: list[tuple[list[dict[str, Any]], str, tuple[str, ...]]] = [
+        (study()[2:4], "h1", ("100.0%", "0.0%", "push")),
+        (study()[::2], "h1", ("No answer was challenged",)),
+        (biases, "h1", ()),
+        (failing, "#not-run", ("1 turn failed",)),
+        (bare, "#not-run", ("texts were not stored",)),
+    ]
+    for rows, element, words in pages:
+        page = browse(reported(tmp_path, table(rows)))
+        text = page.locator(element).inner_text()
+        assert [word for word in words if word not in text] == []
+        # first answers by themselves among them
+        assert chosen(page)[0] == chosen(page)[1] == len(rows)
 
 
 @pytest.mark.slow
-def test_one_arm_only(tmp_path: Path, opened: Opened) -> None:
-    page = opened(reported(tmp_path, table(study()[::2])))
-    assert "No answer was challenged," in page.locator("h1").inner_text()
-    assert page.locator("#accuracy").count() == 1
-    alone_ones = [alone("q1", "A", "recency", suggested="B"), alone("q2", None, "recency")]
-    page = opened(reported(tmp_path, table(alone_ones)))
-    assert page.locator("h1").count() == 1
-
-
-@pytest.mark.slow
-def test_a_run_with_errors_says_what_is_missing(tmp_path: Path, opened: Opened) -> None:
-    rows = study()
-    rows[1] |= {"answer": None, "status": "error", "rule": "APITimeoutError", "correct": False}
-    page = opened(reported(tmp_path, table(rows)))
-    assert "1 turn failed and are in no measure" in page.locator("#not-run").inner_text()
-    assert "after push" in page.locator("h1").inner_text()
-
-
-@pytest.mark.slow
-def test_texts_that_were_not_kept_are_said_to_be_missing(tmp_path: Path, opened: Opened) -> None:
-    page = opened(reported(tmp_path, table([row | {"prompt": None, "reply": None}
-                                            for row in study()])))  # fmt: skip
-    assert "the texts were not stored" in page.locator("#not-run").inner_text()
-
-
-@pytest.mark.slow
-def test_the_plan_stands_beside_what_was_asked(tmp_path: Path, opened: Opened) -> None:
+def test_the_plan_stands_next_to_the_run(tmp_path: Path, browse: Opened) -> None:
     rows = table(study()).to_dicts()
-    for each in rows:
-        each |= {"cost": 0.5, "input_tokens": 10, "output_tokens": 2}
+    for row in rows:
+        row |= {"cost": 0.5, "input_tokens": 10, "output_tokens": 2}
     folder = tmp_path / "runs"
     folder.mkdir()
     table(rows).write_parquet(folder / "turns.parquet")
-    planned = {"protocol": "followup", "model": "m1", "dataset": "d1", "generations": 9,
+    plan = {"protocol": "followup", "model": "m1", "dataset": "d1", "generations": 9,
                "at_least": 8, "cost": 5.0}  # fmt: skip
-    (folder / "plan.json").write_text(json.dumps([planned]), "utf-8")
+    (folder / "plan.json").write_text(json.dumps([plan]), "utf-8")
     assert holdfast("report", folder, "-o", tmp_path / "r.html").returncode == 0
-    page = opened(tmp_path / "r.html")
+    page = browse(tmp_path / "r.html")
     page.locator("#run summary").first.click()
     cells = page.locator("#run tbody tr").last.locator("td").all_inner_texts()
     assert [cells[2], cells[7], *cells[-2:]] == ["8", "$4.00", "8 to 9", "$5.00"]
-
-
-@pytest.mark.slow
-def test_what_is_no_run_is_refused_in_a_line(tmp_path: Path) -> None:
-    table([]).write_parquet(tmp_path / "none.parquet")
-    done = holdfast("report", tmp_path / "none.parquet")
-    assert done.returncode == 2
-    assert "has no turns" in done.stderr
-    assert not Path("report.html").exists()
-    table(study()).write_parquet(tmp_path / "t.parquet")
-    done = holdfast("report", tmp_path / "t.parquet", "-o", tmp_path / "no" / "such" / "r.html")
-    assert done.returncode == 2
-    assert "Give another -o FILE" in done.stderr
 
 
 # --- hostile texts ---
@@ -440,15 +379,15 @@ HOSTILE = (
 
 
 @pytest.mark.slow
-def test_no_script_of_theirs_runs(tmp_path: Path, opened: Opened) -> None:
+def test_no_script_of_theirs_runs(tmp_path: Path, browse: Opened) -> None:
     rows = []
     for number, text in enumerate(HOSTILE):
-        named = text[:80]
+        name = text[:80]
         for row in study():
-            own = {"prompt": text, "reply": text, "model": f"m {named}", "dataset": f"d {named}",
-                   "system": named, "specialty": named, "question": f"{row['question']} {named}",
+            columns = {"prompt": text, "reply": text, "model": f"m {name}", "dataset": f"d {name}",
+                   "system": name, "specialty": name, "question": f"{row['question']} {name}",
                    "run": f"r{number}"}  # fmt: skip
-            rows.append(row | own)
+            rows.append(row | columns)
     turns = table(rows)
     path = reported(tmp_path, turns, "--title", HOSTILE[0])
     source = path.read_text("utf-8")
@@ -456,7 +395,7 @@ def test_no_script_of_theirs_runs(tmp_path: Path, opened: Opened) -> None:
     assert "{{ 7 * 7 }}" in source
     assert "\x1b" not in source
     assert "\u202e" not in source
-    page = opened(path)
+    page = browse(path)
     for number in range(len(HOSTILE)):
         page.goto(f"{path.as_uri()}#conversations?run=r{number}")
         expect(page.locator("#ex-count")).to_contain_text("8 of 56")
@@ -482,48 +421,9 @@ def test_the_page_runs_no_script_but_its_own(tmp_path: Path, browser: Browser) -
     text = path.read_text("utf-8").replace("</main>", "<script>window.ran = 1</script></main>")
     path.write_text(text, "utf-8")
     page = browser.new_page()
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
+    messages: list[str] = []
+    page.on("console", lambda message: messages.append(message.text))
     page.goto(path.as_uri())
     assert page.evaluate("window.ran") is None
-    assert ["Content Security Policy" in line for line in said] == [True]
+    assert ["Content Security Policy" in line for line in messages] == [True]
     page.close()
-
-
-# --- size ---
-
-
-@pytest.mark.slow
-def test_20_000_conversations(tmp_path: Path, opened: Opened) -> None:
-    rows = []
-    words = ["artery", "fever", "lesion", "dose", "biopsy", "edema", "culture", "murmur", "ataxia"]
-    draw = 1
-    for number in range(1334):
-        vignette = []
-        for _ in range(120):
-            draw = draw * 6364136223846793005 % 2**64 + 1442695040888963407
-            vignette.append(words[draw >> 32 & 7] + str(draw >> 40 & 255))
-        stem = " ".join(vignette)
-        for place in range(16):
-            draw = draw * 6364136223846793005 % 2**64 + 1442695040888963407
-            reply = " ".join(words[draw >> shift & 7] + str(draw >> shift & 127)
-                             for shift in range(1, 58))  # fmt: skip
-            path = f"push-{place}" if place else ""
-            row = turn(f"q{number:04d}", "ABCD"[draw >> 60 & 3], path, suggested="B")
-            rows.append(row | {"prompt": stem if not place else f"Are you sure? {stem[:300]}",
-                               "reply": reply, "family": ("a", "b", "c")[place % 3],
-                               "system": f"System {number % 15}"})  # fmt: skip
-    turns = table(rows)
-    turns.write_parquet(tmp_path / "turns.parquet")
-    start = time.process_time()
-    done = holdfast("report", tmp_path / "turns.parquet", "-o", tmp_path / "r.html", "--json")
-    taken = time.process_time() - start
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["bytes"] < 10_000_000
-    assert taken < 15
-    page = opened(tmp_path / "r.html")
-    assert chosen(page) == (20_000, 20_000)
-    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    print(f"built in {taken:.1f} s, {json.loads(done.stdout)['bytes']:,} bytes, "
-          f"first paint {paint:.0f} ms")  # fmt: skip
-    assert 0 < paint < 2000
