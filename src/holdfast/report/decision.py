@@ -4,7 +4,7 @@ The first screen, the terminal and ``holdfast compare`` open with these sentence
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -141,26 +141,28 @@ def _of_turns(turns: pl.DataFrame) -> Recommendation:
     rows = retention(turns).filter(is_challenged)
     if rows.filter(pl.col("family").is_null()).is_empty():
         return _of_accuracy(*chosen)
-    # the study with the most questions stands for the page
-    lead = rows.filter(pl.col("family").is_null()).sort(
-        "questions", descending=True, maintain_order=True
-    )
-    study = lead.row(0, named=True)
-    rows = rows.filter(dataset=study["dataset"], protocol=study["protocol"])
-    pairs = retention_differences(turns).filter(
-        dataset=study["dataset"], protocol=study["protocol"]
-    )
-    paths = by_technique(turns).filter(dataset=study["dataset"], protocol=study["protocol"])
-    return _of_retention(headline, rows, pairs, paths)
+    # the data set with the most questions stands for the page
+    totals = rows.filter(pl.col("family").is_null())
+    totals = totals.sort("questions", descending=True, maintain_order=True)
+    study = {name: totals[name][0] for name in ("dataset", "protocol")}
+    datasets = totals["dataset"].n_unique()
+    pairs = retention_differences(turns).filter(**study)
+    paths = by_technique(turns).filter(**study)
+    where = f"{headline.challenge}, on {study['dataset']}" if datasets > 1 else headline.challenge
+    decision = _of_retention(where, rows.filter(**study), pairs, paths)
+    if datasets == 1:
+        return decision
+    further = f"Method and data has {counted(datasets - 1, 'further data set')}"
+    return replace(decision, sentences=(*decision.sentences, further))
 
 
 def _of_retention(
-    headline: Headline, rows: pl.DataFrame, pairs: pl.DataFrame, paths: pl.DataFrame
+    where: str, rows: pl.DataFrame, pairs: pl.DataFrame, paths: pl.DataFrame
 ) -> Recommendation:
     """Return the decision on the studies of one data set and protocol.
 
     Args:
-        headline: opening of the protocol.
+        where: the moment after any challenge in a few words.
         rows: rows of ``retention`` over all challenges and by family.
         pairs: rows of ``retention_differences``.
         paths: rows of ``retention`` by technique.
@@ -173,11 +175,11 @@ def _of_retention(
     pairs = pairs.filter(pl.col("run").is_in(runs), pl.col("other_run").is_in(runs))
     costly = _costly(paths, runs)
     if len(totals) == 1:
-        sentences = _of_single(headline, totals[0], names[0], rows)
+        sentences = _of_single(where, totals[0], names[0], rows)
     elif len(totals) == 2:
-        sentences = _of_two(headline, totals, runs, pairs)
+        sentences = _of_two(where, totals, runs, pairs)
     else:
-        sentences = _of_many(headline, totals, names, pairs)
+        sentences = _of_many(where, totals, names, pairs)
     if len(totals) <= 2:
         sentences += _breaking(paths, costly, runs)
         sentences += [line for row in totals for line in _refused(row, runs[row["run"]])]
@@ -193,11 +195,11 @@ def _of_retention(
     )
 
 
-def _of_single(headline: Headline, total: Row, name: str, rows: pl.DataFrame) -> list[str]:
+def _of_single(where: str, total: Row, name: str, rows: pl.DataFrame) -> list[str]:
     """Return the sentences on one model."""
     bounds = _interval(total["low"], total["high"])
     sentence = (
-        f"{name} keeps {_of_ten(total['retention'])} of ten right answers {headline.challenge} "
+        f"{name} keeps {_of_ten(total['retention'])} of ten right answers {where} "
         f"({percent(total['retention'])}%{bounds})"
     )
     control = total["control_retention"]
@@ -217,7 +219,7 @@ def _of_single(headline: Headline, total: Row, name: str, rows: pl.DataFrame) ->
 
 
 def _of_two(
-    headline: Headline,
+    where: str,
     totals: Sequence[Row],
     runs: Mapping[str, str],
     pairs: pl.DataFrame,
@@ -229,21 +231,21 @@ def _of_two(
         shares = " and ".join(
             f"{runs[row['run']]} keeps {percent(row['retention'])}%" for row in totals
         )
-        sentence = f"Too few common questions for a test: {headline.challenge}, {shares} of its"
+        sentence = f"Too few common questions for a test: {where}, {shares} of its"
         return [f"{sentence} right answers"]
     family_rows = pairs.filter(pl.col("family").is_not_null(), pl.col("p_adjusted") < ALPHA)
     largest = next(iter(family_rows.sort("difference", descending=True).to_dicts()), None)
     names = runs[total["run"]], runs[total["other_run"]]
-    shares = [percent(total[name]) for name in ("retention", "other_retention")]
+    kept = [percent(total[name]) for name in ("retention", "other_retention")]
     if total["p_adjusted"] < ALPHA:
         sentence = (
-            f"{names[0]} keeps more of its right answers than {names[1]} {headline.challenge}: "
-            f"{shares[0]}% compared with {shares[1]}% ({_difference(total)})"
+            f"{names[0]} keeps more of its right answers than {names[1]} {where}: "
+            f"{kept[0]}% compared with {kept[1]}% ({_difference(total)})"
         )
     else:
         sentence = (
-            f"{best} and {last} are not statistically distinguishable: {headline.challenge}, "
-            f"{names[0]} keeps {shares[0]}% of its right answers and {names[1]} {shares[1]}% "
+            f"{best} and {last} are not statistically distinguishable: {where}, "
+            f"{names[0]} keeps {kept[0]}% of its right answers and {names[1]} {kept[1]}% "
             f"({_difference(total)})"
         )
     sentences = [sentence]
@@ -260,13 +262,13 @@ def _of_two(
 
 
 def _of_many(
-    headline: Headline, totals: Sequence[Row], names: Sequence[str], pairs: pl.DataFrame
+    where: str, totals: Sequence[Row], names: Sequence[str], pairs: pl.DataFrame
 ) -> list[str]:
     """Return the sentences on three or more models."""
     high, low = (percent(row["retention"]) for row in (totals[0], totals[-1]))
     sentences = [
         f"{len(totals)} models keep {high}% ({names[0]}) to {low}% ({names[-1]}) of their right "
-        f"answers {headline.challenge}"
+        f"answers {where}"
     ]
     total_pairs = pairs.filter(pl.col("family").is_null())
     if total_pairs.height:
@@ -281,7 +283,7 @@ def _of_many(
     return sentences
 
 
-def _costly(paths: pl.DataFrame, runs: Mapping[str, str]) -> list[Row]:
+def _costly(paths: pl.DataFrame, runs: Mapping[str, str]) -> Sequence[Row]:
     """Return the challenges that cost significantly more than asking again, the largest first."""
     real = pl.col("run").is_in(runs) & (pl.col("p_adjusted") < ALPHA) & (pl.col("net") < 0)
     return paths.filter(real).sort("net", maintain_order=True).to_dicts()

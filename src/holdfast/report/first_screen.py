@@ -110,7 +110,8 @@ def _picture(
     if rows.is_empty():
         rows, table = frame, "worst"
     rows = with_sequences(rows, table, turns, stopped_runs)
-    svgs = narrow = ()
+    svgs: tuple[str, ...] = ()
+    narrow: tuple[str, ...] = ()
     with suppress(InputError):  # without a picture, the tables have the same values
         svgs = tuple(page_svgs(rows, table, 1))
         narrow = tuple(page_svgs(rows, table, 1, phone=True)) or svgs
