@@ -144,6 +144,7 @@ def report_page(
         all_simulated=len(simulated_models) == len(models),
         imported=list(dict.fromkeys(imported_models)),
         head=head,
+        evidence=head.evidence,
         hard=list(_hard_to_read(turns)),
         lacking=lacking,
         brief=_brief(lacking),
