@@ -5,11 +5,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 Opened = Callable[..., Page]
+
+
+def unfold(page: Page) -> None:
+    """Opens every part of the page and waits for its markup."""
+    page.locator("details").evaluate_all("parts => parts.forEach(part => { part.open = true; })")
+    expect(page.locator(".folded > script")).to_have_count(0)
 
 
 @pytest.fixture(scope="module")
