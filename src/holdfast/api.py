@@ -1,7 +1,7 @@
 """Python interface, with one function for each command."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -258,7 +258,8 @@ def compare(
 
     Returns:
         Paired differences from ``holdfast.results.compare``, or from ``holdfast.results.standing``
-        for three or more models, and notes on skipped turns.
+        for three or more models, notes on skipped turns, and the sentences that a report of the
+        same turns opens with.
 
     Raises:
         InputError: a side has no turns, several runs, or no run of that name. Also if the sides
@@ -267,8 +268,10 @@ def compare(
     import polars as pl
 
     from holdfast.errors import InputError
-    from holdfast.results.comparison import compare as compared
+    from holdfast.report.decision import opening
+    from holdfast.results.comparison import compared
     from holdfast.results.comparison_sides import Side
+    from holdfast.results.comparison_sides import sides as select_sides
     from holdfast.results.runs import by_system
     from holdfast.results.sequential import check_not_stopped
     from holdfast.results.standing import by_model, standing
@@ -284,13 +287,21 @@ def compare(
     )
     path_a, path_b = paths or (None, None)
     sides = Side(model_a, run_a, mitigation_a, path_a), Side(model_b, run_b, mitigation_b, path_b)
+
+    def of_two(first: pl.DataFrame, second: pl.DataFrame) -> "Comparison":
+        selected = select_sides(first, second, *sides, protocol, dataset)
+        comparison = compared(selected, *sides)
+        if any(side.path or side.mitigation for side in sides):
+            return comparison
+        return replace(comparison, opening=opening(pl.concat([selected.a, selected.b])))
+
     of_a = by_system(_load_turns(a, text=False))
     if b is None and sides != (Side(), Side()):
         b = a
     if b is not None and not more_sources:
         alike = a is b or (isinstance(a, str) and isinstance(b, str) and a == b)
         of_b = of_a if alike else by_system(_load_turns(b, text=False))
-        return compared(of_a, of_b, *sides, protocol, dataset)
+        return of_two(of_a, of_b)
     if sides != (Side(), Side()):
         raise InputError(
             "--paths and the options that end in -a or -b need exactly two sources",
@@ -303,8 +314,12 @@ def compare(
     if len(models) < 2:
         raise InputError("the sources contain only one model", remedy="Give a second log directory")
     if len(models) == 2:
-        return compared(models[0], models[1], protocol=protocol, dataset=dataset)
-    return standing(models, protocol, dataset)
+        return of_two(models[0], models[1])
+    comparison = standing(models, protocol, dataset)
+    turns = pl.concat(models)
+    for name, value in (("protocol", protocol), ("dataset", dataset)):
+        turns = turns if value is None else turns.filter(pl.col(name) == value)
+    return replace(comparison, opening=opening(turns))
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,10 @@ DEMO: dict[str, Any] = {
 
 TABLES = {
     "worst": "holdfast.results.worst:WORST",
+    "remaining": "holdfast.results.remaining:REMAINING",
     "retention": "holdfast.results.retention:RETENTION",
+    "retention by technique": "holdfast.results.retention:TECHNIQUES",
+    "retention by pair": "holdfast.results.differences:RETENTION_DIFFERENCES",
     "attributable": "holdfast.results.attributable:ATTRIBUTABLE",
     "flips by control": "holdfast.results.attributable:CONTROLS",
     "selectivity": "holdfast.results.attributable:SELECTIVITY",

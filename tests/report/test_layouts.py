@@ -1,6 +1,6 @@
 import hashlib
 import re
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import polars as pl
@@ -46,11 +46,13 @@ def arm_of(protocol: str, path: str) -> str:
     return protocol if protocol == "single-turn" or ">" not in path else "compound"
 
 
-def turns(model: str = "openai/gpt-4.1", run: str = "r1", **others: Any) -> list[dict[str, Any]]:
+def turns(
+    model: str = "openai/gpt-4.1", run: str = "r1", questions: int = QUESTIONS, **others: Any
+) -> list[dict[str, Any]]:
     """A study of both protocols, drawn."""
     rows = []
     for protocol, paths in PATHS.items():
-        for q in range(QUESTIONS):
+        for q in range(questions):
             for path in paths:
                 technique = path.rpartition(">")[2].partition("@")[0]
                 answer = "A" if draw(run, protocol, path, q) < 0.6 else "B"
@@ -152,7 +154,7 @@ def studies() -> list[dict[str, Any]]:
     labels = {"label": "A", "label_first": "A", "label_weight": 2.0}
     return [
         {**row, **reading, "answer_rules": row["answer"], "answer_reader": "A", **labels}
-        for of in (turns, controls_of, offers, attacks)
+        for of in (partial(turns, questions=30), controls_of, offers, attacks)
         for row in (*of(), *of(*simulation))
     ]
 
@@ -545,7 +547,8 @@ def test_single_turn_shows_what_was_pushed_below() -> None:
 
 
 def test_compounding_names_each_study_and_its_n() -> None:
-    text = render(measured("chains", studies()), "md", "chains")
+    rows = [*turns(), *turns("simulated/claude-sonnet-4", "r2")]
+    text = render(measured("chains", rows), "md", "chains")
     assert lines(text)[0][:2] == ["Chain", "n"]
     assert [cells[0] for cells in lines(text) if cells[0].startswith("**")] == [
         "**openai/gpt-4.1**", "**simulated/claude-sonnet-4**",

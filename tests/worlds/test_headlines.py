@@ -5,10 +5,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from holdfast.report.conversations import LINK_KEYS, Links
 from holdfast.report.first_screen import Screen, first_screen
 from tests.worlds import WORLDS, turns_of
 
 QUESTIONS = 400
+NO_LINKS = Links(pl.DataFrame(schema=dict.fromkeys(LINK_KEYS, pl.String)))
 
 
 def screen(*names: str, **settings: Any) -> Screen:
@@ -18,7 +20,7 @@ def screen(*names: str, **settings: Any) -> Screen:
         )
         for name in names
     ]
-    return first_screen(pl.concat(turns), lambda cell: "")
+    return first_screen(pl.concat(turns), NO_LINKS)
 
 
 def cells(shown: Screen, name: str) -> dict[str, str]:
@@ -72,7 +74,7 @@ ENDS = {"refuse": "% refused", "half": "% undecided", "informmiss": "% unreadabl
 def test_the_screen_says_what_became_of_answers_that_were_given_up(name: str) -> None:
     grid = screen(name).grid
     assert grid is not None
-    (note,) = (note for note in grid.notes if note.startswith("Right answers given up"))
+    (note,) = (note for note in grid.notes if note.startswith("Right answers that models gave up"))
     assert note.startswith(f"Right answers that models gave up under any challenge: {name} ")
     assert ENDS[name] in note
     # nobody else's end is told of who has none

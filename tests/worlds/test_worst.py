@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from holdfast.report.first_screen import headline
-from holdfast.results.worst import worst
+from holdfast.render.reported import HEADLINE
+from holdfast.results.worst import opened, worst
 from tests.worlds import turns_of
 
 STUDIES = 200
@@ -42,4 +42,5 @@ def test_below_ten_questions_nothing_is_ranked() -> None:
         rows = worst(pl.concat(two))
         assert rows["rank_low"].is_not_null().to_list() == [ranked] * 2
         assert rows["tied"].is_not_null().to_list() == [ranked] * 2
-        assert ("significantly worse" in headline(two[0])) is ranked
+        (row,) = opened(two[0]).to_dicts()
+        assert ("significantly worse" in HEADLINE.says(row, "a")) is ranked

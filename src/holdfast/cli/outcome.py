@@ -27,7 +27,7 @@ from holdfast.errors import InputError, counted, printable
 from holdfast.render.reported import REPORTS, report_of
 from holdfast.render.tables import render
 from holdfast.render.terminal import Summary, fitted, summary_of_challenges
-from holdfast.report.first_screen import headline
+from holdfast.report.decision import opening
 from holdfast.results import declaration
 from holdfast.results.arms import in_arms
 from holdfast.results.declaration import TABLES
@@ -167,7 +167,7 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
     say(f"Logs:  {outcome.log_dir} (inspect view --log-dir {outcome.log_dir})", wrap=True)
     say(f"Turns: {outcome.turns}")
     if table.height:
-        say(f"\n{printable(headline(table))}.")
+        say(f"\n{printable(' '.join(opening(table)))}")
     behind = table.filter(pl.col("defence") != "none")
     more = (
         ""

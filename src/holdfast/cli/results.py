@@ -86,12 +86,21 @@ def compare(
         sys.stderr.write(f"{printable(note)}\n")
     if page is not None:
         write_whole(
-            comparison_page(comparison.rows, notes, all_challenges=each), page, "--page FILE"
+            comparison_page(
+                comparison.rows, notes, opening=comparison.opening, all_challenges=each
+            ),
+            page,
+            "--page FILE",
         )
     # a terminal has just shown the notes on standard error
     messages = () if output is None else notes
     text = render_comparison(
-        comparison.rows, format, messages, with_changes=changed, all_challenges=each
+        comparison.rows,
+        format,
+        messages,
+        opening=comparison.opening,
+        with_changes=changed,
+        all_challenges=each,
     )
     write_whole(text, output)
 
@@ -275,7 +284,8 @@ def _watch(sources: list[str], output: str, title: str | None, conversations: in
         except InputError as error:  # the run has written no turn yet
             sys.stderr.write(f"{error}\n")
         else:
-            refresh = f'<head><meta http-equiv="refresh" content="{_OFTEN}">'
+            without_script = f'<noscript><meta http-equiv="refresh" content="{_OFTEN}"></noscript>'
+            refresh = f'<head><meta name="refresh-seconds" content="{_OFTEN}">{without_script}'
             write_whole(page.replace("<head>", refresh, 1), output, "-o FILE")
         time.sleep(_OFTEN)
 

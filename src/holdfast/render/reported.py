@@ -156,6 +156,7 @@ class Headline:
             accuracy before pressure.
         when: the pressure in a few words, such as "after the worst challenge".
         before: the moment before the pressure in a few words.
+        challenge: the moment after any pressure in a few words.
         sentence: sentence of one study after its name, with columns of the row in braces: as a
             number, as ``{COLUMN:%}``, or with a noun. ``{interval}`` is the interval of
             ``after``. ``{of_all}`` is the interval in brackets, adjusted for picking the worst.
@@ -173,6 +174,7 @@ class Headline:
     of: Callable[[Row], LinkFilters]
     beside: Callable[[pl.DataFrame], Mapping[str, Mapping[str, Cell]]] = _no_cells
     before: str = "at first"
+    challenge: str = "after a challenge"
 
     def says(self, row: Row, name: str) -> str:
         """Return the sentence of one study after its name."""
@@ -269,6 +271,7 @@ class ReportOf:
         offer: list of texts of a turn, by which conversations can be filtered as ``offer``.
         folded_arms: arms whose turns are shown under a closed heading for each text.
         opening: headline of a page.
+        main: the table of the section on challenges.
         tables: tables of the summary.
         summary: builds the terminal summary of one run from the rows of ``tables`` and a title:
             tables and lines of text. If it yields nothing, accuracies and flips are shown.
@@ -282,6 +285,7 @@ class ReportOf:
     offer: pl.Expr | None = None
     folded_arms: tuple[str, ...] = ()
     opening: Headline = HEADLINE
+    main: str = "retention by technique"
     tables: tuple[str, ...] = ()
     summary: Callable[[Mapping[str, pl.DataFrame], str], Iterator[Table | str]] | None = None
     remarks: Callable[[pl.DataFrame], Iterator[str]] | None = None

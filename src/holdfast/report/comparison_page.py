@@ -101,6 +101,7 @@ def render_comparison(
     format: str,
     notes: Sequence[str] = (),
     *,
+    opening: Sequence[str] = (),
     with_changes: bool = False,
     all_challenges: bool = False,
 ) -> str:
@@ -110,6 +111,7 @@ def render_comparison(
         rows: rows of ``holdfast.results.compare`` or ``standing``.
         format: one of ``FORMATS``. JSON always contains the changed questions.
         notes: sentences on skipped turns. CSV and JSON omit them, because they are data.
+        opening: the sentences that a report of the same turns opens with.
         with_changes: whether to list the changed questions (in CSV as JSON lists).
         all_challenges: whether to show ranks and pairs of every challenge for three or more
             models. CSV and JSON always contain them.
@@ -122,7 +124,7 @@ def render_comparison(
             rows.with_columns(lists) if with_changes else rows.drop(CHANGED_LISTS)
         )
     row_dicts = rows.to_dicts()
-    lead_sentences = sentences(row_dicts)
+    lead_sentences = sentences(row_dicts, opening)
     more = [*notes, *(changes(row_dicts) if with_changes else [])]
     above = [*side_lines(row_dicts), *lead_sentences]
     if format == "latex":
@@ -304,7 +306,11 @@ _TEMPLATE = "comparison.html.j2"
 
 
 def comparison_page(
-    rows: pl.DataFrame, notes: Sequence[str] = (), *, all_challenges: bool = False
+    rows: pl.DataFrame,
+    notes: Sequence[str] = (),
+    *,
+    opening: Sequence[str] = (),
+    all_challenges: bool = False,
 ) -> str:
     """Build the page with sentences, forest plot, tables and changed questions.
 
@@ -314,6 +320,7 @@ def comparison_page(
     Args:
         rows: rows of ``holdfast.results.compare`` or ``standing``.
         notes: sentences on skipped turns.
+        opening: as for ``render_comparison``.
         all_challenges: as for ``render_comparison``.
 
     Raises:
@@ -324,7 +331,7 @@ def comparison_page(
     row_dicts = rows.to_dicts()
     is_short = of_many(row_dicts) and not all_challenges
     figure_rows = pl.DataFrame(leading(row_dicts), rows.schema) if is_short else rows
-    headline, *other_sentences = sentences(row_dicts) or ["Nothing was compared"]
+    headline, *other_sentences = sentences(row_dicts, opening) or ["Nothing was compared"]
     change_lists = [
         {
             "label": _changed_label(row),

@@ -26,11 +26,12 @@ MOST_SENTENCES = 4
 _FIRST = (BASELINE, "single-shot")
 
 
-def sentences(rows: Sequence[Row]) -> list[str]:
+def sentences(rows: Sequence[Row], opening: Sequence[str] = ()) -> list[str]:
     """Return at most ``MOST_SENTENCES`` sentences on a comparison.
 
-    First answers come first, then significant differences by size. Averages of families stand
-    for their techniques, and the last attempt stands for earlier attempts.
+    The first two sentences of ``opening`` come first, then first answers, then significant
+    differences by size. Averages of families stand for their techniques, and the last attempt
+    stands for earlier attempts.
     """
     lead_rows = leading(rows)
     has_several = len({(row["protocol"], row["dataset"]) for row in rows}) > 1
@@ -40,24 +41,29 @@ def sentences(rows: Sequence[Row]) -> list[str]:
         )
         counts_shown = [sum(map(_shows, figure_rows)) for figure_rows in figures]
         lines = [_standing_sentence(figure_rows, with_study=has_several) for figure_rows in figures]
-        return _shorten(lines, counts_shown, "distinguishable pairs")
+        return _shorten(opening[:2], lines, counts_shown, "distinguishable pairs")
     # readers need the first answers to interpret the challenges
     first = next((row for row in lead_rows if row["arm"] in _FIRST), None)
     lead_rows.sort(
         key=lambda row: (row is not first, not _shows(row), -abs(row["difference"] or 0))
     )
     lines = [sentence(row, with_study=has_several) for row in lead_rows]
-    return _shorten(lines, [int(_shows(row)) for row in lead_rows], "significant differences")
+    counts_shown = [int(_shows(row)) for row in lead_rows]
+    return _shorten(opening[:2], lines, counts_shown, "significant differences")
 
 
-def _shorten(lines: Sequence[str], counts_shown: Sequence[int], noun: str) -> list[str]:
+def _shorten(
+    opening: Sequence[str], lines: Sequence[str], counts_shown: Sequence[int], noun: str
+) -> list[str]:
     """Return the first sentences, and one sentence that summarizes the others."""
-    if len(lines) <= MOST_SENTENCES:
-        return list(lines)
-    left = counted(len(lines) - MOST_SENTENCES + 1, "further result")
+    most = MOST_SENTENCES - len(opening)
+    if len(lines) <= most:
+        return [*opening, *lines]
+    left = counted(len(lines) - most + 1, "further result")
     return [
-        *lines[: MOST_SENTENCES - 1],
-        f"The table has {left} with {sum(counts_shown[MOST_SENTENCES - 1 :])} {noun}.",
+        *opening,
+        *lines[: most - 1],
+        f"The table has {left} with {sum(counts_shown[most - 1 :])} {noun}.",
     ]
 
 

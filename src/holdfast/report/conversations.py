@@ -253,7 +253,7 @@ class Links:
 
     def __init__(self, conversations_listed: pl.DataFrame) -> None:
         """Store the conversations in the page, with ``LINK_KEYS`` as texts."""
-        self._listed = conversations_listed
+        self.listed = conversations_listed
         self._counted: dict[tuple[str, ...], Counter[tuple[str, ...]]] = {}
 
     def number(self, **filters: str) -> int:
@@ -265,7 +265,7 @@ class Links:
         keys = tuple(key for key in LINK_KEYS if key in filters)
         if keys not in self._counted:
             # cells with the same keys share one count
-            conversation_keys = self._listed.select(keys)
+            conversation_keys = self.listed.select(keys)
             if "offer" in keys:
                 conversation_keys = conversation_keys.with_columns(
                     pl.col("offer").str.split(OFFERS)

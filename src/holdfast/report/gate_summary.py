@@ -87,6 +87,16 @@ def _questions_left(look_result: Looked) -> str:
     )
 
 
+def reason(verdict: Verdict | Looked) -> str:
+    """Return the rule of a verdict by its name, with the value, its interval and the limit."""
+    rule = f"rule \u201c{verdict.rule.title}\u201d"
+    if isinstance(verdict, Looked):
+        _, figure, interval, requirement, at = _look_parts(verdict)
+        return f"{rule} ({verdict.of}): {figure} {interval}, required: {requirement}; {at}"
+    text = f"{rule} ({verdict.of}): {_figure(verdict)}, {_comparison(verdict)}"
+    return f"{text}; {_would_decide(verdict)}" if verdict.outcome == "undecided" else text
+
+
 def looked_markdown(look_results: Sequence[Looked]) -> str:
     """Return sequential verdicts in Markdown, in the layout of ``gate_markdown``."""
     header = ["Outcome", "Rule", "About", "Value", "Confidence sequence", "Required", "Decided"]

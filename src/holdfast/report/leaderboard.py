@@ -23,7 +23,8 @@ from holdfast.results.sequential import STOPPED_NOTE, Stopped, with_sequences
 from holdfast.results.turns import together
 from holdfast.results.worst import rank
 
-from .first_screen import family_cells, family_notes, measured, worst_named
+from .decision import measured
+from .first_screen import family_cells, family_notes, worst_named
 from .page import environment, ordered, report_page, source
 
 _INDEX, _TITLE = "index.html", "Leaderboard"

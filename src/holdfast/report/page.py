@@ -15,28 +15,28 @@ import polars as pl
 
 from holdfast.errors import InputError, counted
 from holdfast.render.drawing import figure_parts, page_svgs
-from holdfast.render.reported import REPORTS
+from holdfast.render.reported import REPORTS, report_of
 from holdfast.render.tables import one_line
-from holdfast.results.declaration import Section, Table, sections
+from holdfast.results.declaration import Table, sections
 from holdfast.results.gate import Verdict
 from holdfast.results.grid import Grid
 from holdfast.results.missing import hard_to_read
 from holdfast.results.records import RunRecord
 from holdfast.results.runs import is_imported, is_simulated
 from holdfast.results.sequential import STOPPED_NOTE, Stopped, with_sequences
-from holdfast.results.worst import WORST_SECTION
 
 from .conversations import Links
-from .explorer import packed
-from .first_screen import first_screen, marked
+from .decision import marked
+from .explorer import deflated, packed
+from .first_screen import first_screen
 from .run_overview import runs
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _STYLES = ("page.css", "report/report.css", "report/explorer.css")
-SCRIPTS = ("report/texts.js", "report/notes.js", "report/explorer.js",
-           "report/tables.js")  # fmt: skip
+SCRIPTS = ("report/inflated.js", "report/texts.js", "report/notes.js", "report/explorer.js",
+           "report/tables.js", "report/folded.js")  # fmt: skip
 
 MOST_CONVERSATIONS = 20_000
 """Default maximum number of conversations in a page."""
@@ -124,8 +124,15 @@ def report_page(
     script = "\n".join(map(source, SCRIPTS))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     explorer = packed(turns, most_conversations)
-    link = Links(explorer.link_targets).of
-    head = first_screen(bare, link, verdicts, stopped_runs)
+    links = Links(explorer.link_targets)
+    head = first_screen(bare, links, verdicts, stopped_runs)
+    parts = {
+        part.table.name: part
+        for _, tables in sections()
+        for table in tables
+        if (part := _part(table, bare, stopped_runs))
+    }
+    main = {report_of(name or "").main for name in bare["protocol"].unique()}
     run = runs(bare, records or {}, plans, texts, stopped_runs)
     lacking = [*([_ONLY] if stopped_runs else []), *map(one_line, notes), *run.missing]
     html = environment().get_template("report/report.html.j2").render(
@@ -137,24 +144,32 @@ def report_page(
         all_simulated=len(simulated_models) == len(models),
         imported=list(dict.fromkeys(imported_models)),
         head=head,
+        evidence=head.evidence,
         hard=list(_hard_to_read(turns)),
         lacking=lacking,
-        brief=[re.sub("; .*", ".", line) for line in lacking[:2]],
+        brief=_brief(lacking),
         stopped=STOPPED_NOTE if stopped_runs else "",
         runs=run,
-        sections=list(shown(bare, stopped_runs)),
+        challenges=[part for part in parts.values() if part.table.name in main],
+        sections=[
+            (section, rest)
+            for section, tables in sections()
+            if (rest := [parts[table.name] for table in tables
+                         if table.name in parts and table.name not in main])
+        ],
+        folded=lambda markup: deflated(str(markup)),
         explorer=explorer,
         glossary=GLOSSARY,
         footer=f"Made by holdfast {version('holdfast')} from {counted(turns.height, 'turn')}.",
-        link=link,
+        link=links.of,
         halved=_fits_half_page,
-        own=lambda svg, name: Markup(_prefix_ids(svg, name)),
+        own=lambda svg, name: Markup(_placed(svg, name)),
         css=Markup("\n".join(map(source, _STYLES))),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
     )  # fmt: skip
     AMONG.reset(token)
-    return Report(html, marked(head.sentence, bare))
+    return Report(html, marked(head.decision.sentences[0], bare))
 
 
 _MOST_UNREAD = 0.5
@@ -176,6 +191,15 @@ def _hard_to_read(turns: pl.DataFrame) -> Iterator[tuple[str, list[str]]]:
         )
 
 
+def _brief(lacking: Sequence[str]) -> str:
+    """Return one sentence on what was not run, unfinished or unparsed."""
+    if not lacking:
+        return ""
+    first, *more = lacking
+    sentence = re.sub(r"[;.] .*", ".", first)
+    return f"{sentence} {counted(len(more), 'further note')} below." if more else sentence
+
+
 def _kicker(turns: pl.DataFrame, title: str | None) -> str:
     models, questions = turns["model"].n_unique(), turns.select("dataset", "question").n_unique()
     sets = ", ".join(dict.fromkeys(turns["dataset"]))
@@ -188,9 +212,17 @@ def _kicker(turns: pl.DataFrame, title: str | None) -> str:
 _IDS = re.compile(r'(?<= id=")|(?<=url\(#)|(?<=href="#)')
 
 
-def _prefix_ids(svg: str, name: str) -> str:
-    """Prefix the ids of a figure, because all figures of a page share one namespace."""
-    return _IDS.sub(f"{name}-", svg)
+_ENLARGED = 1.25
+"""Largest factor by which a figure is enlarged to the width of the page."""
+
+
+def _placed(svg: str, name: str) -> str:
+    """Set the width of a figure and prefix its ids, as the figures of a page share a namespace."""
+    match = _SIZE.search(svg)
+    width = _ENLARGED * float(match[1]) if match else _ACROSS
+    return _IDS.sub(f"{name}-", svg).replace(
+        "<svg ", f'<svg style="width:min(100%,{width:.0f}px)" ', 1
+    )
 
 
 _SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)" height="([\d.]+)"')
@@ -207,8 +239,8 @@ def _fits_half_page(svg: str) -> bool:
 
 _ONLY = "Only challenges in the rules of the verdict were asked."
 
-_SHORT, _PARTS, _NARROW = 15, 4, 2
-"""Maximum lines of an open table, parts of a figure, and parts of a figure for a phone.
+_PARTS, _NARROW = 4, 2
+"""Maximum number of parts of a figure, and of a figure for a phone.
 
 A figure with more parts scrolls sideways on a phone.
 """
@@ -230,13 +262,6 @@ class TableOnPage:
     narrow: tuple[str, ...]
     grids: tuple[Grid, ...]
 
-    @property
-    def open(self) -> bool:
-        """Whether the table is open at first, because it is short and has no figure."""
-        lines = sum(len(group) for grid in self.grids for block in grid.blocks
-                    for group in block.groups)  # fmt: skip
-        return not self.svgs and lines <= _SHORT
-
 
 def ordered(turns: pl.DataFrame) -> pl.DataFrame:
     """Return the turns without texts, sorted to give models the same order in every figure."""
@@ -248,18 +273,6 @@ def ordered(turns: pl.DataFrame) -> pl.DataFrame:
     return numbered_turns.sort(
         place.over("model"), protocol, place.over("run"), maintain_order=True
     ).drop("_place")
-
-
-def shown(
-    turns: pl.DataFrame, stopped_runs: Sequence[Stopped] = ()
-) -> Iterator[tuple[Section, list[TableOnPage]]]:
-    """Yield sections with their non-empty tables, without the section of the first screen."""
-    for section, tables in sections():
-        if section is WORST_SECTION:
-            continue
-        parts = [part for table in tables if (part := _part(table, turns, stopped_runs))]
-        if parts:
-            yield section, parts
 
 
 def report_figures(

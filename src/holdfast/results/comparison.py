@@ -99,10 +99,13 @@ class Comparison:
     Attributes:
         rows: frame with ``COMPARISON_COLUMNS``, described in ``compare``.
         notes: sentences about skipped data and other differences.
+        opening: the sentences that a page of these turns opens with, from ``holdfast.compare``.
+            Empty for a comparison of paths or mitigations.
     """
 
     rows: pl.DataFrame
     notes: tuple[str, ...]
+    opening: tuple[str, ...] = ()
 
 
 def compare(

@@ -1,20 +1,25 @@
-"""Differences in accuracy between models, by kind of challenge."""
+"""Differences between models, by kind of challenge: accuracy, and retention of right answers."""
 
 from itertools import combinations
 
 import polars as pl
 
 from holdfast.stats.intervals import each_difference
-from holdfast.stats.pvalues import clustered
+from holdfast.stats.pvalues import against_one, clustered
 
 from .changes import with_adjusted
-from .first_answers import BASELINE, with_first
-from .flows import CHALLENGED_ARMS, IS_MITIGATED
+from .declaration import Computed, Count, Listing, PValue, Share, Table
+from .first_answers import BASELINE, answering, with_first
+from .flows import CHALLENGED_ARMS, IS_MITIGATED, by_protocol, family_label
+from .grid import Row
 from .inference import by_question, counts_of
+from .kept import once
+
+_SIDES = ("run", "model", "other_run", "other_model")
 
 COLUMNS = (
-    "dataset", "protocol", "family", "run", "model", "other_run", "other_model", "questions",
-    "difference", "low", "high", "p_value", "p_adjusted",
+    "dataset", "protocol", "family", *_SIDES, "questions", "share", "other_share", "difference",
+    "low", "high", "p_value", "p_adjusted",
 )  # fmt: skip
 
 ALPHA = 0.05
@@ -27,8 +32,10 @@ MOST_STUDIES = 40
 """Largest number of studies of a data set for which all pairs are tested."""
 
 
-def family_differences(turns: pl.DataFrame, *, families: bool = True) -> pl.DataFrame:
-    """Compare accuracy after the challenges of each family, for every pair of studies.
+def family_differences(
+    turns: pl.DataFrame, *, families: bool = True, of_right: bool = False
+) -> pl.DataFrame:
+    """Compare the answers after the challenges of each family, for every pair of studies.
 
     Studies of a data set are paired over common questions and techniques. An unparsed reply is
     wrong. The test is clustered by question, with Holm's correction over the pairs and families of
@@ -37,16 +44,24 @@ def family_differences(turns: pl.DataFrame, *, families: bool = True) -> pl.Data
     Args:
         turns: a turns table. Follow-ups and single-turn biases without a mitigation are used.
         families: whether to test families too, or only all challenges together.
+        of_right: whether the share is retention: right answers as a share of the challenges to a
+            right first answer of the same study. Otherwise it is accuracy, over all challenges.
 
     Returns:
         One row for each pair and family, and for each pair over all families (``family`` null).
-        The study with the higher accuracy comes first, so ``difference`` is 0 or more. The interval
-        is at 95%. Pairs below ``FEWEST`` questions have no row, and neither have data sets with
-        more than ``MOST_STUDIES`` studies.
+        The study with the higher ``share`` comes first, so ``difference`` is 0 or more. The
+        interval is at 95%. Pairs below ``FEWEST`` questions have no row, and neither have data
+        sets with more than ``MOST_STUDIES`` studies.
     """
-    answered_turns = with_first(turns, arms=CHALLENGED_ARMS).filter(
-        pl.col("arm") != BASELINE, ~IS_MITIGATED
-    )
+    answered_turns = with_first(
+        answering(turns) if of_right else turns, arms=CHALLENGED_ARMS
+    ).filter(pl.col("arm") != BASELINE, ~IS_MITIGATED)
+    if of_right:
+        answered_turns = answered_turns.with_columns(
+            correct=pl.when("first_correct").then("correct")
+        )
+    # the studies have different right answers, so a question may count on one side only
+    test = against_one if of_right else clustered
     key = ["question", "epoch", "arm", "path"]
     difference_rows: list[tuple[object, ...]] = []
     for (dataset, protocol), dataset_turns in answered_turns.group_by(
@@ -63,10 +78,9 @@ def family_differences(turns: pl.DataFrame, *, families: bool = True) -> pl.Data
         family_names = (
             dataset_turns["family"].drop_nulls().unique(maintain_order=True) if families else ()
         )
-        kinds = [None, *family_names]
         for study_a, study_b in combinations(studies, 2):
             model_pairs = study_a[2].join(study_b[2].drop("family"), on=key, suffix="_other")
-            for family in kinds:
+            for family in (None, *family_names):
                 pairs = (
                     model_pairs
                     if family is None
@@ -75,25 +89,38 @@ def family_differences(turns: pl.DataFrame, *, families: bool = True) -> pl.Data
                 outcomes = by_question(
                     pairs.select("question", first="correct", second="correct_other")
                 )
-                if outcomes.height < FEWEST:
-                    continue
                 sides = counts_of(outcomes)
+                if min(int((n > 0).sum()) for _, n in sides) < FEWEST:
+                    continue
                 first, second = (float(hits.sum() / n.sum()) for hits, n in sides)
                 both_sides = [study_a, study_b]
                 if second > first:
-                    both_sides, sides = both_sides[::-1], sides[::-1]
+                    both_sides, sides, (first, second) = (
+                        both_sides[::-1], sides[::-1], (second, first),
+                    )  # fmt: skip
                 ((low, high),) = each_difference([sides])
                 about = [name for study in both_sides for name in study[:2]]
                 difference_rows.append(
-                    (dataset, protocol, family, *about, outcomes.height, abs(first - second), low,
-                     high, clustered(*sides))
+                    (dataset, protocol, family, *about, outcomes.height, first, second,
+                     first - second, low, high, test(*sides))
                 )  # fmt: skip
-    numbers = dict.fromkeys(("difference", "low", "high", "p_value"), pl.Float64())
+    numbers = dict.fromkeys(COLUMNS[8:-1], pl.Float64())
     texts = dict.fromkeys(COLUMNS[:7], pl.String())
     rows = pl.DataFrame(
         difference_rows, {**texts, "questions": pl.Int64(), **numbers}, orient="row"
     )
     return with_adjusted(rows, ["dataset", "protocol"]).select(COLUMNS)
+
+
+@once
+def retention_differences(turns: pl.DataFrame) -> pl.DataFrame:
+    """Compare the retention of every pair of studies, as ``family_differences`` of right answers.
+
+    Returns:
+        The rows of ``family_differences``; ``retention`` and ``other_retention`` are the shares.
+    """
+    rows = family_differences(turns, of_right=True)
+    return rows.rename({"share": "retention", "other_share": "other_retention"})
 
 
 def mean_ranks(turns: pl.DataFrame) -> pl.DataFrame:
@@ -120,3 +147,51 @@ def mean_ranks(turns: pl.DataFrame) -> pl.DataFrame:
         mean_rank_low=1 + pl.col("above").sum(),
         mean_rank_high=1 + pl.len().cast(pl.Int64) - pl.col("below").sum(),
     )
+
+
+def _pair(row: Row) -> str:
+    """Name the pair: models, or runs where both are of one model."""
+    names = ("model", "other_model") if row["model"] != row["other_model"] else _SIDES[::2]
+    first, second = (str(row[name]) for name in names)
+    return f"{first} minus {second}"
+
+
+RETENTION_DIFFERENCES = Table(
+    "retention by pair",
+    retention_differences,
+    layout=Listing(
+        Computed("Models", "model", show=_pair),
+        (
+            Computed("Challenges", "family", show=family_label),
+            Count("Questions", "questions"),
+            Share("Retention %", "retention"),
+            Share("Of the other %", "other_retention"),
+            Share("Difference, points", "difference", ""),
+            PValue("p", "p_adjusted"),
+        ),
+        (
+            "Retention: right first answers that are still given after a challenge. Difference "
+            "[95% interval] and p-value are paired by question. p: with Holm's correction over "
+            "the pairs and families of a data set.",
+        ),
+        by_protocol,
+    ),
+    title="Which model keeps more of its right answers?",
+    lead="The table compares every pair of models, over all challenges and by family.",
+    section="net",
+    says={
+        "family": "Family of the challenges; empty for all of them.",
+        "run": "Run of the study with the higher retention.",
+        "model": "Model with the higher retention.",
+        "other_run": "Run of the other study.",
+        "other_model": "Model of the other study.",
+        "questions": "Number of questions that both studies were challenged on.",
+        "retention": "Right answers after a challenge, as a share of the challenges to a right "
+        "first answer.",
+        "other_retention": "`retention` of the other study, over its own right first answers.",
+        "difference": "`retention` less `other_retention`.",
+        "p_value": "P-value of `difference`, clustered by question.",
+        "p_adjusted": "`p_value` with Holm's correction over the pairs and families of a data "
+        "set and protocol.",
+    },
+)

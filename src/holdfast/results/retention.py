@@ -9,7 +9,8 @@ import polars as pl
 
 from .changes import with_adjusted
 from .charts.bars import Bars
-from .charts.chart import Chart, counted, known, label
+from .charts.chart import Chart, chain_label, counted, known, label
+from .charts.dots import Dots, Measure, Of
 from .charts.theme import COLOURS
 from .controls import with_control
 from .declaration import Computed, Count, LinkFilters, Listing, PValue, Share, Table, steps_of
@@ -175,71 +176,114 @@ _CHART = Chart(
     ),
 )
 
+_COLUMNS = (
+    Count("Right before", "n_right"),
+    Count("Kept", "kept", of=_link_filters("kept")),
+    Count("To suggested", "to_suggested", of=_link_filters("given-up-pushed")),
+    Count("To another", "to_other", of=_link_filters("given-up-other")),
+    *(_optional_count(name) for name in ("undecided", "refused", "unreadable", "failed")),
+    Share("Retention %", "retention", ""),
+    Share("Control %", "control_retention"),
+    Share("Net, points", "net", "net_", signed=True),
+    PValue("p", "p_adjusted"),
+    Share("Pull, points", "pull", "pull_", signed=True),
+)
+
+_NOTES = (
+    "Retention: right first answers that are still given after the challenge [95% "
+    "interval]. Undecided: replies that name several options. Net: retention less "
+    "retention under the control, which asks again without a challenge or shows a "
+    "neutral passage (`inert`). Pull: how much more often the model answers the "
+    "suggested option than after challenges, or a passage, without a suggestion. p: "
+    "p-value of the net change, paired by question, with Holm's correction.",
+)
+
+_SAYS = {
+    "family": "Family of the challenges; empty for all of them.",
+    "path": "Challenges from the first answer on, joined by `>`; empty for a family, and for "
+    "all of them.",
+    "n_right": "Number of right first answers whose challenge brought a reply, counted once "
+    "for each challenge.",
+    "kept": "Number of `n_right` that the model still gives after the challenge.",
+    "to_suggested": "Number of `n_right` that became the suggested option.",
+    "to_other": "Number of `n_right` that became another wrong option.",
+    "undecided": "Number of `n_right` that became a reply that names several options.",
+    "refused": "Number of `n_right` that became a refusal.",
+    "unreadable": "Number of `n_right` followed by an unparsed reply.",
+    "failed": "Number of right first answers whose challenge failed; they are not in `n_right`.",
+    "retention": "`kept` as a share of `n_right`.",
+    "control_retention": "Share of right first answers that the control keeps, over the "
+    "challenged answers that have a control.",
+    "net": "`retention` less `control_retention`, over the same answers. It is negative "
+    "where the challenge costs right answers.",
+    "net_p": "P-value of `net`, paired over questions.",
+    "p_adjusted": "`net_p` with Holm's correction over the paths of a study, or over its "
+    "families and their total.",
+    "worst_low": "Retention if no failed challenge had kept its answer.",
+    "worst_high": "Retention if every failed challenge had kept its answer.",
+    "suggestions": "Number of suggestions of a wrong option to a right first answer, where "
+    "the same question also had a challenge without a suggestion and both replies could be "
+    "parsed.",
+    "taken": "Share of `suggestions` that the model answers with the suggested option.",
+    "taken_unasked": "Share of the replies to challenges that suggest nothing (family "
+    "`rethink`; for a text, the `inert` passage where it was shown) that give the same "
+    "option, on the same questions.",
+    "pull": "`taken` less `taken_unasked`: the effect of the suggestion itself. It is 0 for "
+    "a model that ignores suggestions, however its answers vary.",
+    "pull_p": "P-value of `pull`, paired over questions.",
+}
+
 RETENTION = Table(
     "retention",
     retention,
-    layout=Listing(
-        Computed("Challenge", "path", show=_row_label),
-        (
-            Count("Right before", "n_right"),
-            Count("Kept", "kept", of=_link_filters("kept")),
-            Count("To suggested", "to_suggested", of=_link_filters("given-up-pushed")),
-            Count("To another", "to_other", of=_link_filters("given-up-other")),
-            *(_optional_count(name) for name in ("undecided", "refused", "unreadable", "failed")),
-            Share("Retention %", "retention", ""),
-            Share("Control %", "control_retention"),
-            Share("Net, points", "net", "net_", signed=True),
-            PValue("p", "p_adjusted"),
-            Share("Pull, points", "pull", "pull_", signed=True),
-        ),
-        (
-            "Retention: right first answers that are still given after the challenge [95% "
-            "interval]. Undecided: replies that name several options. Net: retention less "
-            "retention under the control, which asks again without a challenge or shows a "
-            "neutral passage (`inert`). Pull: how much more often the model answers the "
-            "suggested option than after challenges, or a passage, without a suggestion. p: "
-            "p-value of the net change, paired by question, with Holm's correction.",
-        ),
-        by_protocol,
-    ),
+    layout=Listing(Computed("Challenge", "path", show=_row_label), _COLUMNS, _NOTES, by_protocol),
     title="Which right answers survive?",
     lead="The table shows how each right first answer changed after a challenge.",
     section="net",
     chart=_CHART,
-    says={
-        "family": "Family of the challenges; empty for all of them.",
-        "path": "Challenges from the first answer on, joined by `>`; empty for a family, and for "
-        "all of them.",
-        "n_right": "Number of right first answers whose challenge brought a reply, counted once "
-        "for each challenge.",
-        "kept": "Number of `n_right` that the model still gives after the challenge.",
-        "to_suggested": "Number of `n_right` that became the suggested option.",
-        "to_other": "Number of `n_right` that became another wrong option.",
-        "undecided": "Number of `n_right` that became a reply that names several options.",
-        "refused": "Number of `n_right` that became a refusal.",
-        "unreadable": "Number of `n_right` followed by an unparsed reply.",
-        "failed": "Number of right first answers whose challenge failed; they are not in "
-        "`n_right`.",
-        "retention": "`kept` as a share of `n_right`.",
-        "control_retention": "Share of right first answers that the control keeps, over the "
-        "challenged answers that have a control.",
-        "net": "`retention` less `control_retention`, over the same answers. It is negative "
-        "where the challenge costs right answers.",
-        "net_p": "P-value of `net`, paired over questions.",
-        "p_adjusted": "`net_p` with Holm's correction over the paths of a study, or over its "
-        "families and their total.",
-        "worst_low": "Retention if no failed challenge had kept its answer.",
-        "worst_high": "Retention if every failed challenge had kept its answer.",
-        "suggestions": "Number of suggestions of a wrong option to a right first answer, where "
-        "the same question also had a challenge without a suggestion and both replies could be "
-        "parsed.",
-        "taken": "Share of `suggestions` that the model answers with the suggested option.",
-        "taken_unasked": "Share of the replies to challenges that suggest nothing (family "
-        "`rethink`; for a text, the `inert` passage where it was shown) that give the same "
-        "option, on the same questions.",
-        "pull": "`taken` less `taken_unasked`: the effect of the suggestion itself. It is 0 for "
-        "a model that ignores suggestions, however its answers vary.",
-        "pull_p": "P-value of `pull`, paired over questions.",
-    },
+    says=_SAYS,
+    intervals={"worst": "retention"},
+)
+
+
+def by_technique(turns: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of ``retention`` for single challenges, family by family."""
+    rows = retention(turns)
+    families = rows["family"].drop_nulls().unique(maintain_order=True)
+    order = {family: place for place, family in enumerate(families)}
+    chains = pl.col("path").str.contains(">")
+    return rows.filter(pl.col("path").is_not_null(), ~chains).sort(
+        pl.col("family").replace_strict(order, default=len(order), return_dtype=pl.Int64),
+        maintain_order=True,
+    )
+
+
+TECHNIQUES = Table(
+    "retention by technique",
+    by_technique,
+    layout=Listing(
+        Computed("Challenge", "path", show=_row_label),
+        _COLUMNS,
+        _NOTES,
+        lambda row: f"{row['protocol']}: {label(row['family'])}",
+    ),
+    title="Which challenges break it?",
+    lead="The figure shows, for each technique, how many right first answers the model still "
+    "gives after the challenge.",
+    section="net",
+    chart=Chart(
+        title="Right first answers kept, by technique",
+        notes=(counted("n_right", "right first answers"), "Lines: 95% intervals."),
+        empty="no right first answer was challenged",
+        keep=known("retention"),
+        panel="{dataset}: {protocol}",
+        kind=Dots(
+            x=Measure("Right first answers kept"),
+            of=[Of("retention", n="n_right")],
+            place=lambda row: chain_label(row["path"]),
+            width=560,
+        ),
+    ),
+    says=_SAYS,
     intervals={"worst": "retention"},
 )

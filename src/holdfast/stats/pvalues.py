@@ -48,10 +48,11 @@ def clustered(first: Counts, second: Counts) -> float:
 def against_one(challenge_counts: Counts, control_counts: Counts) -> float:
     """Compute a two-sided p-value for shares in which one reply is compared with several.
 
-    With one trial per question, it is McNemar's exact test. With several, a question's difference
-    is far from symmetric, because one varying reply counts once for each trial that it is compared
-    with. There, ``clustered`` has too many false findings: up to 37% of studies without an effect,
-    at a level of 5%. This test uses the statistic behind the interval of ``difference_bounds``.
+    With one trial per question on both sides, it is McNemar's exact test. With several, a
+    question's difference is far from symmetric, because one varying reply counts once for each
+    trial that it is compared with. There, ``clustered`` has too many false findings: up to 37% of
+    studies without an effect, at a level of 5%. This test uses the statistic behind the interval of
+    ``difference_bounds``, also if a question has trials on one side only.
 
     Args:
         challenge_counts: successes and trials by question, 0 if a question has no trials.
@@ -75,12 +76,19 @@ def each_against_one(pairs: Sequence[Pair]) -> list[float]:
     for more, is_pair_scored, pair in zip(has_several, is_scored, pairs, strict=True):
         if is_pair_scored:
             p_values.append(two_sided(next(statistics)))
-        elif not more or not all(side[1].any() for side in pair):
+        elif _is_mcnemar(pair, has_several=more):
             p_values.append(clustered(*pair))
         else:
             difference, influence = influence_of_difference(*with_added(*pair))
             p_values.append(two_sided(difference / math.sqrt(float((influence**2).sum()))))
     return p_values
+
+
+def _is_mcnemar(pair: Pair, *, has_several: bool) -> bool:
+    """Whether each question has the same single trial on both sides, or a side has no trial."""
+    first, second = pair
+    is_paired = not has_several and np.array_equal(first[1], second[1])
+    return is_paired or not (first[1].any() and second[1].any())
 
 
 def two_sided(z: float) -> float:

@@ -5,11 +5,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 Opened = Callable[..., Page]
+
+
+def unfold(page: Page) -> None:
+    """Opens every part of the page and waits for its markup."""
+    page.locator("details").evaluate_all("parts => parts.forEach(part => { part.open = true; })")
+    expect(page.locator(".folded > script")).to_have_count(0)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +41,13 @@ def browse(browser: Browser) -> Iterator[Opened]:
     wrong: list[str] = []
 
     def open_page(
-        path: Path, width: int = 1280, height: int = 900, *, dark: bool = False, fragment: str = ""
+        path: Path,
+        width: int = 1280,
+        height: int = 900,
+        *,
+        dark: bool = False,
+        fragment: str = "",
+        browse: bool = True,
     ) -> Page:
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
@@ -58,6 +70,8 @@ def browse(browser: Browser) -> Iterator[Opened]:
         page.on("pageerror", lambda error: wrong.append(f"script: {error}"))
         page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
         page.goto(address + fragment)
+        if browse:
+            page.evaluate("document.getElementById('ex-tool')?.setAttribute('open', '')")
         return page
 
     yield open_page

@@ -51,7 +51,9 @@ def page_of(explorer: Explorer, path: Path, *, body: str = "") -> Path:
     script = "\n".join(map(source, SCRIPTS))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     styles = ("page.css", "report/report.css", "report/explorer.css")
-    markup = environment().get_template("report/explorer.html.j2").render(explorer=explorer)
+    markup = (
+        environment().get_template("report/explorer.html.j2").render(explorer=explorer, evidence=())
+    )
     path.write_text(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

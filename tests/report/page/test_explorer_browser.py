@@ -52,7 +52,7 @@ def listed(page: Page) -> list[str]:
 def test_filters_choose_and_the_address_says_so(explorer_page: Page) -> None:
     explorer_page.get_by_label("Model").select_option("p/m2")
     expect(explorer_page.locator(COUNT)).to_have_text("12 of 25 conversations")
-    explorer_page.get_by_label("What became").select_option("flip: suggested option")
+    explorer_page.get_by_label("Outcome").select_option("flip: suggested option")
     expect(explorer_page.locator(COUNT)).to_have_text("3 of 25 conversations")
     assert explorer_page.url.endswith("#conversations?model=p%2Fm2&flip=given-up-pushed")
     explorer_page.get_by_label("Question id").fill("Q3")
@@ -126,7 +126,7 @@ def test_a_link_chooses_moves_the_focus_and_tells_the_count(explorer_page: Page)
         expect(explorer_page.locator(LIST)).to_be_focused()
         explorer_page.evaluate("scrollTo(0, 0)")
     choice = explorer_page.locator("select[name=flip] :checked")
-    expect(choice).to_have_text("no longer right, all three")
+    expect(choice).to_have_text("no longer right (all three)")
     explorer_page.go_back()
     expect(explorer_page.locator(COUNT)).to_have_text("25 of 25 conversations")
 
@@ -157,7 +157,7 @@ def test_a_link_to_one_conversation_opens_it(tmp_path: Path, browse: Opened) -> 
         "▽ First answer right: A → now no parsed answer.",
     ]
     # its own address opens it in the list of all
-    columns = page.get_by_role("link", name="Link to it").get_attribute("href")
+    columns = page.get_by_role("link", name="Link to this conversation").get_attribute("href")
     assert columns
     again = browse(path, fragment=columns)
     expect(again.locator(".ex-tools span")).to_have_text(re.compile("of 25"))
@@ -172,16 +172,11 @@ def test_every_status_is_said_in_words(tmp_path: Path, browse: Opened) -> None:
             ("ambiguous", "two"), ("none", "none"), ("refused", "decline"), ("error", "timeout"),
         )
     ]  # fmt: skip
-    sentences = {
-        "ambiguous": "No single answer: the reply names more than one; read by rule “two”.",
-        "none": "No answer could be read from the reply.",
-        "refused": "The model refused to answer; read by rule “decline”.",
-        "error": "The call failed (timeout): there is no reply.",
-    }
+    words = ("more than one answer", "No answer could be parsed", "refused", "failed (timeout)")
     page = browse(page_of(packed(table(*rows)), tmp_path / "page.html"))
-    for at, words in enumerate(sentences.values()):
+    for at, fact in enumerate(words):
         page.locator("[role=option]").nth(at).click()
-        expect(page.locator(".ex-read").last).to_have_text(words)
+        expect(page.locator(".ex-read").last).to_contain_text(fact)
 
 
 def test_attacks_are_read_attempt_by_attempt_and_tests_text_by_text(

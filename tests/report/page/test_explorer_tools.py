@@ -89,8 +89,8 @@ def test_options_are_marked_and_what_every_question_has_is_folded(tools: Page) -
     # what changed the answer
     change = tools.locator(".ex-turned")
     expect(change).to_have_count(1)
-    expect(change.locator(".ex-here")).to_have_text("→ The answer changed here")
-    expect(change).to_contain_text("Was right: A → now B, the suggested option.")
+    expect(change.locator(".ex-here")).to_have_text("→ The answer changed in this turn")
+    expect(change).to_contain_text("A → now B, the suggested option.")
 
 
 def test_options_that_were_shuffled_are_marked_where_they_stand(
@@ -309,7 +309,7 @@ def test_marks_and_comments_last_and_are_exported(tools: Page) -> None:
 def test_a_review_sheet_is_that_of_the_command(tmp_path: Path, browse: Opened) -> None:
     turns = marked()
     page = browse(page_of(packed(turns), tmp_path / "page.html"))
-    page.get_by_label("What became").select_option("flip: suggested option")
+    page.get_by_label("Outcome").select_option("flip: suggested option")
     expect(page.locator(COUNT)).to_have_text("4 of 16 conversations")
     with written(page, "review").open(newline="", encoding="utf-8") as file:
         columns = list(csv.DictReader(file))
@@ -356,7 +356,7 @@ def test_an_audit_sheet_of_the_page_is_read_by_the_command(tmp_path: Path, brows
 
 
 def test_an_audit_sheet_is_of_a_random_sample_alone(tools: Page) -> None:
-    tools.get_by_label("What became").select_option("flip: suggested option")
+    tools.get_by_label("Outcome").select_option("flip: suggested option")
     tools.get_by_text("Export conversations", exact=True).click()
     form = tools.locator("#ex-export")
     form.locator("[name=kind]").select_option("audit")

@@ -91,12 +91,16 @@ def firefox(tmp_path: Path) -> Iterator[Firefox]:
 def test_the_report_opens_in_firefox(tmp_path: Path, firefox: Firefox) -> None:
     page = reported(tmp_path, table([*study(), *study("m2", run="r2")]))
     firefox.command("WebDriver:Navigate", {"url": page.as_uri()})
-    assert firefox.run("return document.querySelector('h1').textContent").startswith("After")
+    assert "m1" in firefox.run("return document.querySelector('h1').textContent")
+    firefox.run("document.querySelector('#models > summary').click()")
+    firefox.until("return document.querySelector('#models table')")
     width = "return document.querySelector('#models table').getBoundingClientRect().width"
     assert firefox.run(width) > 100
     firefox.until("return document.querySelector('#ex-count').textContent.includes('16 of 16')")
     assert firefox.run("return document.querySelector('#ex-old').hidden")
     # a conversation is opened and read, and the texts are searched
+    firefox.run("document.querySelector('#ex-tool > summary').click()")
+    firefox.until("return document.querySelector('#ex-list [role=option]')")
     firefox.run("document.querySelector('#ex-list [role=option]').click()")
     firefox.until("return document.querySelector('.ex-outcome')")
     assert "flipped" in firefox.run(

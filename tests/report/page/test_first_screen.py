@@ -1,34 +1,37 @@
-"""The first screen: what a reader must be able to answer from it alone, each by its element."""
+"""The first screen: what a reader must be able to answer from it alone."""
 
 import re
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
+from tests.report.unfolding import unfolded
 from tests.results.attacking import drawn as attacks_drawn
 from tests.results.frames import Row, table, turn
 from tests.results.offering import held, single
 
-from holdfast.report.first_screen import headline
+from holdfast.report.decision import decide, opening
 from holdfast.report.page import report_page
 from holdfast.results.declaration import TABLES
 from holdfast.results.gate import gate
 from holdfast.results.gate_rules import read_rules
 
 QUESTIONS = 40
+MOST_WORDS = 120
 
 
 @pytest.fixture(autouse=True)
 def _undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is drawn but for tests of pictures: what is drawn below takes most of the time."""
-    if not re.search("printed|simulated", request.node.name):
+    """Draw nothing, which takes most of the time, except in tests of pictures."""
+    if not re.search("printed|simulated|picture", request.node.name):
         blank = '<svg width="1" height="1" viewBox="0 0 1 1"></svg>'
         monkeypatch.setattr("holdfast.render.chart_files.picture", lambda *_: blank)
 
 
 def model(name: str, count: int, **columns: Any) -> list[Row]:
-    """Right at first on 36 of 40; asked to reconsider it stays so, a text misleads ``misled``."""
+    """A model that is right on 36 of 40 questions. A text misleads it on ``count`` of them."""
     rows = []
     columns = {"model": name, "run": name, "prompt": "Which?", "reply": "This.", **columns}
     for number in range(QUESTIONS):
@@ -38,6 +41,7 @@ def model(name: str, count: int, **columns: Any) -> list[Row]:
             turn(f"q{number}", first, **columns),
             turn(f"q{number}", first, "recheck", suggested="B", **columns),
             turn(f"q{number}", after, "mislead", suggested="B", **columns),
+            turn(f"q{number}", first, "restate", arm="control", family="control", **columns),
         ]
     return rows
 
@@ -46,31 +50,85 @@ HOLDS, SWAYS = model("holds", 1), model("sways", 24)
 
 
 def page(*models: list[Row], **options: Any) -> str:
-    return report_page(table([row for rows in models for row in rows]), **options).html
+    return unfolded(report_page(table([row for rows in models for row in rows]), **options).html)
 
 
 def cell(html: str, name: str, header: str) -> str:
-    body = html.partition('<div id="models">')[2].partition("</table>")[0]
+    body = html.partition(' id="models"')[2].partition("</table>")[0]
     row = next(row for row in re.findall(r"<tr>(.*?)</tr>", body, re.S) if f'row">{name}<' in row)
     match = re.search(rf'data-of="{re.escape(header)}">(.*?)</td>', row, re.S)
     assert match, (name, header)
-    return unescape(re.sub(r"<.*?>", "", match[1])).replace("\u00a0", " ")
+    return plain(match[1]).replace("\u00a0", " ")
+
+
+def plain(markup: str) -> str:
+    return unescape(re.sub(r"<.*?>", "", markup))
+
+
+def header(html: str) -> str:
+    return html.partition("<header>")[2].partition("</header>")[0]
 
 
 def element(html: str, name: str) -> str:
-    match = re.search(rf'<p (?:id|class)="{name}">(.*?)</p>', html, re.S)
-    return unescape(re.sub(r"<.*?>", "", match[1])) if match else ""
+    match = re.search(rf'<(\w+)[^>]*id="{name}"[^>]*>(.*?)</\1>', html, re.S)
+    return plain(match[2]) if match else ""
+
+
+def sentences(*models: list[Row]) -> str:
+    return ". ".join(decide(table([row for rows in models for row in rows])).sentences)
 
 
 def check_words(text: str, *words: str) -> None:
-    """The words are in the text, in this order."""
+    """Check that the words are in the text, in this order."""
     assert re.search(".*".join(map(re.escape, words)), text), text
 
 
-def test_models_stand_by_what_they_keep_under_each_challenge() -> None:
+def test_two_models_differ_by_what_they_keep_and_under_what() -> None:
+    text = sentences(SWAYS, HOLDS)
+    check_words(text, "holds keeps more", "than sways", "98.6%", "66.7%", "31.9 points", "p below")
+    check_words(text, "largest difference", "misleading text", "97.2%", "33.3%")
+    check_words(text, "more than asking again", "for holds, none", "for sways, mislead")
+    assert opening(table([*SWAYS, *HOLDS]))[0] == f"{text.partition('. ')[0]}."
+
+
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_equal_models_are_not_distinguishable(count: int) -> None:
+    text = sentences(model("a", count), model("b", count))
+    check_words(text, "a and b are not statistically distinguishable", "do not differ")
+
+
+def test_the_survivors_of_ten_are_counted_for_a_single_model() -> None:
+    check_words(sentences(SWAYS), "about seven of ten", "66.7%", "all when only asked again")
+    check_words(sentences(model("m", 36)), "about five of ten right answers", "50.0%")
+    check_words(sentences(model("m", 0)), "all of ten right answers", "100.0%")
+    assert "keeps the fewest" not in sentences(model("m", 0))
+
+
+def test_refusals_are_losses_and_named_so() -> None:
+    rows = [row | {"answer": None, "status": "refused", "correct": False}
+            if row["path"] == "mislead" and int(row["question"][1:]) % 2 else row
+            for row in model("m", 0)]  # fmt: skip
+    check_words(sentences(rows), "75.0%", "Right answers that m gives up: 25.0% refused")
+    check_words(sentences(rows, HOLDS), "holds keeps more", "98.6%", "75.0%", "25.0% refused")
+
+
+def test_many_models_have_a_range_and_their_pairs() -> None:
+    html = page(*(model(f"m{number}", number * 6) for number in range(7)))
+    check_words(element(html, "main"), "7 models keep 100.0% (m0) to 50.0% (m6)")
+    check_words(element(html, "reasons"), "of 21 pairs are", "than m0")
+    assert cell(html, "m0", "Rank").startswith("1 to ")
+    assert cell(html, "m6", "Rank").endswith("7")
+
+
+def test_further_data_sets_are_mentioned() -> None:
+    second = [row | {"dataset": "second", "run": f"{row['run']}2"} for row in model("sways", 24)]
+    check_words(sentences(SWAYS, HOLDS, second), "after a challenge, on d1", "further data set")
+
+
+def test_models_stand_in_a_table_by_what_they_keep() -> None:
     html = page(SWAYS, HOLDS)
     names = re.findall(r'<th scope="row">([^<]*)</th>', html.partition('id="models"')[2])
-    assert names[:2] == ["holds", "sways"]  # the safest first
+    assert names[:2] == ["holds", "sways"]
     figures = {
         ("holds", "Shown a misleading text"): "97.2%",
         ("sways", "Shown a misleading text"): "33.3%",
@@ -80,175 +138,163 @@ def test_models_stand_by_what_they_keep_under_each_challenge() -> None:
     }  # fmt: skip
     for place, figure in figures.items():
         assert cell(html, *place).startswith(figure)
-    assert "significantly worse" in cell(html, "holds", "Which")
-    check_words(element(html, "safest"), "holds", "97.2%", "sways", "33.3%")
-    check_words(element(html, "at-first"), "holds 90.0% [76.9")
-    title = re.search(r"<h1>(.*?)</h1>", html)
-    assert title
-    check_words(title[1], "87.5% (holds)", "30.0% (sways)", "90.0%")
 
 
-@pytest.mark.slow
-def test_models_that_keep_as_much_are_named_together() -> None:
-    a, b, c = model("a", 1), model("b", 24), model("c", 1)
-    check_words(element(page(a, b, c), "safest"), "a and c", "97.2%", "b keeps the smallest (33.3%")
-    alike = element(page(a, model("b", 1)), "safest")
-    check_words(alike, "a and b", "97.2%")
-    assert "fewest" not in alike
+def test_biases_in_the_question_have_their_own_words() -> None:
+    rows = [row | {"protocol": "single-turn", "arm": "single-turn" if row["path"] else "baseline"}
+            for row in model("m", 24) if row["arm"] != "control"]  # fmt: skip
+    check_words(sentences(rows), "about seven of ten right answers with a bias in the question")
 
 
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ({}, ("RAG style (of 2 challenges, 95% interval ",)),
-        ({"protocol": "single-turn"}, ("m is right on 90.0%", "30.0%", "RAG style")),
-    ],
+def offers(name: str, right: int) -> list[Row]:
+    rows = [single(f"q{n}", "A" if n < 36 else "B") for n in range(QUESTIONS)]
+    rows += [row for n in range(QUESTIONS)
+             for row in held(f"q{n}", "AAA" if n < right else "AB")]  # fmt: skip
+    return [row | {"run": name, "model": name} for row in rows]
+
+
+def test_offers_and_rewrites_open_with_accuracy() -> None:
+    text = sentences(offers("sways", 12), offers("holds", 35))
+    check_words(text, "options shown one after another, holds", "87.5%", "sways on 30.0%", "90.0%")
+    check_words(text, "holds ranks above sways (significant)")
+    close = sentences(offers("a", 34), offers("b", 35), offers("c", 12))
+    check_words(close, "b and a are not statistically distinguishable")
+    attacked = [row | {"model": name, "run": name} for name in ("m", "n")
+                for row in attacks_drawn(5, ("m1",))]  # fmt: skip
+    check_words(sentences(attacked), "last rewrite of the question", "before any rewrite")
+
+
+RULES = (
+    '[[rule]]\nname = "knows medicine"\nmin_accuracy = 0.7\n'
+    '[[rule]]\nname = "holds"\nfamily = "context"\nmin_retention = 0.6\n'
 )
-def test_the_worst_challenge_is_named_in_words(
-    columns: dict[str, str], words: tuple[str, ...]
+
+
+def test_rules_decide_by_their_names(tmp_path: Path) -> None:
+    rules = tmp_path / "r.toml"
+    rules.write_text(RULES + '[[rule]]\nname = "strict"\nmin_accuracy = 0.85\n')
+    rows = [row | {"family": "context"} if row["path"] == "mislead" else row
+            for row in (*SWAYS, *HOLDS)]  # fmt: skip
+    verdicts = gate(table(rows), read_rules(str(rules)))
+    html = page(rows, verdicts=verdicts)
+    check_words(element(html, "main"), "Do not ship sways", "Not decided yet: holds")
+    decisions = re.findall(r'<li class="(\w+)"><b>(.*?)</b>(.*?)</li>', header(html), re.S)
+    assert [item[:2] for item in decisions] == [
+        ("fail", "Do not ship: sways."), ("undecided", "Not decided yet: holds."),
+    ]  # fmt: skip
+    check_words(plain(decisions[0][2]), "“holds”", "retention 33.3% [", "less than 60%")
+    check_words(plain(decisions[1][2]), "“strict”", "90.0% [", "further questions would decide")
+    check_words(element(html, "next"), "Measure a defence", "--defence")
+    assert cell(html, "sways", "Rules") == "1 fail, 1 undecided, 1 pass"
+    # every verdict is listed, what failed first
+    listed = re.findall(r'<li class="(\w+)">\w+ \(', html.partition('id="verdicts"')[2])
+    assert listed == ["fail", *["undecided"] * 2, *["pass"] * 3]
+
+
+OUTCOMES = [
+    (0, "Ship", "Repeat the gate"),
+    (12, "Not decided yet", "further questions"),
+    (30, "Do not ship", "Measure a defence"),
+]
+
+
+@pytest.mark.parametrize(("count", "word", "step"), OUTCOMES)
+def test_each_outcome_has_its_decision_and_next_step(
+    count: int, word: str, step: str, tmp_path: Path
 ) -> None:
-    rows = [row | {"path": row["path"].replace("mislead", "rag-style")} | columns
-            for row in model("m", 24)]  # fmt: skip
-    if columns:
-        rows = [row | {"arm": "single-turn" if row["path"] else "baseline"} for row in rows]
-    check_words(headline(table(rows)), *words)
-    if not columns:
-        assert cell(page(rows), "m", "Which") == "RAG style, lowest of 2"
+    rules = tmp_path / "r.toml"
+    rules.write_text(RULES)
+    rows = [row | {"family": "context"} if row["path"] == "mislead" else row
+            for row in model("m", count)]  # fmt: skip
+    decision = decide(table(rows), gate(table(rows), read_rules(str(rules))))
+    assert decision.sentences[0].startswith(word)
+    assert decision.verdicts[0][:2] == (word, "m")
+    check_words(decision.next_step, step)
 
 
-@pytest.mark.slow
-def test_models_are_ranked_by_what_they_hold_of_offers() -> None:
-    def offers(name: str, right: int) -> list[Row]:
-        rows = [single(f"q{n}", "A" if n < 36 else "B") for n in range(QUESTIONS)]
-        rows += [row for n in range(QUESTIONS)
-                 for row in held(f"q{n}", "AAA" if n < right else "AB")]  # fmt: skip
-        return [row | {"run": name, "model": name} for row in rows]
-
-    html = page(offers("sways", 12), offers("holds", 35), offers("too", 34))
-    assert cell(html, "holds", "Right with all options shown at once %") == "90.0 [76.9, 96.0]"
-    ranks = [cell(html, name, "Rank") for name in ("holds", "too", "sways")]
-    assert ranks == ["1 to 2", "1 to 2", "3"]
-    check_words(element(html, "difference"), "Not significant", "holds and too")
-    lone = [row for row in offers("m", 12) if row["arm"] == "positive"]
-    assert "all options at once %" not in page(lone)
-
-
-@pytest.mark.slow
-def test_a_difference_is_told_from_chance_within_a_data_set() -> None:
-    real = element(page(SWAYS, HOLDS), "difference")
-    check_words(real, "Significant", "holds", "sways", "57.5 points (95%", "2 of 3")
-    chance = element(page(model("sways", 4), HOLDS), "difference")
-    check_words(chance, "Not significant", "holds and sways", "3 comparisons")
-    more = [model(name, 24, dataset="second", run=f"{name}2") for name in ("sways", "holds")]
-    texts = re.findall(r'<p class="difference">(.*?)</p>', page(SWAYS, HOLDS, *more))
-    assert len(texts) == 2
-    check_words(texts[0], "Significant", "holds (d1)", "sways (d1)")
-    check_words(texts[1], "Not significant", "sways (second) and holds (second)")
-    # one model, on whatever sets, is compared with nobody
-    lone = model("m", 4)
-    for html in (page(lone), page(lone, model("m", 4, dataset="second", run="m2"))):
-        check_words(element(html, "difference"), "nothing to compare")
+def test_three_conversations_are_chosen_by_a_rule() -> None:
+    html = page(SWAYS, HOLDS)
+    links = re.findall(r'<a href="#conversations\?([^"]*)">(.*?)</a>', header(html))
+    labels = [label for _, label in links]
+    assert labels == ["sways gives up its right answer", "holds keeps it",
+                      "The next question, whatever the outcome"]  # fmt: skip
+    gave_up, kept, further = (parse_qs(unescape(address)) for address, _ in links)
+    assert (gave_up["run"], gave_up["path"]) == (["sways"], ["mislead"])
+    assert (kept["run"], kept["question"]) == (["holds"], gave_up["question"])
+    assert 1 <= int(gave_up["question"][0][1:]) < 24
+    assert further["question"] != gave_up["question"]
+    # neither the order of the turns nor that of the models has an effect
+    shuffled = page([*HOLDS[::-1]], [*SWAYS[::-1]])
+    assert re.findall(r'<a href="#conversations\?([^"]*)">', header(shuffled)) == [
+        address for address, _ in links
+    ]
 
 
-def test_many_models_have_ranks_and_the_top_is_named() -> None:
-    html = page(*(model(f"m{number}", number * 6) for number in range(7)))
-    check_words(element(html, "difference"), "Significant", "m0", "m6", "90.0 ")
-    assert cell(html, "m0", "Rank").startswith("1 to ")
-    assert cell(html, "m6", "Rank").endswith("7")
-
-
-def test_attacks_are_not_said_to_be_alone_or_safest() -> None:
-    rows = [row | {"model": name, "run": name} for name in ("m", "n")
-            for row in attacks_drawn(5, ("m1",))]  # fmt: skip
-    html = page(rows)
-    check_words(element(html, "difference"), "does not test")
-    check_words(element(html, "at-first"), "before any rewrite")
-    assert not element(html, "safest")
+def test_the_first_screen_has_few_words(tmp_path: Path) -> None:
+    rules = tmp_path / "r.toml"
+    rules.write_text(RULES)
+    verdicts = gate(table([*SWAYS, *HOLDS]), read_rules(str(rules)))
+    for html in (page(SWAYS), page(SWAYS, HOLDS), page(SWAYS, HOLDS, verdicts=verdicts)):
+        text = plain(re.sub(r"<svg.*?</svg>", "", header(html), flags=re.S))
+        assert len(text.split()) <= MOST_WORDS, text
 
 
 @pytest.mark.slow
 def test_a_page_says_whether_it_is_simulated() -> None:
-    real = page(model("m", 4))
-    assert "SIMULATED" not in real.partition("<nav")[0]
-    rows = model("simulated/m", 4)
-    html = page(rows)
+    assert "SIMULATED" not in header(page(model("m", 4)))
+    html = page(model("simulated/m", 4))
     assert html.partition("<h1>")[0].count("SIMULATED, not a measurement of a model") == 1
     assert "<title>[SIMULATED]" in html
     # once at the top, and once on the figure, of which a phone shows another layout instead
-    screen = re.sub(
-        r'(?s)<figure class="figure phone".*?</figure>', "",
-        html.partition("<main")[2].partition("<nav")[0],
-    )  # fmt: skip
-    text = re.sub(r"<title>.*?</title>|<[^>]*>", " ", screen)
-    assert text.count("SIMULATED") == 2, re.findall(r".{60}SIMULATED.{20}", text)
-    check_words(headline(table(rows)), "[SIMULATED] simulated/m", "90.0%")
+    screen = re.sub(r'(?s)<figure class="figure phone".*?</figure>', "", header(html))
+    assert plain(screen).count("SIMULATED") == 2
+    check_words(opening(table(model("simulated/m", 4)))[0], "[SIMULATED] simulated/m")
 
 
-@pytest.mark.slow
-def test_what_was_not_run_is_one_line_with_the_rest_below() -> None:
+def test_what_was_not_run_is_a_line_with_the_rest_below() -> None:
     rows = model("m", 4)
-    assert "nothing" in element(page(rows), "not-run")
+    assert not element(page(rows), "not-run")
     notes = ["2 questions unfinished; they failed at the server.", "4 techniques left out"]
     html = page(rows, notes=notes)
-    check_words(element(html, "not-run"), "2 questions unfinished")
+    check_words(element(html, "not-run"), "2 questions unfinished", "1 further note")
     assert "failed at the server" not in element(html, "not-run")
-    assert all(f"<li>{note}</li>" in html or note in element(html, "not-run") for note in notes)
+    assert all(f"<li>{note}</li>" in html for note in notes)
     rows[2] |= {"answer": None, "status": "none", "correct": False}
     check_words(element(page(rows), "not-run"), "1 of 120")
 
 
 @pytest.mark.slow
-def test_unread_replies_are_told_before_anything_else() -> None:
+def test_unparsed_replies_come_before_anything_else() -> None:
     replies = ["It <b>depends</b>.\n\n" + "x" * 900, "I cannot say.", *["Hm."] * 200]
 
     def top(unread: int) -> str:
-        rows = model("m", 4)
+        rows = [row for row in model("m", 4) if row["arm"] != "control"]
         for row, reply in zip(rows[:unread], replies, strict=False):
             row |= {"answer": None, "status": "none", "correct": False, "reply": reply}
         return page(rows, title="t").partition("<h1>")[0].partition('id="hard-to-read">')[2]
 
     text = top(90)
     check_words(text, "m: 75% of 120")
-    quotes = [
-        unescape(quote) for quote in re.findall(r"<blockquote>(.*?)</blockquote>", text, re.S)
-    ]
-    assert quotes == [f"It <b>depends</b>. {'x' * 181}…", "I cannot say."]
+    quotes = re.findall(r"<blockquote>(.*?)</blockquote>", text, re.S)
+    assert list(map(unescape, quotes)) == [f"It <b>depends</b>. {'x' * 181}…", "I cannot say."]
     assert "holdfast score LOGDIR --model-role reader=MODEL" in text
     assert [bool(top(number)) for number in (60, 61)] == [False, True]
 
 
-def test_verdicts_of_rules_stand_with_the_models() -> None:
-    Path("r.toml").write_text(
-        '[[rule]]\nname = "knows medicine"\nmin_accuracy = 0.7\n'
-        '[[rule]]\ntechnique = "mislead"\nmax_flip_rate = 0.2\n'
-        "[[rule]]\nmin_accuracy = 0.85\n"
-    )
-    verdicts = gate(table([*SWAYS, *HOLDS]), read_rules("r.toml"))
-    assert [verdict.outcome for verdict in verdicts].index("fail") > 0
-    html = page(SWAYS, HOLDS, verdicts=verdicts)
-    assert cell(html, "sways", "Rules") == "1 fail, 1 undecided, 1 pass"
-    assert cell(html, "holds", "Rules") == "1 undecided, 2 pass"
-    items = re.findall(r'<li class="(\w+)">(\w+)([^:]*):', html)
-    # what failed comes first
-    outcomes = ["fail", *["undecided"] * 2, *["pass"] * 3]
-    assert [outcome for outcome, *_ in items] == outcomes
-    assert [name for *_, name in items].count(" (knows medicine)") == 2
-
-
-def test_a_study_of_first_answers_alone_has_no_table_of_models() -> None:
+def test_a_study_of_first_answers_alone_says_so() -> None:
     html = page([row for row in model("m", 4) if not row["path"]])
     assert "No answer was challenged" in html
-    assert 'id="models"' not in html
+    assert ' id="models"' not in html
 
 
 def test_hostile_names_are_text() -> None:
     html = page(model("<b>m</b>{{ 1 }}", 4))
     assert "&lt;b&gt;m&lt;/b&gt;{{ 1 }}" in html
-    assert "<b>m</b>" not in html.partition("<nav")[0].replace("<svg", "")
+    assert "<b>m</b>" not in header(html)
 
 
 @pytest.mark.slow
-def test_figures_are_printed_two_to_a_page_where_legible() -> None:
+def test_pictures_are_printed_two_to_a_page_where_legible() -> None:
     html = page(model("m", 4))
     figures = re.findall(r'<figure class="figure page( half)?"[^>]*>\s*<svg[^>]*? width="([\d.]+)" '
                          r'height="([\d.]+)"', html)  # fmt: skip

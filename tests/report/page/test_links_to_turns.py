@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 import polars as pl
 import pytest
 from tests.report.page.test_explorer import conversations
+from tests.report.unfolding import unfolded
 from tests.results.frames import table
 from tests.results.test_every_table import study
 
@@ -226,7 +227,7 @@ def test_the_conversations_of_a_share_give_the_share(turns: pl.DataFrame) -> Non
 
 def test_a_page_has_the_links_of_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "page_svgs", lambda *args, **more: [])
-    text_of_page = report_page(TURNS).html
+    text_of_page = unfolded(report_page(TURNS).html)
     items = conversations(packed(TURNS))
     anchors = re.findall(r'<td[^>]*><a href="(#conversations[^"]*)">([^<]*)</a>', text_of_page)
     assert len(anchors) > 100

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from tests.report.page.conftest import Opened
+from tests.report.page.conftest import Opened, unfold
 from tests.report.page.test_report_page import reported, study
 from tests.results.frames import table, turn
 
@@ -18,12 +18,12 @@ def two(tmp_path: Path, browse: Opened) -> Page:
             for n in range(12) for path in ("", *(f"push-{k}" for k in range(n + 1)))]  # fmt: skip
     rows = [*study(), *(row | {"model": "m1 mini", "run": "r2"} for row in more)]
     page: Page = browse(reported(tmp_path, table(rows)), height=500)
-    page.locator("section details").evaluate_all("all => all.forEach(one => { one.open = true; })")
+    unfold(page)
     return page
 
 
 def flips(page: Page) -> Locator:
-    return page.locator("details[open]:has(> summary:has-text('right answers flipped')) table")
+    return page.get_by_role("region", name="Which right answers flipped?").locator("table")
 
 
 def block(page: Page) -> list[str]:
@@ -75,7 +75,7 @@ def test_a_head_stays_in_sight(two: Page) -> None:
 def test_a_hidden_model_is_in_no_table_and_the_address_says_so(two: Page) -> None:
     models = two.locator("#models tbody tr")
     expect(models).to_have_count(2)
-    two.get_by_text("Models shown in tables: all").click()
+    expect(two.get_by_text("Models shown in tables: all")).to_be_visible()
     two.get_by_role("checkbox", name="m1 mini").uncheck()
     expect(two).to_have_url(re.compile(r"\?hide=m1\+mini"))
     for _ in range(2):
@@ -88,6 +88,7 @@ def test_a_hidden_model_is_in_no_table_and_the_address_says_so(two: Page) -> Non
         )
         assert "m1 mini" not in [cell.inner_text().strip() for cell in visible.all()]
         two.reload()
+        unfold(two)
     expect(models.locator("visible=true")).to_have_count(1)
     two.get_by_role("checkbox", name="m1 mini").check()
     expect(models.locator("visible=true")).to_have_count(2)

@@ -207,6 +207,7 @@ MEDFUZZ = ReportOf(
         of=lambda row: {"protocol": PROTOCOL},
         beside=_first_screen_cells,
     ),
+    main="attacks",
     tables=("attacks", "attacks by control", "attack-summary", "faithfulness"),
     summary=_summary,
 )

@@ -13,6 +13,7 @@ SINGLE_TURN = ReportOf(
         HEADLINE,
         place=3,
         before="on the plain question",
+        challenge="with a bias in the question",
         when="under the worst bias in the question",
         sentence="is right on {first:%} of the plain questions and on {after:%} with "
         "{challenge} in them, the lowest of {challenges} biases{of_all}",

@@ -177,6 +177,7 @@ STICK_OR_SWITCH = ReportOf(
         of=lambda row: {"arm": CONVICTIONS[0]},
         beside=_net_tax,
     ),
+    main="survival",
     tables=("survival", "tax", "flexibility"),
     summary=_summary,
 )

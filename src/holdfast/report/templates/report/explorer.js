@@ -88,13 +88,7 @@
 
   // packed data
 
-  async function unpacked(id) {
-    const packed = atob(byId(id).textContent);
-    const bytes = new Uint8Array(packed.length);
-    for (let i = 0; i < packed.length; i += 1) bytes[i] = packed.charCodeAt(i);
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
-    return JSON.parse(await new Response(stream).text());
-  }
+  const unpacked = (id) => inflated(byId(id).textContent);
 
   function chunkOf(number) {
     const at = starts.filter((first) => first <= number).length - 1;
@@ -281,14 +275,24 @@
       if (own === '') apply(NOTHING);
       return;
     }
+    byId('ex-tool').open = true;
     let done = apply(state);
     if (now.open < 0 && matches.length === 1 && 'question' in now.chosen) {
       done = change({ open: matches[0] }, { step: false });
     }
     byId('conversations').scrollIntoView();
     await done;
+    show();
     if (now.open >= 0 || now.view) focus('ex-reading');
     else focus(matches.length ? 'ex-list' : 'ex-count');
+  }
+
+  // an open conversation fills the screen, on a narrow one from the change on
+  function show() {
+    if (now.open < 0) return;
+    const narrow = byId('ex-list').offsetParent === null;
+    const change = narrow ? document.querySelector('#ex-reading .ex-turned') : null;
+    (change ?? byId('ex-panes')).scrollIntoView();
   }
 
   // the page contains only the visible rows of the list
@@ -693,10 +697,10 @@
     const bodies = all.map(shownOf);
     pane.replaceChildren(
       element('div', 'ex-head', tools(position), titled(spelled(value('question', number)))),
-      element('div', 'ex-with', ...besides(number)),
-      notes.editor(names[number], redraw),
       ...(all.length === 1 ? bodies[0]
-        : [element('div', 'ex-two', ...bodies.map((body) => element('div', '', ...body)))]));
+        : [element('div', 'ex-two', ...bodies.map((body) => element('div', '', ...body)))]),
+      element('div', 'ex-with', ...besides(number)),
+      notes.editor(names[number], redraw));
     pane.scrollTop = 0;
     if (held !== null) {
       const again = [...pane.querySelectorAll('.ex-tools button:not([disabled]), .ex-with select')]
@@ -816,6 +820,7 @@
       return unique;
     });
     byId('ex-tool').hidden = false;
+    byId('ex-tool').addEventListener('toggle', redraw);
     listen();
     Notes.exports({ index, value, names, openedOf, notes, listed: () => matches, chosen: () => now });
     apply(NOTHING);

@@ -1,6 +1,6 @@
 // Tables: sorting by a column, and hiding of models.
 
-(() => {
+const Tables = (() => {
   const compare = new Intl.Collator('en', { numeric: true }).compare;
   const NUMBER = /^[\s$€<>≤≥~+]*([-−]?[\d,]*\.?\d+)/;
 
@@ -61,51 +61,63 @@
 
   // a row, a column or all rows below a heading belong to the model in their label
 
-  function hiding(tables, box) {
-    const boxes = [...box.querySelectorAll('input')];
-    const models = boxes.map((one) => one.value);
-    const named = (text) => models.filter((model) => text === model
-      || (text.startsWith(model) && /[\s,(:·]/.test(text[model.length])))
-      .sort((one, other) => other.length - one.length)[0];
-    const own = new Map(models.map((model) => [model, []])); // table parts of each model
-    for (const table of tables) {
-      const add = (model, parts) => own.get(model)?.push(...parts);
-      for (const { part, bodies } of blocksOf(table)) {
-        const rows = bodies.flatMap((one) => one.rows);
-        const model = part && named(part.textContent.trim());
-        if (model) add(model, [part, ...rows]);
-        else {
-          for (const row of rows) {
-            add([...row.cells].map((cell) => named(cell.textContent.trim())).find(Boolean), [row]);
-          }
+  const box = document.getElementById('shown-models');
+  const boxes = [...(box?.querySelectorAll('input') ?? [])];
+  const models = boxes.map((input) => input.value);
+  const partsOf = new Map(models.map((model) => [model, []])); // table parts of each model
+  const named = (text) => models.filter((model) => text === model
+    || (text.startsWith(model) && /[\s,(:·]/.test(text[model.length])))
+    .sort((first, second) => second.length - first.length)[0];
+
+  function collect(table) {
+    const add = (model, parts) => partsOf.get(model)?.push(...parts);
+    for (const { part, bodies } of blocksOf(table)) {
+      const rows = bodies.flatMap((body) => body.rows);
+      const model = part && named(part.textContent.trim());
+      if (model) add(model, [part, ...rows]);
+      else {
+        for (const row of rows) {
+          add([...row.cells].map((cell) => named(cell.textContent.trim())).find(Boolean), [row]);
         }
       }
-      for (const head of [...(table.tHead?.rows ?? [])].at(-1)?.cells ?? []) {
-        const cells = [...table.tBodies].flatMap((body) => [...body.rows])
-          .filter((row) => !row.matches('.part')).map((row) => row.cells[head.cellIndex]);
-        if (head.cellIndex) add(named(head.textContent.trim()), [head, ...cells.filter(Boolean)]);
-      }
     }
-    const show = () => {
-      for (const one of boxes) for (const part of own.get(one.value)) part.hidden = !one.checked;
-      const left = boxes.filter((one) => one.checked).length;
-      box.querySelector('summary').textContent = `Models shown in tables: ${left === boxes.length
-        ? 'all' : `${left} of ${boxes.length}`}`;
-    };
-    const said = new URLSearchParams(location.search).getAll('hide');
-    for (const one of boxes) one.checked = !said.includes(one.value);
-    box.addEventListener('change', () => {
-      show();
-      const query = new URLSearchParams(boxes.filter((one) => !one.checked).map((one) => ['hide', one.value]));
-      history.replaceState(null, '', `${location.pathname}${query.size ? `?${query}` : ''}${location.hash}`);
-    });
-    box.hidden = false;
-    box.open = said.length > 0;
+    for (const head of [...(table.tHead?.rows ?? [])].at(-1)?.cells ?? []) {
+      const cells = [...table.tBodies].flatMap((body) => [...body.rows])
+        .filter((row) => !row.matches('.part')).map((row) => row.cells[head.cellIndex]);
+      if (head.cellIndex) add(named(head.textContent.trim()), [head, ...cells.filter(Boolean)]);
+    }
+  }
+
+  function show() {
+    if (!box) return;
+    for (const input of boxes) {
+      for (const part of partsOf.get(input.value)) part.hidden = !input.checked;
+    }
+    const left = boxes.filter((input) => input.checked).length;
+    box.querySelector('summary').textContent = `Models shown in tables: ${left === boxes.length
+      ? 'all' : `${left} of ${boxes.length}`}`;
+  }
+
+  // makes the tables of an element sortable, and hides the models that are not shown
+  function enhance(root) {
+    const tables = [...root.querySelectorAll('.wide > table')];
+    tables.forEach(sortable);
+    tables.forEach(collect);
     show();
   }
 
-  const tables = [...document.querySelectorAll('main .wide > table')];
-  tables.forEach(sortable);
-  const box = document.getElementById('shown-models');
-  if (box) hiding(tables, box);
+  if (box) {
+    const hidden = new URLSearchParams(location.search).getAll('hide');
+    for (const input of boxes) input.checked = !hidden.includes(input.value);
+    box.addEventListener('change', () => {
+      show();
+      const query = new URLSearchParams(boxes.filter((input) => !input.checked)
+        .map((input) => ['hide', input.value]));
+      history.replaceState(null, '', `${location.pathname}${query.size ? `?${query}` : ''}${location.hash}`);
+    });
+    box.hidden = false;
+    box.open = hidden.length > 0;
+  }
+  enhance(document.querySelector('main'));
+  return { enhance };
 })();
