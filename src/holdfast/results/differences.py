@@ -50,8 +50,8 @@ def family_differences(
     Returns:
         One row for each pair and family, and for each pair over all families (``family`` null).
         The study with the higher ``share`` comes first, of equal ones that with the lower id, so
-        ``difference`` is 0 or more. The interval is at 95%. Pairs below ``FEWEST`` questions have no row, and neither have data
-        sets with more than ``MOST_STUDIES`` studies.
+        ``difference`` is 0 or more. The interval is at 95%. Pairs below ``FEWEST`` questions have
+        no row, and neither have data sets with more than ``MOST_STUDIES`` studies.
     """
     answered_turns = with_first(
         answering(turns) if of_right else turns, arms=CHALLENGED_ARMS
