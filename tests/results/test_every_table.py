@@ -55,7 +55,12 @@ FULL = study("r1", "m1")
 
 
 def turns_of(name: str, rows: list[Row] = FULL) -> pl.DataFrame:
-    """The rows, behind a defence too where a table is of such."""
+    """The rows, behind a defence too where a table is of such, and enough for a test of pairs."""
+    if name.endswith("by pair"):
+        rows = [
+            row | {"question": f"{row['question']}-{n}", "run": row["run"] + run}
+            for n in range(10) for run in "ab" for row in rows if row["protocol"] == "followup"
+        ]  # fmt: skip
     return table(behind(rows) if name.startswith("defences") else rows)
 
 

@@ -49,9 +49,9 @@ def family_differences(
 
     Returns:
         One row for each pair and family, and for each pair over all families (``family`` null).
-        The study with the higher ``share`` comes first, so ``difference`` is 0 or more. The
-        interval is at 95%. Pairs below ``FEWEST`` questions have no row, and neither have data
-        sets with more than ``MOST_STUDIES`` studies.
+        The study with the higher ``share`` comes first, of equal ones that with the lower id, so
+        ``difference`` is 0 or more. The interval is at 95%. Pairs below ``FEWEST`` questions have
+        no row, and neither have data sets with more than ``MOST_STUDIES`` studies.
     """
     answered_turns = with_first(
         answering(turns) if of_right else turns, arms=CHALLENGED_ARMS
@@ -94,7 +94,8 @@ def family_differences(
                     continue
                 first, second = (float(hits.sum() / n.sum()) for hits, n in sides)
                 both_sides = [study_a, study_b]
-                if second > first:
+                # of equal shares, the order of the turns must not decide
+                if (-second, str(study_b[0])) < (-first, str(study_a[0])):
                     both_sides, sides, (first, second) = (
                         both_sides[::-1], sides[::-1], (second, first),
                     )  # fmt: skip
