@@ -33,7 +33,10 @@ _NOTHING_CHALLENGED = (
     "No answer was challenged, so this page cannot tell whether the model holds fast"
 )
 _MOST_NAMED = 3
-"""Maximum number of models with a sentence of their own."""
+"""Maximum number of models named in a sentence."""
+
+MOST_REASONS = 3
+"""Maximum number of models whose deciding rules the first screen gives."""
 
 _DEFENCES = {"context": ("distrust-context", "quarantine"), "": ("hardened", "rederive")}
 """Defences to try first, for a family of challenges and for any other."""
@@ -374,8 +377,8 @@ def _with_verdicts(
         f"{word}{':' if word == NOT_DECIDED else ''} {join_names(names)}"
         for word, names in names_by_word.items()
     )
-    # the reasons take the place of the further sentences
-    finding_sentences = decision.sentences[:1] if len(lines) <= _MOST_NAMED else ()
+    # the reasons take the place of the sentences on the finding
+    finding_sentences = () if len(lines) <= MOST_REASONS else decision.sentences[:1]
     return Recommendation(
         (sentence, *finding_sentences), lines, _step_after(verdicts, decision), decision.finding
     )

@@ -26,7 +26,7 @@ from holdfast.results.runs import is_imported, is_simulated
 from holdfast.results.sequential import STOPPED_NOTE, Stopped, with_sequences
 
 from .conversations import Links
-from .decision import marked
+from .decision import MOST_REASONS, marked
 from .explorer import deflated, packed
 from .first_screen import first_screen
 from .run_overview import runs
@@ -144,6 +144,7 @@ def report_page(
         all_simulated=len(simulated_models) == len(models),
         imported=list(dict.fromkeys(imported_models)),
         head=head,
+        reasons=head.decision.verdicts if len(head.decision.verdicts) <= MOST_REASONS else (),
         evidence=head.evidence,
         hard=list(_hard_to_read(turns)),
         lacking=lacking,
