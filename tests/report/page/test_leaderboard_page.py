@@ -42,3 +42,9 @@ def test_a_model_s_page_leads_back(site: Path, browse: Opened) -> None:
     above = browse(columns).locator("#above")
     expect(above).to_have_text("Ours & theirs")
     assert (columns.parent / str(above.get_attribute("href"))).resolve() == site.resolve()
+
+
+def test_tables_are_printed(site: Path, browse: Opened) -> None:
+    page = browse(site)
+    page.emulate_media(media="print")
+    expect(page.locator("#models table").first).to_be_visible()

@@ -357,6 +357,8 @@ def test_print_leaves_out_empty_headings_and_wide_tables(tmp_path: Path, browse:
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = false; })")
     expect(page.locator("#challenges h2")).to_be_visible()
     expect(page.locator("#method h2")).to_be_hidden()
+    page.evaluate("document.querySelectorAll('.figure').forEach(one => one.remove())")
+    expect(page.locator("#challenges h2")).to_be_hidden()
 
 
 def study(model: str = "m1", **columns: Any) -> list[dict[str, Any]]:
