@@ -228,7 +228,7 @@ HOSTILE = (" ".join(PIECES), "[2cm]*", "*-5")
 @pytest.mark.rest_slow
 def test_names_are_data(table: str, name: str) -> None:
     def frame_of(model: str, label: str) -> pl.DataFrame:
-        columns = {"model": model, "dataset": model}
+        columns: dict[str, Any] = {"model": model, "dataset": model}
         study = [*turns(**columns, system=label, step=label), *offers(**columns)]
         return measured(table, [*study, *attacks(**columns)])
 

@@ -334,20 +334,21 @@ def test_the_run_before_may_be_of_another_model(tmp_path: Path) -> None:
 def test_the_run_before_has_to_have_the_same_questions(tmp_path: Path) -> None:
     now = firsts(9, 10)
     before = baseline_file([turn(f"z{i}", "A") for i in range(5)], tmp_path)
-    for rows, rule, message in (
+    refusals: list[tuple[list[Row], Rule, str]] = [
         (now, {"no_worse_than": before}, "no question in common"),
         (STUDY, {"no_worse_than": before, "technique": "push"}, "has nothing to compare .*push"),
         (now, {"no_worse_than": "nowhere"}, "no such log dir"),
-    ):
+    ]
+    for rows, rule, message in refusals:
         with pytest.raises(InputError, match=message):
-            verdict(rows, tmp_path, {**rule, "margin_points": 2})
+            verdict(rows, tmp_path, {"margin_points": 2, **rule})
     # ids that name different questions are refused or left out
-    rule = {"no_worse_than": before, "margin_points": 50}
+    with_margin = {"no_worse_than": before, "margin_points": 50}
     baseline_file([row | {"gold": "B"} for row in now], tmp_path)
     with pytest.raises(InputError, match="right answers differ at 10 of"):
-        verdict(now, tmp_path, rule)
+        verdict(now, tmp_path, with_margin)
     baseline_file([*now[:7], *(row | {"gold": "B"} for row in now[7:])], tmp_path)
-    result = verdict(now, tmp_path, rule)
+    result = verdict(now, tmp_path, with_margin)
     assert (result.n, result.left_out) == (7, 3)
 
 
