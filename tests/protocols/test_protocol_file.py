@@ -137,7 +137,7 @@ def test_shards_load_the_file_too(tmp_path: Path) -> None:
             REPEATING.replace("NAME", "followup"),
             "has the name 'followup', which another protocol has",
         ),
-        (None, "no such file. Give a protocol by name, or its file"),
+        (None, "no such file exists. Give a protocol by name, or its file"),
     ],
 )
 def test_a_file_that_is_no_protocol_is_one_line(
