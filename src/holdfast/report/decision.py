@@ -254,10 +254,11 @@ def _of_two(
     sentences = [sentence]
     if largest is not None:
         sentences.append(
-            f"The largest difference is when {_phrase(largest['family'])}: "
+            f"The largest significant difference is when {_phrase(largest['family'])}: "
             f"{runs[largest['run']]} keeps {percent(largest['retention'])}%, "
             f"{runs[largest['other_run']]} {percent(largest['other_retention'])}% "
-            f"({_difference(largest)})"
+            f"({percent(largest['difference'])} points"
+            f"{_interval(largest['low'], largest['high'])})"
         )
     elif pairs.filter(pl.col("family").is_not_null()).height > 1:
         sentences.append("They do not differ significantly in any family of challenges")
@@ -302,7 +303,7 @@ def _breaking(paths: pl.DataFrame, costly: Sequence[Row], runs: Mapping[str, str
     phrases = []
     for run, name in runs.items():
         steps = [steps_of(row["path"]) for row in in_words(costly) if row["run"] == run]
-        listing = join_names(steps) if steps else "none"
+        listing = join_names(steps, most=2) if steps else "none"
         phrases.append(f"for {name}, {listing}" if len(runs) > 1 else listing)
     return [f"Challenges that cost significantly more than asking again: {'; '.join(phrases)}"]
 
@@ -452,10 +453,8 @@ def _interval(low: float | None, high: float | None, before: str = ", ", after: 
 
 
 def _difference(row: Row) -> str:
-    return (
-        f"{percent(row['difference'])} points, 95% interval {percent(row['low'])} to "
-        f"{percent(row['high'])}, {_p(row['p_adjusted'])}"
-    )
+    interval = _interval(row["low"], row["high"])
+    return f"{percent(row['difference'])} points{interval}, {_p(row['p_adjusted'])}"
 
 
 def _p(p: float) -> str:

@@ -155,7 +155,7 @@ def _evidence(links: Links, finding: Finding) -> Iterator[tuple[str, str]]:
     choices = [
         (f"{last_name} gives up its right answer", gave_up),
         (f"{first_name} keeps {'it' if is_pair else 'its right answer'}", kept),
-        ("The next question, whatever the outcome", any_row),
+        ("The next question", any_row),
     ]
     shown = rows.clear()
     for label, candidates in choices:

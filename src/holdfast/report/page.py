@@ -197,7 +197,7 @@ def _brief(lacking: Sequence[str]) -> str:
     if not lacking:
         return ""
     first, *more = lacking
-    sentence = re.sub(r"[;.] .*", ".", first)
+    sentence = f"{re.split('[;.] ', first)[0].rstrip('.')}."
     return f"{sentence} {counted(len(more), 'further note')} below." if more else sentence
 
 
