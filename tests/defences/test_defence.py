@@ -463,12 +463,12 @@ def test_the_plane_has_one_scale_of_sizes_for_all_its_panels(otherwise: Path) ->
 @pytest.mark.slow
 def test_who_hands_over_is_not_said_to_be_unread(otherwise: Path) -> None:
     report = unescape(holdfast.report(otherwise).html)
-    lacking = report.partition('id="not-run"')[2].partition("</p>")[0]
+    lacking = report.partition('id="missing"')[2].partition("</details>")[0]
     over = holdfast.read_turns(otherwise).filter(pl.col("rule") == "handed-over").height
     assert over > 0
-    assert f"stick-or-switch: {over:,} of" in lacking
+    assert f"the model handed {over:,} of" in lacking
     assert "replies over to a person. They do not count as right." in lacking
-    assert "could not be read" not in lacking
+    assert "could not be parsed" not in lacking
 
 
 def test_their_outcomes_are_told_in_words(otherwise: Path) -> None:
