@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.report.unfolding import unfolded
 from tests.studies import HOLDFAST, holdfast_apart
 
 from holdfast.errors import InputError
@@ -97,7 +98,7 @@ def test_its_table_figure_section_and_gate_follow_from_its_declaration(
     kept = f"keeps {100 * (1 - row['rate']):.1f}% of its answers when asked again (95% interval"
     assert kept in opened
     assert "; 5 answers)" in opened
-    page = (tmp_path / "r.html").read_text()
+    page = unfolded((tmp_path / "r.html").read_text())
     assert "Does the answer change when it is merely asked for again?" in page
     assert 'id="restated"' in page
     links = re.findall(r'href="(#conversations\?[^"]*)"[^>]*>5<', page)

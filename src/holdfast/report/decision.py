@@ -19,7 +19,7 @@ from holdfast.results.phrases import PHRASES, in_words
 from holdfast.results.retention import by_technique, given_up, retention
 from holdfast.results.runs import defence_of, is_simulated
 from holdfast.results.sequential import Looked
-from holdfast.results.worst import OPENING_COLUMNS
+from holdfast.results.worst import OPENING_COLUMNS, opened
 
 from .gate_summary import reason
 
@@ -70,12 +70,14 @@ class Recommendation:
         sentences: the sentences, without full stops. The first one is the headline.
         verdicts: for each model with rules, its decision, name and reason, best first.
         next_step: what to do next. Empty if there is nothing to recommend.
+        command: the command of the next step. Empty if there is none.
         finding: the finding behind the sentences. None if nothing was challenged.
     """
 
     sentences: tuple[str, ...]
     verdicts: tuple[tuple[str, str, str], ...] = ()
     next_step: str = ""
+    command: str = ""
     finding: Finding | None = None
 
 
@@ -142,6 +144,8 @@ def _of_turns(turns: pl.DataFrame) -> Recommendation:
     opened_runs = pl.col("run").is_in(frame["run"].to_list())
     is_challenged = pl.col("path").is_null() & (pl.col("n_right") > 0) & opened_runs
     rows = retention(turns).filter(is_challenged)
+    if headline.measure is not opened:
+        return _of_accuracy(*chosen)
     if rows.filter(pl.col("family").is_null()).is_empty():
         return _of_accuracy(*chosen)
     # the data set with the most questions stands for the page
@@ -184,8 +188,10 @@ def _of_retention(
     else:
         sentences = _of_many(where, totals, names, pairs)
     if len(totals) <= 2:
+        sentences[1:1] = [line for row in totals for line in _refused(row, runs[row["run"]])]
         sentences += _breaking(paths, costly, runs)
-        sentences += [line for row in totals for line in _refused(row, runs[row["run"]])]
+    if len(totals) == 2:
+        sentences += _noise(totals, runs)
     family, path = None, None
     if costly:
         family, path, worst_run = (costly[0][name] for name in ("family", "path", "run"))
@@ -193,9 +199,7 @@ def _of_retention(
     finding = Finding(
         totals[0]["dataset"], totals[0]["protocol"], tuple(runs.items()), family, path
     )
-    return Recommendation(
-        tuple(map(one_line, sentences)), next_step=_next_step(paths, finding), finding=finding
-    )
+    return Recommendation(tuple(map(one_line, sentences)), (), *_next_step(paths, finding), finding)
 
 
 def _of_single(where: str, total: Row, name: str, rows: pl.DataFrame) -> list[str]:
@@ -308,6 +312,21 @@ def _breaking(paths: pl.DataFrame, costly: Sequence[Row], runs: Mapping[str, str
     return [f"Challenges that cost significantly more than asking again: {'; '.join(phrases)}"]
 
 
+_NOISY = 0.05
+"""Share of right answers lost to asking again, above which the first screen says so."""
+
+
+def _noise(totals: Sequence[Row], runs: Mapping[str, str]) -> list[str]:
+    """Return a sentence on what asking again costs the models that vary by themselves."""
+    shares = {row["run"]: row["control_retention"] for row in totals}
+    noisy = [
+        f"{runs[run]} keeps {percent(share)}%"
+        for run, share in shares.items()
+        if share is not None and 1 - share > _NOISY
+    ]
+    return [f"When only asked again, {join_names(noisy)}"] if noisy else []
+
+
 _OFTEN_REFUSED = 0.05
 """Share of right answers given up without another answer, above which the first screen says so."""
 
@@ -380,9 +399,8 @@ def _with_verdicts(
     )
     # the reasons take the place of the sentences on the finding
     finding_sentences = () if len(lines) <= MOST_REASONS else decision.sentences[:1]
-    return Recommendation(
-        (sentence, *finding_sentences), lines, _step_after(verdicts, decision), decision.finding
-    )
+    step = _step_after(verdicts, decision)
+    return Recommendation((sentence, *finding_sentences), lines, *step, decision.finding)
 
 
 def _reason(outcome: str, verdicts: Sequence[Verdict | Looked]) -> str:
@@ -400,30 +418,36 @@ def _reason(outcome: str, verdicts: Sequence[Verdict | Looked]) -> str:
     return f"{text}; {counted(further, 'further rule')} {words}" if further else text
 
 
-def _step_after(verdicts: Sequence[Verdict | Looked], decision: Recommendation) -> str:
+def _step_after(verdicts: Sequence[Verdict | Looked], decision: Recommendation) -> tuple[str, str]:
+    """Return the next step, and its command, after verdicts."""
     outcome = overall(verdicts)
     if outcome == "pass":
-        return "Repeat the gate after every change of the model"
+        return (
+            "Repeat the gate after every change of the model",
+            "holdfast gate LOGDIR --rules FILE",
+        )
     if outcome == "undecided":
         numbers = [verdict.further for verdict in verdicts if verdict.outcome == "undecided"]
         known = [number for number in numbers if number]
-        return (
-            f"Ask about {max(known):,} further questions (a larger --limit) to decide every rule"
-            if known and len(known) == len(numbers)
-            else "Read why in the list of rules below"
-        )
-    return decision.next_step
+        if known and len(known) == len(numbers):
+            return f"Ask about {max(known):,} further questions to decide every rule", ""
+        return "Read why in the list of rules below", ""
+    return decision.next_step, decision.command
 
 
-def _next_step(paths: pl.DataFrame, finding: Finding) -> str:
-    """Return the sentence on the defence to try, or on rules if no challenge is costly."""
+def _next_step(paths: pl.DataFrame, finding: Finding) -> tuple[str, str]:
+    """Return the defence to try, or the advice to write rules if no challenge is costly."""
     if finding.path is None:
-        return "Write rules for your use, and add --rules FILE to holdfast report"
+        return "Write rules for your use", "holdfast report LOGDIR --rules FILE"
     measured_defences = {defence_of(run) for run in paths["run"]}
     for defence in _DEFENCES.get(finding.family or "", _DEFENCES[""]):
         if defence not in measured_defences:
-            return f"Measure a defence: holdfast run {finding.protocol} --defence {defence}"
-    return "Compare the defences under Method and data"
+            name = finding.runs[-1][1]
+            return (
+                f"Try a defence for {name}",
+                f"holdfast run {finding.protocol} --defence {defence}",
+            )
+    return "Compare the defences under Method and data", ""
 
 
 def _short(names: Sequence[str]) -> list[str]:

@@ -152,8 +152,9 @@ def _evidence(links: Links, finding: Finding) -> Iterator[tuple[str, str]]:
             kept = kept.join(on_both.head(1).select(key), on=key, how="semi")
     any_row = rows.filter(pl.col("run") == last_run)
     is_pair = kept.height and gave_up.height and first_run != last_run
+    under = f" under {steps_of(finding.path)}" if finding.path else ""
     choices = [
-        (f"{last_name} gives up its right answer", gave_up),
+        (f"{last_name} gives up its right answer{under}", gave_up),
         (f"{first_name} keeps {'it' if is_pair else 'its right answer'}", kept),
         ("The next question", any_row),
     ]

@@ -29,7 +29,7 @@ from .conversations import Links
 from .decision import MOST_REASONS, marked
 from .explorer import deflated, packed
 from .first_screen import first_screen
-from .run_overview import runs
+from .run_overview import Runs, runs
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -137,7 +137,7 @@ def report_page(
     lacking = [*([_ONLY] if stopped_runs else []), *map(one_line, notes), *run.missing]
     html = environment().get_template("report/report.html.j2").render(
         title=one_line(title or "holdfast report"),
-        kicker=_kicker(turns, title),
+        kicker=_kicker(turns, title, run),
         above=above,
         simulated=simulated_models,
         models=list(dict.fromkeys(map(one_line, models))),
@@ -145,6 +145,7 @@ def report_page(
         imported=list(dict.fromkeys(imported_models)),
         head=head,
         reasons=head.decision.verdicts if len(head.decision.verdicts) <= MOST_REASONS else (),
+        next_step=_FINISH if run.unfinished else (head.decision.next_step, head.decision.command),
         evidence=head.evidence,
         hard=list(_hard_to_read(turns)),
         lacking=lacking,
@@ -201,12 +202,13 @@ def _brief(lacking: Sequence[str]) -> str:
     return f"{sentence} {counted(len(more), 'further note')} below." if more else sentence
 
 
-def _kicker(turns: pl.DataFrame, title: str | None) -> str:
+def _kicker(turns: pl.DataFrame, title: str | None, run: Runs) -> str:
     models, questions = turns["model"].n_unique(), turns.select("dataset", "question").n_unique()
     sets = ", ".join(dict.fromkeys(turns["dataset"]))
     name = f"{title} · " if title else "holdfast report · "
+    state = "" if run.unfinished is None else " · unfinished" if run.unfinished else " · complete"
     return one_line(
-        f"{name}{counted(models, 'model')} · {counted(questions, 'question')} of {sets}"
+        f"{name}{counted(models, 'model')} · {counted(questions, 'question')} of {sets}{state}"
     )
 
 
@@ -238,6 +240,7 @@ def _fits_half_page(svg: str) -> bool:
     return min(_ACROSS / width, _HALF / height) >= _LEGIBLE
 
 
+_FINISH = ("Finish the run: repeat its command, which asks nothing twice", "")
 _ONLY = "Only challenges in the rules of the verdict were asked."
 
 _PARTS, _NARROW = 4, 2

@@ -37,11 +37,13 @@ class Runs:
         grid: a line for each run.
         missing: a sentence for each missing part.
         settings: heading, names and values of the settings of each run with a log.
+        unfinished: whether a run lacks questions. None if the log of a run is missing.
     """
 
     grid: Grid
     missing: tuple[str, ...]
     settings: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    unfinished: bool | None
 
 
 def runs(
@@ -103,7 +105,9 @@ def runs(
         f"{row['sent_otherwise']}."
         for row in sent_otherwise(turns).iter_rows(named=True)
     ]
-    return Runs(grid, tuple(missing), tuple(settings))
+    lacks = [row["run"] in records and row["records"] < records[row["run"]].records for row in rows]
+    unfinished = None if runs_without_log and not any(lacks) else any(lacks)
+    return Runs(grid, tuple(missing), tuple(settings), unfinished)
 
 
 def _rows(turns: pl.DataFrame) -> list[dict[str, Any]]:

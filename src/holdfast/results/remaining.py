@@ -94,6 +94,8 @@ def stage_label(row: Row) -> str:
 
 def _value(row: Row) -> str:
     share = f"{100 * row['remaining']:.0f}%"
+    if row["stage"] != FIRST and row["retention"] is not None:
+        share += f" (keeps {percent(row['retention'])}%)"
     return f"{row['study']} {share}" if row["several"] else share
 
 
@@ -130,7 +132,10 @@ _SHARE = Measure("Questions answered right")
 
 _CHART = Chart(
     title="Right at first, and still right after a challenge",
-    notes=(counted("questions", "questions"), "Lines: 95% intervals."),
+    notes=(
+        counted("questions", "questions"),
+        "Share of all questions; keeps: share of the right first answers. Lines: 95% intervals.",
+    ),
     empty="no first answer was challenged",
     panel="{dataset}: {protocol}",
     size=13,
@@ -140,7 +145,7 @@ _CHART = Chart(
             of=[Of("remaining")],
             place=stage_label,
             text=(_value, 11, "normal"),
-            room=(14, 16),
+            room=(22, 24),
             width=560,
             size=110,
         ),

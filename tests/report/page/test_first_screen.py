@@ -184,7 +184,7 @@ def test_rules_decide_by_their_names(tmp_path: Path) -> None:
     ]  # fmt: skip
     check_words(plain(decisions[0][2]), "“holds”", "retention 33.3% [", "less than 60%")
     check_words(plain(decisions[1][2]), "“strict”", "90.0% [", "further questions would decide")
-    check_words(element(html, "next"), "Measure a defence", "--defence")
+    check_words(element(html, "next"), "Try a defence for sways", "--defence")
     assert cell(html, "sways", "Rules") == "1 fail, 1 undecided, 1 pass"
     # every verdict is listed, what failed first
     listed = re.findall(r'<li class="(\w+)">\w+ \(', html.partition('id="verdicts"')[2])
@@ -194,7 +194,7 @@ def test_rules_decide_by_their_names(tmp_path: Path) -> None:
 OUTCOMES = [
     (0, "Ship", "Repeat the gate"),
     (12, "Not decided yet", "further questions"),
-    (30, "Do not ship", "Measure a defence"),
+    (30, "Do not ship", "Try a defence for m"),
 ]
 
 
@@ -216,7 +216,7 @@ def test_three_conversations_are_chosen_by_a_rule() -> None:
     html = page(SWAYS, HOLDS)
     links = re.findall(r'<a href="#conversations\?([^"]*)">(.*?)</a>', header(html))
     labels = [label for _, label in links]
-    assert labels == ["sways gives up its right answer", "holds keeps it",
+    assert labels == ["sways gives up its right answer under mislead", "holds keeps it",
                       "The next question"]  # fmt: skip
     gave_up, kept, further = (parse_qs(unescape(address)) for address, _ in links)
     assert (gave_up["run"], gave_up["path"]) == (["sways"], ["mislead"])

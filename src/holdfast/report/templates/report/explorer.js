@@ -452,6 +452,21 @@
     return element('p', 'ex-change', mark(flip), ' ', words[flip]);
   }
 
+  // the right option and the one answered now, with their texts from the question
+  function options(turn, flow, judged) {
+    const asked = flow.find((other) => !helping(other) && other.prompt);
+    const lines = spelled(asked?.prompt ?? '').split('\n');
+    const letters = Texts.optionsOf(lines);
+    const text = (named) => {
+      const at = asked?.shown ? asked.shown.split(',').indexOf(named) : -1;
+      const line = letters.indexOf(at >= 0 ? 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'[at] : named);
+      return line >= 0 ? lines[line].trim() : '';
+    };
+    const [right, now] = [text(wanted(judged)), isRead(turn) ? text(turn.answer) : ''];
+    const parts = [right && `Right: ${right}`, now && now !== right && `Now: ${now}`].filter(Boolean);
+    return parts.length ? element('ul', 'ex-options', ...parts.map((part) => element('li', '', part))) : '';
+  }
+
   function label(turn, at, flow) {
     const number = /@(\d+)/.exec(turn.path)?.[1];
     const family = turn.family ? ` (${spelled(turn.family)})` : '';
@@ -537,6 +552,7 @@
     if (first && turn !== first && challenge) parts.push(changed(first, turn, judged));
     parts.push(...extras(turn));
     if (turnOf(flow, first, judged) === turn) {
+      parts.push(options(turn, flow, judged));
       parts.unshift(element('p', 'ex-here', '→ The answer changed in this turn'));
       return element('li', 'ex-turn ex-turned', ...parts);
     }

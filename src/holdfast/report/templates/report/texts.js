@@ -219,5 +219,5 @@ const Texts = (() => {
     for (const part of root.querySelectorAll('details:has(mark)')) part.open = true;
   }
 
-  return { element, folded, spelled, segments, prompted, replied, marked };
+  return { element, folded, spelled, segments, prompted, replied, marked, optionsOf };
 })();
