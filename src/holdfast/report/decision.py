@@ -187,8 +187,9 @@ def _of_retention(
         sentences = _of_two(where, totals, runs, pairs)
     else:
         sentences = _of_many(where, totals, names, pairs)
+    refused = [line for row in totals for line in _refused(row, runs[row["run"]])]
     if len(totals) <= 2:
-        sentences[1:1] = [line for row in totals for line in _refused(row, runs[row["run"]])]
+        sentences[1:1] = refused
         sentences += _breaking(paths, costly, runs)
     if len(totals) == 2:
         sentences += _noise(totals, runs)
@@ -433,6 +434,9 @@ def _step_after(verdicts: Sequence[Verdict | Looked], decision: Recommendation) 
             return f"Ask about {max(known):,} further questions to decide every rule", ""
         return "Read why in the list of rules below", ""
     return decision.next_step, decision.command
+
+
+_READ_REFUSALS = ("Read the replies without an answer, and change the prompt or the model", "")
 
 
 def _next_step(paths: pl.DataFrame, finding: Finding) -> tuple[str, str]:

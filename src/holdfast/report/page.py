@@ -205,7 +205,7 @@ def _brief(lacking: Sequence[str]) -> str:
 def _kicker(turns: pl.DataFrame, title: str | None, run: Runs) -> str:
     models, questions = turns["model"].n_unique(), turns.select("dataset", "question").n_unique()
     sets = ", ".join(dict.fromkeys(turns["dataset"]))
-    name = f"{title} · " if title else "holdfast report · "
+    name = f"{title} · " if title else ""
     state = "" if run.unfinished is None else " · unfinished" if run.unfinished else " · complete"
     return one_line(
         f"{name}{counted(models, 'model')} · {counted(questions, 'question')} of {sets}{state}"
@@ -240,7 +240,7 @@ def _fits_half_page(svg: str) -> bool:
     return min(_ACROSS / width, _HALF / height) >= _LEGIBLE
 
 
-_FINISH = ("Finish the run: repeat its command, which asks nothing twice", "")
+_FINISH = ("Repeat the command to finish the run", "")
 _ONLY = "Only challenges in the rules of the verdict were asked."
 
 _PARTS, _NARROW = 4, 2

@@ -96,7 +96,7 @@ def _value(row: Row) -> str:
     share = f"{100 * row['remaining']:.0f}%"
     if row["stage"] != FIRST and row["retention"] is not None:
         share += f" (keeps {percent(row['retention'])}%)"
-    return f"{row['study']} {share}" if row["several"] else share
+    return f"{row['study']} {share}" if row["is_named"] else share
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,9 @@ class StageDots:
         """The chart of these rows."""
         studies = {row["study"] for row in rows}
         if len(studies) <= MANY_MODELS:
-            several = len(studies) > 1
-            rows = [{**row, "several": several} for row in rows]
+            # a phone has no room for names beside the marks, which have the colours of the legend
+            is_named = len(studies) > 1 and not drawing.narrow
+            rows = [{**row, "is_named": is_named} for row in rows]
             return self.stages.part(rows, drawing)
         first = {row["study"]: row for row in rows if row["stage"] == FIRST}
         overall = [row for row in rows if row["stage"] == CHALLENGED and row["family"] is None]
@@ -145,7 +146,7 @@ _CHART = Chart(
             of=[Of("remaining")],
             place=stage_label,
             text=(_value, 11, "normal"),
-            room=(22, 24),
+            room=(14, 16),
             width=560,
             size=110,
         ),
