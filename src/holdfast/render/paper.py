@@ -135,7 +135,9 @@ class Paper:
         """
         spec = _apply_words(deepcopy(spec), frame, self._words(frame, turns))
         if not self.title:
-            spec["title"] = {"text": _warning(frame)}
+            spec.pop("title", None)
+            if warning := _warning(frame):  # an empty title would leave a blank band
+                spec["title"] = {"text": warning}
         font_size = spec["config"]["axis"]["labelFontSize"]
         size: float = self.type or font_size
         _set_type(spec, size, size / font_size)
@@ -309,7 +311,7 @@ def _fit(
 ) -> Spec:
     """Fit the specification to the width by narrowing panels, or stacking them if needed."""
     wide = paper.wide or 0
-    heading = spec.pop("title")
+    heading = spec.pop("title", None)
     spec["config"]["padding"] = _PADDING
     for part in _parts({**spec, "config": None}):
         if isinstance(part.get("title"), str | list) and "height" in part:
@@ -340,6 +342,8 @@ def _fit(
             low, best = middle, stretched_spec
         else:
             high = middle
+    if heading is None:
+        return best
     text = heading["text"] if isinstance(heading["text"], str) else " ".join(heading["text"])
     lines = {"text": text, "subtitle": " ".join(heading.get("subtitle", ()))}
     for narrower in (1.0, 0.85, 0.7, 0.5):

@@ -333,7 +333,7 @@ def test_a_phone_answers_on_its_first_screen(tmp_path: Path, browse: Opened) -> 
         for row in study(name, run=name)
     ]
     page = browse(reported(tmp_path, table(rows)), 361, 740)
-    for element in ("#simulated p", "h1", "#reasons", "#not-run"):
+    for element in ("#simulated p", "h1", "#next"):
         box = page.locator(element).first.bounding_box()
         assert box, element
         assert box["y"] + box["height"] <= 740, element
@@ -389,7 +389,7 @@ def test_small_and_broken_studies_have_a_page(tmp_path: Path, browse: Opened) ->
     bare = [row | {"prompt": None, "reply": None} for row in study()]
     biases = [alone("q1", "A", "recency", suggested="B"), alone("q2", None, "recency")]
     pages: list[tuple[list[dict[str, Any]], str, tuple[str, ...]]] = [
-        (study()[2:4], "h1", ("100.0%", "0.0%", "push")),
+        (study()[2:4], "h1", ("none of ten", "0.0%")),
         (study()[::2], "h1", ("No answer was challenged",)),
         (biases, "h1", ()),
         (failing, "#not-run", ("1 turn failed",)),

@@ -127,7 +127,7 @@ class Lines:
         if self.with_lines:
             chart = self._lines(rows, values, places, x, y, drawing)
         else:
-            chart = self._dots(values, x, y, names, drawing)
+            chart = self._dots(values, x, y, names, drawing, places)
         width = self.width or max(_LEVEL * len(names), 36) * len(places)
         if drawing.narrow:
             width = min(width, drawing.wide - _AXIS)
@@ -205,11 +205,20 @@ class Lines:
         )  # fmt: skip
 
     def _dots(
-        self, values: Sequence[Value], x: alt.X, y: Measure, names: Sequence[str], drawing: Drawing
+        self,
+        values: Sequence[Value],
+        x: alt.X,
+        y: Measure,
+        names: Sequence[str],
+        drawing: Drawing,
+        places: Sequence[Any],
     ) -> alt.LayerChart:
         field, title = self.series.field, self.series.title
         series_drawn = {value[field] for value in values_of(drawing.rows, self.of, self.series)}
         beside = alt.Scale(domain=[name for name in names if name in series_drawn])
+        if self.x.kind == "turns":
+            # the middles of these bands are the points of the lines above
+            x = x.scale(domain=list(places), paddingInner=0.2, paddingOuter=0.1)
         channels: dict[str, Any] = {
             "x": x, "xOffset": alt.XOffset(f"{field}:N", scale=beside), "opacity": ink(),
             "color": colour(names, field, title),
