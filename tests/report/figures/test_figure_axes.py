@@ -18,8 +18,8 @@ def parts_of(spec: Any) -> list[dict[str, Any]]:
         return [part for item in spec for part in parts_of(item)]
     if not isinstance(spec, dict):
         return []
-    own_part = [spec] if "encoding" in spec else []
-    return own_part + [part for value in spec.values() for part in parts_of(value)]
+    encoded = [spec] if "encoding" in spec else []
+    return encoded + [part for value in spec.values() for part in parts_of(value)]
 
 
 def test_a_hazard_stands_below_the_share_of_its_turn() -> None:
