@@ -21,7 +21,7 @@ from holdfast.results.charts.dots import Dots, Measure, Of
 from holdfast.results.declaration import TABLES
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-FLOWS = 595
+FLOWS = 665
 """Pixels that the follow-ups of a model take."""
 TRIED = (
     "label", "hardened", "evidence-rule", "quarantine", "rederive", "rederive+abstain", "abstain",
@@ -75,17 +75,22 @@ def of_the_report(page: Page, folder: Path) -> None:
     page.screenshot(
         path=folder / "report-top.png",
         clip=page.evaluate(
-            "() => ({x: 50, y: 0, width: 1100, height: document.querySelector('#models')"
-            ".getBoundingClientRect().bottom + scrollY + 10})"
+            "() => ({x: 50, y: 0, width: 1100, height: document.querySelector('nav.contents')"
+            ".getBoundingClientRect().top + scrollY})"
         ),
         full_page=True,
     )
-    # the model that gives way is in the second part
-    page.locator("#flips details.more").first.evaluate("one => { one.open = true; }")
-    flows = page.locator("#flips details.more figure").first.bounding_box()
-    assert flows
-    box: FloatRect = {"x": flows["x"], "y": flows["y"], "width": 950, "height": FLOWS}
+    page.locator("#flips > summary").click()
+    title = TABLES["flips by outcome"].title
+    # the model that gives way is in the first part
+    flows = page.locator(f'#flips figure[aria-label="{title}"]').first
+    flows.wait_for()
+    page.evaluate("scrollTo(0, 0)")
+    place = flows.bounding_box()
+    assert place
+    box: FloatRect = {"x": place["x"], "y": place["y"], "width": place["width"], "height": FLOWS}
     page.screenshot(path=folder / "report-flips.png", clip=box, full_page=True)
+    page.locator("#ex-tool > summary").click()
     page.locator("#ex-filters select[name=path]").select_option("rag-style")
     page.locator("#ex-filters select[name=flip]").select_option(label="flip: suggested option")
     page.locator("#ex-list").focus()
