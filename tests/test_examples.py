@@ -174,5 +174,5 @@ def test_the_notebook_of_a_study_runs_from_nothing(tmp_path: Path) -> None:
     assert imported == ["import holdfast"]
     shown = [out.get("data", {}) for cell in notebook.cells for out in cell.get("outputs", [])[-1:]]
     assert any("vega-lite" in one.get("text/html", "") for one in shown)
-    assert "After the worst challenge" in shown[-1]["text/plain"]
+    assert "keeps more of its right answers" in shown[-1]["text/plain"]
     assert (tmp_path / "report.html").stat().st_size > 100_000
