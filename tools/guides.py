@@ -66,7 +66,12 @@ class _Session:
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    # a store of generations that log directories share would change the numbers of calls
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.endswith("_API_KEY") and name != "HOLDFAST_CACHE_DIR"
+    }
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return kept | {"PATH": path, "COLUMNS": "100", "NO_COLOR": "1"}
 
