@@ -92,6 +92,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_jsonl(tmp_path_factory.mktemp("q") / "q.jsonl", question_rows(QUESTIONS))
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", WORLDS)
 def test_no_text_does_more_than_any_other(name: str, source: str) -> None:
     turns = turns_of(study(WORLDS[name], questions=source))
@@ -114,6 +115,7 @@ def test_what_does_more_is_confirmed(source: str) -> None:
     assert found["confirmed"].sum() >= 0.9 * float(found["turned"].sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", [hashed_otherwise, lengthy])
 def test_attacks_transfer_no_better_than_other_texts(
     other: Callable[[str, int], bool], source: str
