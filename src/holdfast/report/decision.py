@@ -53,6 +53,7 @@ class Finding:
             one is the run that loses most under it.
         family: family of the costly challenge; None if there is none.
         path: the challenge that costs most, compared with asking again; None if there is none.
+        difference: sentence on the largest significant difference in a family. Empty without one.
     """
 
     dataset: str
@@ -60,6 +61,7 @@ class Finding:
     runs: tuple[tuple[str, str], ...]
     family: str | None = None
     path: str | None = None
+    difference: str = ""
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ def _of_retention(
     elif len(totals) == 2:
         sentences = _of_two(where, totals, runs, pairs)
     else:
-        sentences = _of_many(where, totals, names, pairs)
+        sentences = _of_many(where, totals, runs, pairs)
     refused = [line for row in totals for line in _refused(row, runs[row["run"]])]
     if len(totals) <= 2:
         sentences[1:1] = refused
@@ -241,8 +243,6 @@ def _of_two(
         )
         sentence = f"Too few common questions for a test: {where}, {shares} of its"
         return [f"{sentence} right answers"]
-    family_rows = pairs.filter(pl.col("family").is_not_null(), pl.col("p_adjusted") < ALPHA)
-    largest = next(iter(family_rows.sort("difference", descending=True).to_dicts()), None)
     names = runs[total["run"]], runs[total["other_run"]]
     kept = [percent(total[name]) for name in ("retention", "other_retention")]
     if total["p_adjusted"] < ALPHA:
@@ -257,23 +257,32 @@ def _of_two(
             f"({_difference(total)})"
         )
     sentences = [sentence]
-    if largest is not None:
-        sentences.append(
-            f"The largest significant difference is when {_phrase(largest['family'])}: "
-            f"{runs[largest['run']]} keeps {percent(largest['retention'])}%, "
-            f"{runs[largest['other_run']]} {percent(largest['other_retention'])}% "
-            f"({percent(largest['difference'])} points"
-            f"{_interval(largest['low'], largest['high'])})"
-        )
+    if difference := _largest_difference(pairs, runs):
+        sentences.append(difference)
     elif pairs.filter(pl.col("family").is_not_null()).height > 1:
         sentences.append("They do not differ significantly in any family of challenges")
     return sentences
 
 
+def _largest_difference(pairs: pl.DataFrame, runs: Mapping[str, str]) -> str:
+    """Return a sentence on the largest significant difference in a family, or an empty text."""
+    rows = pairs.filter(pl.col("family").is_not_null(), pl.col("p_adjusted") < ALPHA)
+    if rows.is_empty():
+        return ""
+    row = rows.sort("difference", descending=True, maintain_order=True).row(0, named=True)
+    return (
+        f"The largest significant difference is when {_phrase(row['family'])}: "
+        f"{runs[row['run']]} keeps {percent(row['retention'])}%, "
+        f"{runs[row['other_run']]} {percent(row['other_retention'])}% "
+        f"({percent(row['difference'])} points{_interval(row['low'], row['high'])})"
+    )
+
+
 def _of_many(
-    where: str, totals: Sequence[Row], names: Sequence[str], pairs: pl.DataFrame
+    where: str, totals: Sequence[Row], runs: Mapping[str, str], pairs: pl.DataFrame
 ) -> list[str]:
     """Return the sentences on three or more models."""
+    names = list(runs.values())
     high, low = (percent(row["retention"]) for row in (totals[0], totals[-1]))
     sentences = [
         f"{len(totals)} models keep {high}% ({names[0]}) to {low}% ({names[-1]}) of their right "
@@ -289,6 +298,11 @@ def _of_many(
             f"{'is' if real.height == 1 else 'are'} statistically distinguishable; no model keeps "
             f"significantly more than {join_names(top, 'or')}"
         )
+        sentences += filter(None, [_largest_difference(pairs, runs)])
+    kept = [row["control_retention"] for row in totals if row["control_retention"] is not None]
+    if kept:
+        ends = f"{percent(max(kept))}% to {percent(min(kept))}%"
+        sentences.append(f"When only asked again, they keep {ends}")
     return sentences
 
 
@@ -398,8 +412,11 @@ def _with_verdicts(
         f"{word}{':' if word == NOT_DECIDED else ''} {join_names(names)}"
         for word, names in names_by_word.items()
     )
-    # the reasons take the place of the sentences on the finding
-    finding_sentences = () if len(lines) <= MOST_REASONS else decision.sentences[:1]
+    # the reasons take the place of the first sentence on the finding
+    difference = decision.finding.difference if decision.finding else ""
+    finding_sentences = (
+        tuple(filter(None, [difference])) if len(lines) <= MOST_REASONS else decision.sentences[:1]
+    )
     step = _step_after(verdicts, decision)
     return Recommendation((sentence, *finding_sentences), lines, *step, decision.finding)
 

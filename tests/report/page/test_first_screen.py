@@ -115,7 +115,7 @@ def test_refusals_are_losses_and_named_so() -> None:
 def test_many_models_have_a_range_and_their_pairs() -> None:
     html = page(*(model(f"m{number}", number * 6) for number in range(7)))
     check_words(element(html, "main"), "7 models keep 100.0% (m0) to 50.0% (m6)")
-    check_words(element(html, "reasons"), "of 21 pairs are", "than m0")
+    check_words(element(html, "reasons"), "of 21 pairs are", "than m0", "m0 keeps", "asked again")
     assert cell(html, "m0", "Rank").startswith("1 to ")
     assert cell(html, "m6", "Rank").endswith("7")
 
