@@ -200,9 +200,15 @@ def _of_retention(
         family, path, worst_run = (costly[0][name] for name in ("family", "path", "run"))
         runs[worst_run] = runs.pop(worst_run)  # the last one is the one that gives way
     finding = Finding(
-        totals[0]["dataset"], totals[0]["protocol"], tuple(runs.items()), family, path
+        totals[0]["dataset"],
+        totals[0]["protocol"],
+        tuple(runs.items()),
+        family,
+        path,
+        _largest_difference(pairs, runs),
     )
-    return Recommendation(tuple(map(one_line, sentences)), (), *_next_step(paths, finding), finding)
+    step = _READ_REFUSALS if refused and not costly else _next_step(paths, finding)
+    return Recommendation(tuple(map(one_line, sentences)), (), *step, finding)
 
 
 def _of_single(where: str, total: Row, name: str, rows: pl.DataFrame) -> list[str]:
@@ -301,7 +307,7 @@ def _of_many(
         sentences += filter(None, [_largest_difference(pairs, runs)])
     kept = [row["control_retention"] for row in totals if row["control_retention"] is not None]
     if kept:
-        ends = f"{percent(max(kept))}% to {percent(min(kept))}%"
+        ends = " to ".join(dict.fromkeys(f"{percent(end)}%" for end in (max(kept), min(kept))))
         sentences.append(f"When only asked again, they keep {ends}")
     return sentences
 

@@ -184,6 +184,7 @@ def test_rules_decide_by_their_names(tmp_path: Path) -> None:
     ]  # fmt: skip
     check_words(plain(decisions[0][2]), "“holds”", "retention 33.3% [", "less than 60%")
     check_words(plain(decisions[1][2]), "“strict”", "90.0% [", "further questions would decide")
+    check_words(element(html, "reasons"), "misleading text", "97.2%", "33.3%")
     check_words(element(html, "next"), "Try a defence for sways", "--defence")
     assert cell(html, "sways", "Rules") == "1 fail, 1 undecided, 1 pass"
     # every verdict is listed, what failed first
