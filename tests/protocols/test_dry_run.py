@@ -502,7 +502,7 @@ SETTINGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     ),
 }
 DEFENCES = (NO_DEFENCE, *bundled(), ABSTAIN, f"vote+{ABSTAIN}")
-OF_EACH_KIND = {NO_DEFENCE, "label", "agreement", "verify", "quarantine", f"vote+{ABSTAIN}"}
+OF_EACH_KIND = {NO_DEFENCE, "label", "verify", "quarantine", f"vote+{ABSTAIN}"}
 
 
 @pytest.mark.parametrize(

@@ -140,11 +140,11 @@ def test_a_design_fitted_to_a_pilot_has_its_power_in_studies_of_the_same_kind() 
         assert power == pytest.approx(0.8, abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "rule", "bound"),
     [("share", "min_accuracy = 0.6", 0.6), ("drop", "max_drop_points = 25", 0.25)],
 )
-@pytest.mark.rest_slow
 def test_a_gate_is_decided_as_gate_decides(
     kind: Kind, rule: str, bound: float, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -182,8 +182,8 @@ def test_what_cannot_be_counted_is_said() -> None:
             call()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "bound", "effect"), [("share", 0.8, 0.9), ("drop", 0.2, 0.1)])
-@pytest.mark.rest_slow
 def test_a_verdict_s_questions_are_those_that_looking_takes(
     kind: Kind, bound: float, effect: float
 ) -> None:

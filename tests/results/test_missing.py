@@ -132,6 +132,7 @@ def test_bounds_are_the_least_and_most_of_every_completion(seed: int) -> None:
         assert (row["worst_low"], row["worst_high"]) == pytest.approx((min(ends), max(ends)))
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_bounds_of_a_comparison_are_those_of_every_completion(seed: int) -> None:
     a = _study(10 + 2 * seed, gaps=2)
@@ -223,6 +224,7 @@ def test_the_warning_fires_where_the_shares_differ() -> None:
     assert _warnings(100, 200, (0.2, 0.05), seed=13) >= 95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [40, pytest.param(1_000, marks=pytest.mark.slow)])
 def test_the_warning_of_a_comparison_keeps_its_level(number: int) -> None:
     turns = challenged(2 * number, 60, wordings=["w0", "w1", "w2"])
@@ -290,6 +292,7 @@ OF_STUDY = [
 ORDER = {"r1": [f"q{n}" for n in range(43)]}
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(("rule", "usual", "worst"), OF_STUDY)
 def test_a_gate_can_count_missing_replies_against_the_model(
     rule: Rule, usual: float, worst: float, tmp_path: Path

@@ -67,6 +67,7 @@ def accuracy_row(rows: pl.DataFrame, verdict: Verdict) -> Mapping[str, Any]:
 ABOUT = [{}, {"family": "*"}, {"technique": "*-prior"}]
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("about", ABOUT)
 def test_accuracies_and_drops_of_rules_are_those_of_the_table(
     turns: pl.DataFrame, about: Rule

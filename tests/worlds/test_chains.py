@@ -60,6 +60,7 @@ def truth(name: str, parts: int) -> float:
     return float((right**2).mean() / right.mean() * (1 - share) * (1 - rate) ** parts)
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("parts", [2, 3])
 @pytest.mark.parametrize("name", SERVERS)
 def test_what_is_expected_of_a_chain_is_what_it_keeps(name: str, parts: int) -> None:
@@ -77,6 +78,7 @@ def test_what_is_expected_of_a_chain_is_what_it_keeps(name: str, parts: int) -> 
     assert held.to_series().mean() >= 0.9  # type: ignore[operator]
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("questions", [10, 20, 60])
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_chain_is_never_expected_to_keep_more_than_everything(name: str, questions: int) -> None:

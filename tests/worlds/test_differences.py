@@ -72,7 +72,8 @@ def compared(name: str, studies: int, falls: float = 0.0) -> pl.DataFrame:
     return rows.filter((pl.col("arm") == "family-average") | (pl.col("arm") == "followup"))
 
 
-@pytest.mark.parametrize("name", ["noise", "hetero", "sugg"])
+@pytest.mark.rest_slow
+@pytest.mark.parametrize("name", ["sugg", "noise", "hetero"])
 def test_of_equal_models_neither_drops_more(name: str) -> None:
     rows = compared(name, STUDIES)
     for kind in DROPS:

@@ -92,7 +92,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_jsonl(tmp_path_factory.mktemp("q") / "q.jsonl", question_rows(QUESTIONS))
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORLDS)
 def test_no_text_does_more_than_any_other(name: str, source: str) -> None:
     turns = turns_of(study(WORLDS[name], questions=source))
@@ -106,6 +106,7 @@ def test_no_text_does_more_than_any_other(name: str, source: str) -> None:
     assert found["confirmed"].sum() <= 1
 
 
+@pytest.mark.slow
 def test_what_does_more_is_confirmed(source: str) -> None:
     turns = turns_of(study(swayed, questions=source))
     (row,) = last_attempt(attack_net(turns)).to_dicts()
@@ -132,6 +133,7 @@ def test_attacks_transfer_no_better_than_other_texts(
     assert row["net_p"] > 0.05
 
 
+@pytest.mark.slow
 def test_who_heeds_nothing_is_turned_by_inert_rewrites_alike(source: str) -> None:
     log = attack(
         "simulated/fuzz-blind", attacker="simulated/attacker", questions=source, controls=True,

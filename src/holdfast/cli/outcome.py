@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -117,7 +117,8 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
     table = outcome.run_turns
     for line in _hard_to_read(outcome):
         say(printable(line))
-    tables = _compute_tables(table)
+    measures = printed_tables(set(table["protocol"].unique()))
+    tables = {name: measure(table) for name, measure in measures.items()}
     for (run, model, dataset, protocol), _ in tables["accuracy"].group_by(
         "run", "model", "dataset", "protocol", maintain_order=True
     ):
@@ -196,7 +197,11 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
         "answered_by": _answered_by(table).to_dicts(),
         "sent_otherwise": sent_otherwise(table).to_dicts(),
         "prepared": [file.as_json(with_spending=False) for file in outcome.prepared],
-        **{name: json.loads(render(rows, "json")) for name, rows in _compute_tables(table).items()},
+        # scripts rely on every name, whichever protocols ran
+        **{
+            name: json.loads(render(measure(table), "json"))
+            for name, measure in printed_tables().items()
+        },
     }
 
 
@@ -297,18 +302,15 @@ def _read_unlike(turns: pl.DataFrame) -> Iterator[str]:
             yield f"{model}, {protocol}: {error}"
 
 
-def printed_tables() -> dict[str, declaration.Table]:
-    """Return the tables that are printed after every run.
+def printed_tables(protocols: Collection[str] | None = None) -> dict[str, declaration.Table]:
+    """Return the tables that are printed after a run of these protocols, None for all of them.
 
     Raises:
         InputError: a module that declares tables or reports is missing.
     """
-    table_names = [name for report in REPORTS.values() for name in report.tables]
+    reports = [report for name, report in REPORTS.items() if protocols is None or name in protocols]
+    table_names = [name for report in reports for name in report.tables]
     return {name: TABLES[name] for name in ("accuracy", "flips", *table_names, "reading")}
-
-
-def _compute_tables(turns: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    return {name: table(turns) for name, table in printed_tables().items()}
 
 
 def _summary(protocol: str, tables: Mapping[str, pl.DataFrame], title: str) -> list[Table | str]:
