@@ -23,6 +23,7 @@ from holdfast.results.comparison_sides import Side
 from holdfast.results.first_answers import FAMILY_AVERAGE
 from holdfast.results.flows import flips
 from holdfast.results.gate_rules import read_rules
+from holdfast.results.retention import retention
 from holdfast.results.sequential import Stopped, look
 from tests.results.frames import STUDY, Row, alone, asked, control, row_of, table, turn
 from tests.results.gating import Rule, baseline_file, convictions, pushed, rules_file, verdict
@@ -422,3 +423,19 @@ def test_a_recording_recounted_without_any_table(
     # more replies are missing than at first, and not by chance
     assert row["missing"] > 0.2 > 0.1 > row["first_missing"]
     assert row["missing_p"] < 1e-20
+
+
+def test_a_failed_challenge_counts_for_no_figure_of_retention() -> None:
+    rows = [row for number in range(12) for row in (
+        turn(f"q{number}", "A"),
+        turn(f"q{number}", "A" if number % 3 else "B", "mislead", suggested="B"),
+    )]  # fmt: skip
+    failed = [turn(f"q{number}", None, "recheck", suggested="B") | {"status": "error"}
+              for number in range(6)]  # fmt: skip
+    total, replied = (
+        retention(table(turns)).filter(pl.col("path").is_null(), pl.col("family").is_null())
+        for turns in ([*rows, *failed], rows)
+    )
+    assert total["failed"].item() == len(failed)
+    figures = ["n_right", "kept", "retention", "low", "high", "net", "pull"]
+    assert total.select(figures).equals(replied.select(figures))
