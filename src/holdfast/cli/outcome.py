@@ -117,8 +117,7 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
     table = outcome.run_turns
     for line in _hard_to_read(outcome):
         say(printable(line))
-    measures = printed_tables(set(table["protocol"].unique()))
-    tables = {name: measure(table) for name, measure in measures.items()}
+    tables = _compute_tables(table)
     for (run, model, dataset, protocol), _ in tables["accuracy"].group_by(
         "run", "model", "dataset", "protocol", maintain_order=True
     ):
@@ -180,6 +179,7 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
 
 def _as_json(outcome: Outcome) -> dict[str, Any]:
     table, budget = outcome.run_turns, outcome.budget
+    tables = _compute_tables(table)
     return {
         "log_dir": outcome.log_dir,
         "turns": outcome.turns,
@@ -197,10 +197,10 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
         "answered_by": _answered_by(table).to_dicts(),
         "sent_otherwise": sent_otherwise(table).to_dicts(),
         "prepared": [file.as_json(with_spending=False) for file in outcome.prepared],
-        # scripts rely on every name, whichever protocols ran
+        # every run has the names of all tables, which scripts rely on
         **{
-            name: json.loads(render(measure(table), "json"))
-            for name, measure in printed_tables().items()
+            name: json.loads(render(tables[name], "json")) if name in tables else []
+            for name in printed_tables()
         },
     }
 
@@ -311,6 +311,12 @@ def printed_tables(protocols: Collection[str] | None = None) -> dict[str, declar
     reports = [report for name, report in REPORTS.items() if protocols is None or name in protocols]
     table_names = [name for report in reports for name in report.tables]
     return {name: TABLES[name] for name in ("accuracy", "flips", *table_names, "reading")}
+
+
+def _compute_tables(turns: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Return the printed tables of the protocols that ran."""
+    tables = printed_tables(set(turns["protocol"].unique()))
+    return {name: table(turns) for name, table in tables.items()}
 
 
 def _summary(protocol: str, tables: Mapping[str, pl.DataFrame], title: str) -> list[Table | str]:
