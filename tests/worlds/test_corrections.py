@@ -11,7 +11,7 @@ STUDIES = 200
 
 
 @pytest.mark.parametrize("name", ["noise", "hetero", "diffnoise", "floor"])
-def test_what_chance_corrects_is_no_correction(name: str) -> None:
+def test_corrections_by_chance_do_not_count(name: str) -> None:
     rows = holding(turns_of(name, STUDIES)).filter(pl.col("family").is_null())
     assert rows.height == STUDIES
     # plainly counted, many of the wrong ones became right
@@ -21,14 +21,15 @@ def test_what_chance_corrects_is_no_correction(name: str) -> None:
     assert rows["corrected_net"].mean() == pytest.approx(0, abs=0.02)
 
 
-def test_what_is_corrected_beyond_chance_is_recovered() -> None:
+def test_corrections_beyond_chance_are_recovered() -> None:
     turns = turns_of("noise", STUDIES)
     # of the replies that would be wrong, a third is right
-    told = (pl.col("arm") == "followup") & pl.Series(
+    mended_rows = (pl.col("arm") == "followup") & pl.Series(
         np.random.default_rng(5).random(turns.height) < 1 / 3
     )
     turns = turns.with_columns(
-        correct=pl.col("correct") | told, answer=pl.when(told).then("gold").otherwise("answer")
+        correct=pl.col("correct") | mended_rows,
+        answer=pl.when(mended_rows).then("gold").otherwise("answer"),
     )
     rows = holding(turns).filter(pl.col("family").is_null())
     truth = (1 - 0.7) / 3
