@@ -1,4 +1,4 @@
-"""Wordings: what a family average says of its own wordings, and of wordings like them."""
+"""Wordings: whether a family average generalises from its wordings to similar wordings."""
 
 import math
 
@@ -19,21 +19,20 @@ WORDINGS_COLUMNS = (
 
 
 def wordings(turns: pl.DataFrame) -> pl.DataFrame:
-    """The drop in accuracy under each family: of its wordings, and of such wordings in general.
+    """Compute the drop in accuracy under each family, for its wordings and for similar wordings.
 
-    ``low`` and ``high`` take the wordings as fixed: only the questions could have been others.
-    ``in_general_low`` and ``in_general_high`` take the wordings for a sample too: questions and
-    techniques are crossed random effects, the variance of the mean is (MS(questions) +
-    MS(techniques) - MS(residual)) / n, at least the larger of the first two over n, and the
-    quantile is Student's t with one degree of freedom less than techniques (Satterthwaite's, 1946,
-    are too many where there are two).
+    ``low`` and ``high`` treat the wordings as fixed and sample only questions. ``in_general_low``
+    and ``in_general_high`` sample wordings too: questions and techniques are crossed random
+    effects. The variance of the mean is (MS(questions) + MS(techniques) - MS(residual)) / n, at
+    least the larger of the first two over n. The quantile is Student's t with one degree of freedom
+    less than techniques, because Satterthwaite's (1946) are too many for two techniques.
 
     Args:
-        turns: a turns table; follow-ups and single-turn biases without a mitigation are read.
+        turns: a turns table. Follow-ups and single-turn biases without a mitigation are used.
 
     Returns:
-        One row for each study and family of two techniques or more, with ``WORDINGS_COLUMNS``.
-        What fewer than two questions leave undefined is null.
+        One row for each study and family with at least two techniques, with ``WORDINGS_COLUMNS``.
+        Values that need two questions are null with fewer.
     """
     challenged_turns = with_first(turns, arms=CHALLENGED_ARMS).filter(
         pl.col("arm").is_in(CHALLENGED_ARMS), ~IS_MITIGATED, pl.col("first_correct").is_not_null()
@@ -66,7 +65,7 @@ def wordings(turns: pl.DataFrame) -> pl.DataFrame:
     rows = pl.DataFrame(estimates, schema=schema, orient="row").with_columns(
         pl.col(pl.Float64).fill_nan(None)
     )
-    # a statement about more cannot be surer than one about these
+    # an interval for similar wordings cannot be narrower than for these wordings
     rows = with_pair_bounds(rows, pairs, keys, ("low", "high")).with_columns(
         in_general_low=pl.min_horizontal("in_general_low", "low"),
         in_general_high=pl.max_horizontal("in_general_high", "high"),
@@ -91,15 +90,15 @@ def _estimate_drop(drops: Floats) -> tuple[float | int, ...]:
 
 
 def crossed_bounds(values: Floats, level: float = 0.95) -> tuple[float, float, float, float]:
-    """Interval of the mean of crossed random rows and columns, one value in each cell.
+    """Compute the interval of a mean over crossed random rows and columns, one value in each cell.
 
     Args:
-        values: numbers of -1 to 1, shape (rows, columns).
+        values: numbers from -1 to 1, shape (rows, columns).
         level: coverage.
 
     Returns:
-        Bounds in -1 to 1, the standard deviation between columns, and the half-width that any
-        number of rows leaves; NaN with fewer than two rows or columns.
+        Bounds in -1 to 1, the standard deviation between columns, and the half-width with unlimited
+        rows. NaN with fewer than two rows or columns.
     """
     rows, columns = values.shape
     if min(rows, columns) < 2:
