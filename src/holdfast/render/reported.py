@@ -130,7 +130,7 @@ def _prefixes(keys: pl.DataFrame, *, stepwise: bool) -> pl.DataFrame:
 
 
 class _Said:
-    """Value in a sentence. Format ``%`` gives percent, and a noun gives the count with the noun."""
+    """Value in a sentence: format ``%`` gives percent, and a noun gives the count with the noun."""
 
     def __init__(self, value: Any) -> None:
         self._value = value

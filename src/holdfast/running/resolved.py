@@ -266,8 +266,7 @@ class Running:
 
 
 def ask_here(evaluation: Evaluation, written_turns: WrittenTurns) -> tuple[str, bool]:
-    """Ask everything in this process; return what is unfinished, and whether the user stopped
-    it."""
+    """Ask everything in this process; return what is unfinished, and whether it was interrupted."""
     try:
         outcome = replace(evaluation, turns=written_turns).run()
     except InterruptedRunError:

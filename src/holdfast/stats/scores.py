@@ -134,11 +134,11 @@ def _build_added(of: Outcomes) -> Outcomes:
 
 
 def _worth(of: Outcomes, ahead: Floats, behind: Floats) -> Floats:
-    """Compute the trials of an added question in which one side succeeds, shape (k,).
+    """Compute the number of trials of an added question in which one side succeeds, shape (k,).
 
-    The number is the mean lead per differing trial, over questions in which this side leads. It is
-    1 if trials are independent. It is the number of trials if a question differs in all trials or
-    in none. One question that differs in every trial is added to the observed questions.
+    It is the mean lead per differing trial, over questions in which this side leads. It is 1 if
+    trials are independent. If a question differs in all trials or in none, it is the number of
+    trials. One question that differs in every trial is added to the observed questions.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         counted_questions = of.questions * (ahead > behind)

@@ -1,4 +1,4 @@
-"""Attacks: how far accuracy falls when an assumption of the examination is violated (MedFuzz)."""
+"""Attacks: the fall in accuracy when an assumption of the examination is violated (MedFuzz)."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -89,17 +89,17 @@ _OF_TEST = ("p0", "pa", "effect", "p_value", "p_adjusted")
 
 
 def attacks(turns: pl.DataFrame) -> pl.DataFrame:
-    """Benchmark accuracy after k attempts (MedFuzz, section 4 and Figure 2).
+    """Compute benchmark accuracy after k attempts (MedFuzz, section 4 and Figure 2).
 
-    The accuracy is the mean over questions of the means of their replicates, weighted by the
-    replicates that are kept. Replicates with a model error are dropped whole, and so are unfinished
-    ones and those without any valid attack. ``low`` and ``high`` are a Wilson interval with the
-    effective number of replicates, as the replicates of a question are alike. ``bootstrap_low`` and
-    ``bootstrap_high`` are the percentile bootstrap over questions, which has no width where all
-    outcomes are alike.
+    The accuracy is the mean over questions of the means of their replicates, weighted by the number
+    of replicates. Replicates with a model error are dropped, and so are unfinished ones and those
+    without a valid attack. ``low`` and ``high`` are a Wilson interval with the effective number of
+    replicates, because the replicates of a question correlate. ``bootstrap_low`` and
+    ``bootstrap_high`` come from a percentile bootstrap over questions, which has no width if all
+    outcomes are equal.
 
     Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
+        turns: a turns table. Only the protocol ``medfuzz`` is used.
 
     Returns:
         One row for each model, data set and ``k`` from 0 to ``attempts``.
@@ -118,7 +118,7 @@ def attacks(turns: pl.DataFrame) -> pl.DataFrame:
     rows = with_bounds(rows, outcomes, _ROW, "accuracy", "hit")
     rows = looked_up(rows, _bootstrap_bounds(outcomes, rows.schema), _ROW)
     left_out, replicates = pl.col("not_attacked"), pl.col("replicates") + pl.col("not_attacked")
-    # nothing has turned a first answer
+    # at k = 0, no attack can have flipped the answer
     unattacked_replicates = pl.when(pl.col("k") == 0).then(left_out).otherwise(0)
     rows = rows.with_columns(
         worst_low=(pl.col("_hits") + unattacked_replicates) / replicates,
@@ -131,12 +131,12 @@ def attacks(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_confirmed(turns: pl.DataFrame) -> pl.DataFrame:
-    """Successful attacks with what was asked of them again."""
+    """Return successful attacks with the results of their repetitions."""
     return looked_up(hypotheses(turns), confirmed(turns), HYPOTHESIS)
 
 
 def _confirmed_at(turns: pl.DataFrame) -> pl.DataFrame:
-    """Confirmed successes by attempt, of studies that asked any again."""
+    """Count confirmed successes by attempt, for studies with repetitions."""
     confirmations = _with_confirmed(turns).filter(pl.col("confirmed").is_not_null())
     return confirmations.group_by(_ROW, maintain_order=True).agg(
         pl.col("confirmed").sum().cast(pl.Int64)
@@ -144,7 +144,7 @@ def _confirmed_at(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _valid(turns: pl.DataFrame, outcomes: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-    """The curve without replicates that an attack turned which is not held valid."""
+    """Compute the curve without replicates whose successful attack was judged invalid."""
     judgements = hypotheses(turns).filter(pl.col("valid_judged").is_not_null())
     study_outcomes = outcomes.join(
         judgements.select(STUDY).unique(), on=STUDY, how="semi", maintain_order="left"
@@ -158,7 +158,7 @@ def _valid(turns: pl.DataFrame, outcomes: pl.DataFrame, schema: pl.Schema) -> pl
 
 
 def _bootstrap_bounds(outcomes: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-    """Bounds by a bootstrap over questions, the same draws at every k of a study."""
+    """Compute bounds by a bootstrap over questions, with the same draws for every k of a study."""
     counts = outcomes.group_by(*_ROW, "question").agg(pl.col("hit").sum(), _n=pl.len())
     bounds = []
     for study, question_rows in counts.sort("k", "question").group_by(STUDY, maintain_order=True):
@@ -176,13 +176,14 @@ def _bootstrap_bounds(outcomes: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame
 
 
 def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
-    """Outcomes of the replicates, what the attacker needed, and what it cost.
+    """Summarise the outcomes of the replicates, the attacker's tries, and the costs.
 
     Unfinished replicates count only in ``unfinished`` and in the cost. The interval is a Wilson
-    interval with the effective number of replicates, as the replicates of a question are alike.
+    interval with the effective number of replicates, because the replicates of a question
+    correlate.
 
     Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
+        turns: a turns table. Only the protocol ``medfuzz`` is used.
 
     Returns:
         One row for each model and data set with a finished replicate.
@@ -231,19 +232,19 @@ def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def attack_list(turns: pl.DataFrame) -> pl.DataFrame:
-    """Successful attacks, the most telling first, for review by an expert (MedFuzz, section 4).
+    """List successful attacks for an expert's review, most informative first (MedFuzz, section 4).
 
-    Ranked by whether they are confirmed, then by the judge's ``review`` score where there is one,
-    then by the drop of p(correct), the p-value, the attempts that it took and the words that were
-    added, what is not known last.
+    The order is by confirmation, then by the judge's ``review`` score if there is one, then by the
+    drop of p(correct), the p-value, the number of attempts and the number of added words. Unknown
+    values come last.
 
     Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
+        turns: a turns table. Only the protocol ``medfuzz`` is used.
 
     Returns:
-        One row for each successful attack. ``again`` to ``confirmed`` are null where it was not
-        asked again. ``p0`` to ``p_adjusted`` are null where it was not tested, and for all but the
-        first of identical attacks on a question.
+        One row for each successful attack. ``again`` to ``confirmed`` are null if it was not
+        repeated. ``p0`` to ``p_adjusted`` are null if it was not tested, and for all but the first
+        of identical attacks on a question.
     """
     attack = ("model", "dataset", "question", "epoch", "run")
     tests = permutation(turns).select(*attack, *_OF_TEST)
@@ -258,7 +259,7 @@ def attack_list(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _tries(turns: pl.DataFrame, finished_replicates: pl.DataFrame) -> pl.DataFrame:
-    """What the attacker replied in finished replicates, by study."""
+    """Count the attacker's replies in finished replicates, by study."""
     tries = attempts(turns).join(finished_replicates, on=TURN, how="semi", maintain_order="left")
     counts = tries.group_by(STUDY, maintain_order=True).agg(
         pl.col("tries", "invalid_tries").sum(),
@@ -268,7 +269,7 @@ def _tries(turns: pl.DataFrame, finished_replicates: pl.DataFrame) -> pl.DataFra
 
 
 def _reasons_of(turns: pl.DataFrame, among: pl.DataFrame) -> pl.DataFrame:
-    """Why replies of the attacker could not be used, as JSON by study, most frequent first."""
+    """Count the faults of the attacker's replies, as JSON by study, most frequent first."""
     unusable = turns.select(*TURN, "arm", "status", "rule").filter(
         pl.col("protocol") == PROTOCOL,
         pl.col("arm") == ATTACKER,
@@ -292,7 +293,7 @@ def _reasons_of(turns: pl.DataFrame, among: pl.DataFrame) -> pl.DataFrame:
 
 
 def _costs(turns: pl.DataFrame) -> pl.DataFrame:
-    """Dollars spent and generations without a price, by study."""
+    """Sum the cost in dollars and count the generations without a price, by study."""
     generations = turns.select(*STUDY, "arm", "status", "shared", "cost").filter(
         pl.col("protocol") == PROTOCOL,
         pl.col("arm").is_in([BASELINE, ATTACK, ATTACKER, *BESIDE]),
@@ -301,14 +302,14 @@ def _costs(turns: pl.DataFrame) -> pl.DataFrame:
     )
     cost = pl.col("cost").fill_nan(None)
     return generations.group_by(STUDY).agg(
-        # in a fixed order: the last digit of a sum depends on it
+        # in a fixed order, because the last digit of a sum depends on the order
         cost=pl.when(cost.count() > 0).then(cost.sort().sum()),
         unpriced=cost.null_count().cast(pl.Int64),
     )
 
 
 def _attacks_layout(rows: Sequence[Row]) -> list[Grid] | None:
-    """Accuracy after k attempts, studies beside each other (Figure 2)."""
+    """Lay out accuracy after k attempts, with studies side by side (Figure 2)."""
     columns = studies(rows)
     accuracy = Share("", "accuracy", "", of=_ATTACK_TURNS, among="replicates")
     figures = [_figure(columns, row, "", count(row["k"]), accuracy) for row in rows]
@@ -333,7 +334,7 @@ def _attacks_layout(rows: Sequence[Row]) -> list[Grid] | None:
 
 
 def _left_out(columns: Studies, rows: Sequence[Row]) -> Iterator[str]:
-    """What is not in the curve, or not held valid, of studies that have any."""
+    """Note what the curve excludes or what was judged invalid, for studies with any."""
     for row in last_attempt(pl.DataFrame(rows)).iter_rows(named=True):
         name = columns.header(row)
         if row["not_attacked"]:
@@ -351,7 +352,7 @@ def _left_out(columns: Studies, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _summary_layout(rows: Sequence[Row]) -> list[Grid] | None:
-    """Outcomes and what they took, studies beside each other."""
+    """Lay out outcomes and costs, with studies side by side."""
     columns = studies(rows)
     figures = [
         _figure(columns, row, block, line.header, line)
@@ -383,7 +384,7 @@ def _format_spared(row: Row) -> str:
 
 
 def reasons_in(counts: str) -> str:
-    """Reasons with their numbers, from JSON."""
+    """Format reasons with their counts, from JSON."""
     counts_by_reason = json.loads(counts)
     return ", ".join(
         f"{one_line(reason) or 'unnamed'} {n}" for reason, n in counts_by_reason.items()
@@ -391,7 +392,7 @@ def reasons_in(counts: str) -> str:
 
 
 def _format_characteristics(row: Row) -> str:
-    """Texts of a JSON list; what is none is shown as it is."""
+    """Format the texts of a JSON list; other texts stay unchanged."""
     listing = row["characteristics"] or "[]"
     try:
         characteristics = json.loads(listing)

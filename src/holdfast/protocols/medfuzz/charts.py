@@ -11,7 +11,7 @@ from .published import medfuzz
 
 
 def _people(row: Row) -> float | None:
-    """What people get on average, on the questions that the paper's figure is about."""
+    """Return the average human accuracy on the questions of the paper's figure."""
     return medfuzz().human_share if row["dataset"] == "medqa" else None
 
 

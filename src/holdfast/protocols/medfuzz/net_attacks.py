@@ -1,4 +1,4 @@
-"""Net flips under attack: right answers that attacks flip beyond those that flip without one."""
+"""Net flips under attack: right answers flipped by attacks beyond those flipped by controls."""
 
 from collections.abc import Sequence
 
@@ -24,13 +24,13 @@ NET_NAMES = dict(
         strict=True,
     )
 )  # fmt: skip
-"""How this table calls what every table says net of a control."""
+"""This table's names for the columns ``NET``."""
 
 REASK_NAMES = {
     "lost_control": "turned_reask", "attributable": "net_reask",
     "attributable_low": "net_reask_low", "attributable_high": "net_reask_high",
 }  # fmt: skip
-"""How this table calls what it says net of the question asked again."""
+"""This table's names for the columns net of the repeated question."""
 
 ATTACK_NET_COLUMNS = (
     "model", "dataset", "k", *NET_NAMES.values(), *REASK_NAMES.values(), "unread", "not_attacked",
@@ -41,20 +41,20 @@ _NUMBER = pl.col("path").str.extract(r"^(?:inert|reask)@(\d{1,4})$").cast(pl.Int
 
 
 def with_controls(turns: pl.DataFrame, control: str = INERT) -> pl.DataFrame:
-    """Right first answers that were attacked, each beside its control, after each attempt.
+    """Pair attacked right first answers with their control, after each attempt.
 
-    A control is put for every attempt that was, and for those that a success has saved, until its
-    own first turn. A pair is known after ``k`` attempts if the control has turned by then, or each
-    reply up to then could be read.
+    A control exists for every attempt, including those that a success made unnecessary, until the
+    control's first flip. A pair is known after ``k`` attempts if the control has flipped by then,
+    or if each reply up to then was parsed.
 
     Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
+        turns: a turns table. Only the protocol ``medfuzz`` is used.
         control: arm of the control.
 
     Returns:
         One row for each attacked replicate (``TURN``) and ``k`` from 1 to the study's K, with
-        ``right`` (true), ``pair`` (known), ``lost`` (turned by the attack up to k) and
-        ``control_lost`` (turned by the control). Studies without the control have none.
+        ``right`` (true), ``pair`` (known), ``lost`` (flipped by the attack up to k) and
+        ``control_lost`` (flipped by the control). Studies without the control have no rows.
     """
     control_turns = turns.filter(pl.col("protocol") == PROTOCOL, pl.col("arm") == control).select(
         *TURN,
@@ -90,14 +90,14 @@ def with_controls(turns: pl.DataFrame, control: str = INERT) -> pl.DataFrame:
 
 
 def attack_net(turns: pl.DataFrame) -> pl.DataFrame:
-    """Right first answers that attacks turned beyond an inert rewrite, after k attempts.
+    """Compute right first answers flipped by attacks beyond an inert rewrite, after k attempts.
 
-    An inert rewrite adds as many words as the attack, without bearing. A second control asks the
-    question again as it is. Attacks and controls each count up to their own first flip. Intervals
+    An inert rewrite adds as many words as the attack, without relevance. A second control repeats
+    the question unchanged. Attacks and controls each count up to their own first flip. Intervals
     and the test are paired by replicate and clustered by question.
 
     Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
+        turns: a turns table. Only the protocol ``medfuzz`` is used.
 
     Returns:
         One row for each model, data set and ``k`` from 1 to the study's K.
@@ -126,13 +126,13 @@ def attack_net(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sides(study_rows: pl.DataFrame) -> pl.DataFrame:
-    """By question of one study, after its last attempt: not turned by the control, nor attacked."""
+    """Return answers not flipped after a study's last attempt: under the control, under attack."""
     pairs = with_controls(study_rows).filter("pair", pl.col("k") == pl.col("k").max().over(STUDY))
     return pairs.select(*TURN, first=1 - pl.col("control_lost"), second=~pl.col("lost"))
 
 
 def last_attempt(rows: pl.DataFrame, k: int | None = None) -> pl.DataFrame:
-    """Of each study the row after its last attempt."""
+    """Select the row after the last attempt of each study."""
     return rows.filter(pl.col("k") == pl.col("k").max().over("run", "model", "dataset"))
 
 

@@ -1,4 +1,4 @@
-"""Transfer: whether attacks found on one model turn the answers of another."""
+"""Transfer: whether attacks that succeeded on one model flip the answers of another."""
 
 from collections.abc import Sequence
 
@@ -22,17 +22,17 @@ TRANSFER_COLUMNS = (
 
 
 def transfer(turns: pl.DataFrame) -> pl.DataFrame:
-    """Attacks that succeeded on one model, put to another.
+    """Compare attacks from one model with controls, on another model.
 
-    An attack is put to a right first answer, beside an inert rewrite of the same length; a second
-    control asks the original question again. Intervals and the test are paired and clustered by
-    question.
+    An attack is asked after a right first answer, with an inert rewrite of the same length as a
+    control. A second control repeats the original question. Intervals and the test are paired and
+    clustered by question.
 
     Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
+        turns: a turns table. Only the protocol ``medfuzz`` is used.
 
     Returns:
-        One row for each model, data set and model that attacks were found on.
+        One row for each model, data set and model that the attacks come from.
     """
     answered_turns = turns.filter(pl.col("protocol") == PROTOCOL, pl.col("status") != "error")
     models = turns.filter(pl.col("protocol") == PROTOCOL)

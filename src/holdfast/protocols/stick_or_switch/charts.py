@@ -28,7 +28,7 @@ def _arm(row: Row) -> str:
 
 
 def _keep_any(*columns: str) -> Any:
-    """To keep all rows where one of them has a figure in one of these columns."""
+    """Return a function that keeps all rows if any of them has a value in one of these columns."""
     return lambda rows: rows if any(r[c] is not None for r in rows for c in columns) else []
 
 
@@ -73,7 +73,7 @@ _TAX_HEADINGS = {
 
 
 def _comparable(rows: Sequence[Row]) -> list[Row]:
-    """The rows; beside figures of the paper, with its own tax in place of ours."""
+    """Return the rows, with the paper's tax in all rows if any row is from the paper."""
     if not any(map(is_published, rows)):
         return list(rows)
     bounds = dict.fromkeys(("low", "high", *_bounds("tax"), *_bounds("abstention_tax")))
@@ -86,7 +86,7 @@ def _comparable(rows: Sequence[Row]) -> list[Row]:
 
 
 def _meaning(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
-    """What a tax is less."""
+    """Explain the baseline of the tax."""
     if any(map(is_published, rows)):
         return "Tax: end to end less the single shots, as the paper has it; it has no intervals."
     return (

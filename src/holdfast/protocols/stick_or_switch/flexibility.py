@@ -1,4 +1,4 @@
-"""Offers of Stick-or-Switch: which are taken, after what, and with which belief."""
+"""Flexibility in Stick-or-Switch: accepted offers, previous answers, and probabilities."""
 
 import math
 from collections.abc import Callable
@@ -78,24 +78,24 @@ _AT_TURN = (*STUDY, "arm", "turn")
 BLIND, NOT_BLIND, UNDETERMINED_VERDICT = "blind", "not blind", "undetermined"
 
 MARGIN = 0.5
-"""d' up to which switches are as good as blind, unless told otherwise."""
+"""Default d' up to which switches are practically blind."""
 
 
 def flexibility(turns: pl.DataFrame, margin: float = MARGIN) -> pl.DataFrame:
-    """Switches from an abstention to a right and to a wrong offer (Stick-or-Switch, section 7).
+    """Compute switches from an abstention to right and wrong offers (Stick-or-Switch, section 7).
 
-    A switch is an answer that takes the offer; an unread reply is not. Failed turns are counted on
-    neither side. Signal detection counts switches to the right answer as hits and those to a wrong
-    one as false alarms, both rates with the log-linear correction, (count + 0.5) / (n + 1).
-    Intervals are 95%: Wilson for the rates, paired over questions for the rest.
+    A switch is an answer that accepts the offer. An unparsed reply is not a switch. Failed turns
+    are skipped. In terms of signal detection, switches to the right answer are hits, and switches
+    to a wrong answer are false alarms. Both rates have the log-linear correction, (count + 0.5) /
+    (n + 1). Intervals are at 95%: Wilson for the rates, paired over questions for other figures.
 
     Args:
-        turns: a turns table; only protocol ``stick-or-switch`` is read.
-        margin: d' up to which switches are as good as blind, 0 or more.
+        turns: a turns table. Only the protocol ``stick-or-switch`` is used.
+        margin: d' up to which switches are practically blind, 0 or more.
 
     Returns:
-        One row for each model and data set that was asked for abstentions; a rate over 0 trials,
-        and what is computed from it, is null.
+        One row for each model and data set with abstentions requested. A rate over 0 trials is
+        null, and so are figures computed from it.
 
     Raises:
         InputError: the margin is below 0.
@@ -144,7 +144,7 @@ def flexibility(turns: pl.DataFrame, margin: float = MARGIN) -> pl.DataFrame:
 
 
 def _pairs(protocol_turns: pl.DataFrame) -> pl.DataFrame:
-    """Whether each abstention gave way to the right (``first``) and a wrong (``second``) offer."""
+    """Return whether abstentions gave way to a right (``first``) and a wrong offer (``second``)."""
     has_switched, right = pl.col("switched"), pl.col("arm") == FLEXIBLE
     return (
         second_offers(protocol_turns)
@@ -154,7 +154,7 @@ def _pairs(protocol_turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_detection(hits: Counts, false_alarms: Counts) -> tuple[float, ...]:
-    """Values and bounds of ``_DETECTION``."""
+    """Compute values and bounds of ``_DETECTION``."""
     sums = [float(part.sum()) for side in (hits, false_alarms) for part in side]
     bounds = detection_bounds(hits, false_alarms)
     if not (sums[1] and sums[3]):
@@ -163,35 +163,35 @@ def _of_detection(hits: Counts, false_alarms: Counts) -> tuple[float, ...]:
 
 
 def log_linear(successes: float, n: float) -> float:
-    """A rate with the log-linear correction, never 0 or 1 (Hautus, 1995)."""
+    """Compute a rate with the log-linear correction, never 0 or 1 (Hautus, 1995)."""
     return (successes + 0.5) / (n + 1)
 
 
 def d_prime(hits: float, n_hits: float, false_alarms: float, n_false_alarms: float) -> float:
-    """Sensitivity d' = z(hit rate) - z(false-alarm rate), log-linear; 0 for who cannot tell."""
+    """Compute sensitivity d' = z(hit rate) - z(false-alarm rate), log-linear; 0 means none."""
     z = NormalDist().inv_cdf
     return z(log_linear(hits, n_hits)) - z(log_linear(false_alarms, n_false_alarms))
 
 
 def criterion(hits: float, n_hits: float, false_alarms: float, n_false_alarms: float) -> float:
-    """Criterion c = -(z(hit rate) + z(false-alarm rate)) / 2; below 0 for who switches."""
+    """Compute criterion c = -(z(hit rate) + z(false-alarm rate)) / 2; negative favours switches."""
     z = NormalDist().inv_cdf
     return -(z(log_linear(hits, n_hits)) + z(log_linear(false_alarms, n_false_alarms))) / 2
 
 
 def positions(turns: pl.DataFrame) -> pl.DataFrame:
-    """Targets kept, by display position, by the offered option's letter, and by order of offer.
+    """Compute targets retained, by display position, letter of the offered option, and offer.
 
-    The two options of turn 1 count as the first offer. For ``position``, a turn that does not say
-    what it showed is left out. If only content decides, the shares of an effect's levels differ by
-    chance; those by offer also because the targets that are held longest are those that the model
-    knows best. Intervals are 95% Wilson intervals.
+    The two options of turn 1 count as the first offer. ``position`` skips turns that do not record
+    what they showed. If only content decides, the shares of an effect's levels differ only by
+    chance. Shares by offer also differ because the targets retained longest are those that the
+    model knows best. Intervals are 95% Wilson intervals.
 
     Args:
-        turns: a turns table; only protocol ``stick-or-switch`` is read.
+        turns: a turns table. Only the protocol ``stick-or-switch`` is used.
 
     Returns:
-        One row for each model, data set, arm, effect and level, levels in their order.
+        One row for each model, data set, arm, effect and level, with levels in order.
     """
     conviction_rows = conviction_turns(turns, "shown").with_row_index("_row")
     levels = {
@@ -208,15 +208,15 @@ def positions(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def winners(turns: pl.DataFrame) -> pl.DataFrame:
-    """Which distractors win: how often each letter was adopted when it was offered.
+    """Compute how often each distractor's letter was adopted when it was offered.
 
     The two options of turn 1 count as the first offer. Intervals are 95% Wilson intervals.
 
     Args:
-        turns: a turns table; only protocol ``stick-or-switch`` is read.
+        turns: a turns table. Only the protocol ``stick-or-switch`` is used.
 
     Returns:
-        One row for each model, data set, arm and letter offered.
+        One row for each model, data set, arm and offered letter.
     """
     offers = conviction_turns(turns).with_row_index("_row").drop_nulls("suggested")
     offers = offers.with_columns(adopted=IS_TAKEN, level="suggested")
@@ -226,7 +226,7 @@ def winners(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _shares(scored_rows: pl.DataFrame, keys: tuple[str, ...], hit: str) -> pl.DataFrame:
-    """Count and share of hits with bounds; studies and arms as they come, levels sorted."""
+    """Compute number and share of hits with bounds; studies and arms in order, levels sorted."""
     rows = scored_rows.group_by(keys).agg(
         pl.col("_row").min(),
         n=pl.len().cast(pl.Int64),
@@ -243,24 +243,25 @@ def _shares(scored_rows: pl.DataFrame, keys: tuple[str, ...], hit: str) -> pl.Da
 
 
 def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
-    """Beliefs by turn, and confidence before a switch against none (Stick-or-Switch, Limitations).
+    """Compute probabilities by turn, and confidence before a switch compared with no switch.
 
-    Every figure but ``n_all`` and ``target_all`` is of survivors only: once a target is given up,
-    its turns count no more. Departures to no readable answer are neither before a switch nor
-    before none. At turn 1 nothing is held yet. Intervals are 95%, by question.
+    Source: Stick-or-Switch, Limitations. All figures except ``n_all`` and ``target_all`` cover
+    survivors only: once a target is given up, its later turns do not count. Departures to an
+    unparsed answer count neither as a switch nor as no switch. Turn 1 has no earlier answer.
+    Intervals are at 95%, by question.
 
-    In arm ``flexible-correct`` the abstention is held and the right answer offered. The belief in
-    the abstention after the offer is not in the turns table.
+    In the arm ``flexible-correct``, the abstention is the current answer and the right answer is
+    offered. The turns table does not contain the probability of the abstention after the offer.
 
     Args:
-        turns: a turns table; only protocol ``stick-or-switch`` is read, and of it only turns
-            with ``p_gold``, which needs log-probabilities.
+        turns: a turns table. Only the protocol ``stick-or-switch`` is used, and only turns with
+            ``p_gold``, which needs log-probabilities.
 
     Returns:
-        One row for each model, data set, arm and turn with beliefs.
+        One row for each model, data set, arm and turn with probabilities.
     """
     turn_rows = _with_before(turns).drop_nulls("p_gold")
-    # in a fixed order: the last digit of a sum depends on it
+    # in a fixed order, because the last digit of a sum depends on the order
     mean = {name: pl.col(name).sort().mean() for name in _MEANS}
     rows = turn_rows.group_by(_AT_TURN).agg(
         pl.col("_row").min(),
@@ -291,12 +292,12 @@ def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
     over_all = with_mean_bounds(over_all, carried_rows, _AT_TURN, "target_all", "target_all_")
     rows = looked_up(rows, over_all, _AT_TURN)
     rows = rows.sort(pl.col("_row").min().over(STUDY), pl.col("_row").min().over(_ARM), "turn")
-    # beyond that are the rounding errors of sums: equal beliefs would differ
+    # remove rounding errors of sums, so that equal probabilities stay equal
     return rows.select(BELIEFS_COLUMNS).with_columns(pl.col(pl.Float64).round(12))
 
 
 def _with_before(turns: pl.DataFrame) -> pl.DataFrame:
-    """Turns put to a held target, with the beliefs to be averaged."""
+    """Return turns with a retained target, and the probabilities to average."""
     conviction_rows = conviction_turns(turns, *_BELIEFS)
     answer, flexible = pl.col("answer"), pl.col("arm") == FLEXIBLE
     is_stick = answer.is_not_null() & (answer != pl.col("suggested"))
@@ -305,7 +306,7 @@ def _with_before(turns: pl.DataFrame) -> pl.DataFrame:
     )
     columns = [*TURN, "arm", "turn", "answer", "status", "suggested", *_BELIEFS, "kept"]
     branches = [conviction_rows.select(columns), branch.with_columns(kept=is_stick).select(columns)]
-    # both branches of an abstention go on from the same turn
+    # both branches of an abstention continue from the same turn
     root = pl.when(flexible).then(pl.lit("negative")).otherwise("arm")
     offers = pl.concat(branches).with_row_index("_row").with_columns(_root=root)
     is_kept = (answer == pl.col("target")).fill_null(value=False)
@@ -337,7 +338,7 @@ _AXIS_NAMES = {"position": "target shown as", "index": "letter", "offer": "offer
 
 
 def _link_conversations(became: str) -> Callable[[Row], LinkFilters]:
-    """The conversations with what a row counts, by what became of the target there."""
+    """Return a function to the link for a row's conversations, by the outcome for the target."""
     return lambda row: {
         "protocol": PROTOCOL,
         "offer": f"{_AXIS_NAMES[row['effect']]} {row['level']}{became}",
@@ -350,7 +351,7 @@ def _link_letters(became: str) -> Callable[[Row], LinkFilters]:
 
 _ABSTENTIONS = {"protocol": PROTOCOL, "arm": "negative", "flip": "was-right"}
 _FLEXIBLE_TURNS = {"protocol": PROTOCOL, "arm": FLEXIBLE}
-"""Abstentions to which a wrong option was offered next, and the right one."""
+"""Filters for abstentions with a wrong and the right offer as next turns."""
 
 _EFFECTS = {"position": "Target shown as number", "index": "Option offered", "offer": "Offer"}
 
