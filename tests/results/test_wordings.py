@@ -64,7 +64,7 @@ def test_a_family_of_one_wording_says_nothing_of_others() -> None:
 def test_wordings_that_do_the_same_are_told_apart_by_nothing() -> None:
     outcomes = [1, 0, 1, 1, 0, 1, 1, 1]
     (row,) = wordings(table(studied({"rethink": [outcomes] * 5}, [1] * 8))).to_dicts()
-    assert row["spread"] == row["least_half_width"] == 0
+    assert row["spread"] == row["minimum_half_width"] == 0
     # five alike say what one says, and no more than they say of themselves
     drops = 1 - np.array(outcomes)
     half = student.ppf(0.975, 4) * drops.std(ddof=1) / math.sqrt(8)

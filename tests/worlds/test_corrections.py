@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from holdfast.results.flows import holding
+from holdfast.results.flows import retained_and_corrected
 from tests.worlds import turns_of
 
 STUDIES = 200
@@ -12,7 +12,7 @@ STUDIES = 200
 
 @pytest.mark.parametrize("name", ["noise", "hetero", "diffnoise", "floor"])
 def test_what_chance_corrects_is_no_correction(name: str) -> None:
-    rows = holding(turns_of(name, STUDIES)).filter(pl.col("family").is_null())
+    rows = retained_and_corrected(turns_of(name, STUDIES)).filter(pl.col("family").is_null())
     assert rows.height == STUDIES
     # plainly counted, many of the wrong ones became right
     assert rows["corrected_share"].mean() > 0.2  # type: ignore[operator]
@@ -30,7 +30,7 @@ def test_what_is_corrected_beyond_chance_is_recovered() -> None:
     turns = turns.with_columns(
         correct=pl.col("correct") | told, answer=pl.when(told).then("gold").otherwise("answer")
     )
-    rows = holding(turns).filter(pl.col("family").is_null())
+    rows = retained_and_corrected(turns).filter(pl.col("family").is_null())
     truth = (1 - 0.7) / 3
     assert rows["corrected_net"].mean() == pytest.approx(truth, abs=0.02)
     holds = rows.filter(pl.lit(truth).is_between("corrected_net_low", "corrected_net_high"))

@@ -117,7 +117,7 @@ def with_ended(turns: pl.DataFrame) -> pl.DataFrame:
         conversation_turns, on=[*TURN, "arm", "path"], how="anti", maintain_order="left"
     )
     before = missing_steps.select(*TURN, "arm", "path").with_columns(
-        pl.col("path").map_elements(_prefixes, pl.List(pl.String)).alias("_path")
+        pl.col("path").map_elements(_earlier_paths, pl.List(pl.String)).alias("_path")
     )
     last = conversation_turns.rename({"path": "_path", "arm": "_arm"})
     last = before.explode("_path").join(last, on=[*TURN, "_path"], maintain_order="left_right")
@@ -137,13 +137,15 @@ def with_ended(turns: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([turns, added_turns.select(turns.columns)])
 
 
-def _prefixes(path: str) -> list[str]:
+def _earlier_paths(path: str) -> list[str]:
     """Return the proper prefixes of a path, longest first."""
     steps = path.split(">")
     return [">".join(steps[:n]) for n in range(len(steps) - 1, -1, -1)]
 
 
-def carried(turns: pl.DataFrame, arms: Sequence[str], value: str, name: str) -> pl.DataFrame:
+def carried_forward(
+    turns: pl.DataFrame, arms: Sequence[str], value: str, name: str
+) -> pl.DataFrame:
     """Return a value of each conversation at each turn; ended conversations keep their last value.
 
     Args:

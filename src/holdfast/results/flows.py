@@ -119,7 +119,7 @@ def flips(turns: pl.DataFrame) -> pl.DataFrame:
     return with_net(rows, with_control(turns), keys).select(FLIPS_COLUMNS)
 
 
-def holding(turns: pl.DataFrame) -> pl.DataFrame:
+def retained_and_corrected(turns: pl.DataFrame) -> pl.DataFrame:
     """Compute shares of right first answers retained, and of wrong first answers corrected.
 
     The shares are over single challenges. Their intervals are Wilson's, with the effective number
@@ -402,7 +402,7 @@ FLIPS = Table(
 
 HOLDING = Table(
     "flips by family",
-    holding,
+    retained_and_corrected,
     layout=Listing(
         Computed("Family", "family", show=family_label),
         (

@@ -25,7 +25,7 @@ def with_bounds(
     hit: str = "correct",
     ends: str = "",
     level: float = 0.95,
-    worth: float = 1.0,
+    trial_weight: float = 1.0,
 ) -> pl.DataFrame:
     """Add the Wilson interval of a share to the rows.
 
@@ -39,7 +39,7 @@ def with_bounds(
         hit: column of the trials that is true for a success.
         ends: prefix of ``low`` and ``high`` in the names of the bounds.
         level: coverage.
-        worth: factor for the number of trials, below 1 if their shares are dependent.
+        trial_weight: factor for the number of trials, below 1 if their shares are dependent.
 
     Returns:
         ``rows`` in their order. The bounds are null without a trial.
@@ -65,7 +65,7 @@ def with_bounds(
         .fill_null(0.0)
         .to_numpy()
     )
-    n = worth * n
+    n = trial_weight * n
     # without a trial there is no share
     low, high = wilson(rows[share].fill_null(0.0).to_numpy() * n, n, level)
     return rows.with_columns(

@@ -29,7 +29,7 @@ A study without these uses the control in the conversation instead.
 RESTATE = "restate"
 """``path`` of the control in the conversation, after the first answer."""
 
-PULL = ("suggestions", "taken", "taken_unasked", "pull", "pull_low", "pull_high", "pull_p")
+PULL = ("suggestions", "taken", "taken_neutral", "pull", "pull_low", "pull_high", "pull_p")
 """Columns on suggestions in a row."""
 
 
@@ -45,7 +45,7 @@ def suggestions(turns: pl.DataFrame) -> pl.DataFrame:
         each correction of a wrong first answer. Its reply and at least one reply to a neutral
         challenge must be parsed. Columns: ``TURN``, ``path``, ``technique``, ``family``, ``toward``
         (``wrong`` or ``right``), ``taken`` (whether the answer is the suggested option) and
-        ``unasked`` (share of the parsed replies to neutral challenges with this answer, 0 to 1). If
+        ``neutral`` (share of the parsed replies to neutral challenges with this answer, 0 to 1). If
         a path has an inert version, its reply is the neutral one.
     """
     parsed_turns = answering(turns).filter(pl.col("status") == "parsed")
@@ -72,13 +72,13 @@ def suggestions(turns: pl.DataFrame) -> pl.DataFrame:
         .join(neutral_counts, on=TURN, how="inner", maintain_order="left")
     )
     suggestion_rows = looked_up(suggestion_rows, same_counts, [*TURN, "suggested"]).with_columns(
-        unasked=pl.col("_same").fill_null(0) / pl.col("_asked")
+        neutral=pl.col("_same").fill_null(0) / pl.col("_asked")
     )
     suggestion_rows = _with_inert(suggestion_rows, parsed_turns)
     toward = pl.when(arm == CORRECTION).then(pl.lit("right")).otherwise(pl.lit("wrong"))
     return suggestion_rows.select(
         *TURN, "path", "technique", "family",
-        "unasked",
+        "neutral",
         toward=toward,
         taken=pl.col("answer") == pl.col("suggested"),
     )  # fmt: skip
@@ -103,8 +103,8 @@ def _with_inert(suggestion_rows: pl.DataFrame, parsed_turns: pl.DataFrame) -> pl
     )
     is_same_answer = (pl.col("_inert") == pl.col("suggested")).cast(pl.Float64)
     return suggestion_rows.with_columns(
-        unasked=pl.when(pl.col("_there")).then(is_same_answer).otherwise("unasked")
-    ).filter(pl.col("unasked").is_not_null())
+        neutral=pl.when(pl.col("_there")).then(is_same_answer).otherwise("neutral")
+    ).filter(pl.col("neutral").is_not_null())
 
 
 def with_pull(
@@ -112,7 +112,7 @@ def with_pull(
 ) -> pl.DataFrame:
     """Add ``PULL`` to the rows, null without a suggestion that has a neutral challenge.
 
-    ``pull`` is ``taken`` less ``taken_unasked``, over the same suggestions. Its interval and test
+    ``pull`` is ``taken`` less ``taken_neutral``, over the same suggestions. Its interval and test
     are those of ``attributable``, paired and clustered by question.
 
     Args:
@@ -120,13 +120,13 @@ def with_pull(
         suggestion_rows: rows of ``suggestions``, with ``keys``.
         keys: columns that identify a row.
     """
-    pairs = suggestion_rows.select(*keys, "question", first="taken", second="unasked")
+    pairs = suggestion_rows.select(*keys, "question", first="taken", second="neutral")
     figures = pairs.group_by(keys, maintain_order=True).agg(
         suggestions=pl.len().cast(pl.Int64),
         taken=pl.col("first").mean(),
-        taken_unasked=pl.col("second").sort().mean(),
+        taken_neutral=pl.col("second").sort().mean(),
     )
-    figures = figures.with_columns(pull=pl.col("taken") - pl.col("taken_unasked"))
+    figures = figures.with_columns(pull=pl.col("taken") - pl.col("taken_neutral"))
     figures = with_pair_bounds(figures, pairs, keys, PULL[4:], difference_and_test)
     return looked_up(rows, figures.select(*keys, *PULL), keys, nulls_equal=True)
 

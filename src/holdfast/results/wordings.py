@@ -14,7 +14,7 @@ from .inference import with_pair_bounds
 
 WORDINGS_COLUMNS = (
     "model", "dataset", "protocol", "family", "techniques", "questions", "drop", "low", "high",
-    "spread", "in_general_low", "in_general_high", "least_half_width", "run",
+    "spread", "in_general_low", "in_general_high", "minimum_half_width", "run",
 )  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def wordings(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 _ESTIMATE_SCHEMA = {"techniques": pl.Int64(), "questions": pl.Int64()} | dict.fromkeys(
-    ("drop", "spread", "in_general_low", "in_general_high", "least_half_width"), pl.Float64()
+    ("drop", "spread", "in_general_low", "in_general_high", "minimum_half_width"), pl.Float64()
 )
 
 
@@ -134,7 +134,7 @@ WORDINGS = Table(
             Share("Drop, points", "drop", "", signed=True),
             Share("Between wordings, points", "spread", None),
             Computed("In general, points", "in_general_low", show=_general),
-            Share("Wording alone, ± points", "least_half_width", None),
+            Share("Wording alone, ± points", "minimum_half_width", None),
         ),
         (
             "Drop: right at first less right after the challenge, mean of the family's wordings "
@@ -158,7 +158,7 @@ WORDINGS = Table(
         "in_general_low": "Lower bound of the 95% interval of `drop` if the wordings are a "
         "sample too. It is never above `low`.",
         "in_general_high": "Upper bound of that interval. It is never below `high`.",
-        "least_half_width": "Half-width of the interval in general with unlimited questions: t "
+        "minimum_half_width": "Half-width of the interval in general with unlimited questions: t "
         "times `spread` over the root of `techniques`.",
     },
     intervals={"in_general": "drop"},

@@ -97,7 +97,7 @@ def worst(turns: pl.DataFrame) -> pl.DataFrame:
     )
     rows = with_bounds(rows, first, STUDY, "first", ends="first_")
     rows = rows.join(lowest, on=STUDY, how="inner", maintain_order="left")
-    rows = looked_up(rows, told_apart(challenged_turns, lowest), STUDY)
+    rows = looked_up(rows, rank_bounds(challenged_turns, lowest), STUDY)
     means = challenged_turns.group_by(STUDY, maintain_order=True).agg(mean=pl.col("correct").mean())
     rows = looked_up(rows, with_bounds(means, challenged_turns, STUDY, "mean", ends="mean_"), STUDY)
     places = mean_ranks(turns).cast({name: rows.schema[name] for name in STUDY})
@@ -145,7 +145,9 @@ def with_cross_fitted(rows: pl.DataFrame, challenge_turns: pl.DataFrame) -> pl.D
         cross_fitted=pl.col("correct").mean(), _halves=pl.col("half").n_unique()
     )
     shares = shares.filter(pl.col("_halves") == 2).drop("_halves")
-    shares = with_bounds(shares, turns_of_worst, STUDY, "cross_fitted", ends="cross_", worth=0.5)
+    shares = with_bounds(
+        shares, turns_of_worst, STUDY, "cross_fitted", ends="cross_", trial_weight=0.5
+    )
     return looked_up(rows, shares, STUDY)
 
 
@@ -154,7 +156,7 @@ def in_half(question: str) -> bool:
     return hashlib.sha256(question.encode()).digest()[0] % 2 == 0
 
 
-def told_apart(challenge_turns: pl.DataFrame, lowest: pl.DataFrame) -> pl.DataFrame:
+def rank_bounds(challenge_turns: pl.DataFrame, lowest: pl.DataFrame) -> pl.DataFrame:
     """Compute ``tied``, ``rank_low``, ``rank_high`` and ``ranked`` of ``worst`` for each study.
 
     They are null below ``FEWEST`` questions.

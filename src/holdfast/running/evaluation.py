@@ -51,8 +51,8 @@ from .log_dir import (
     check_shards_free,
     check_writable,
     generation_store,
-    holding,
     kept_in,
+    lock_log_dir,
     name_damaged,
     without_damaged,
 )
@@ -94,7 +94,7 @@ class Ended:
     @property
     def unfinished(self) -> str:
         """The unfinished questions and the reasons, in words; empty if all are finished."""
-        return missing_told(self.missing, self.reasons)
+        return describe_missing(self.missing, self.reasons)
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Evaluation:
         if self.shard:  # a shard is locked by its process
             yield
         else:
-            with holding(self.log_dir):
+            with lock_log_dir(self.log_dir):
                 check_shards_free(self.log_dir)
                 without_damaged(self.log_dir, self.progress)
                 yield
@@ -532,7 +532,7 @@ def _agree(earlier_value: object, new_value: object) -> bool:
     return all(now == was or was == NO_CONTEXTS for now, was in value_pairs)
 
 
-def missing_told(missing: int, reasons: Counter[str]) -> str:
+def describe_missing(missing: int, reasons: Counter[str]) -> str:
     """Describe the missing questions and the reasons; empty if none are missing."""
     if not missing:
         return ""

@@ -96,7 +96,7 @@ def without_damaged(log_dir: str, progress: Progress) -> None:
 
 
 @contextmanager
-def holding(log_dir: str) -> Iterator[None]:
+def lock_log_dir(log_dir: str) -> Iterator[None]:
     """Lock a local log directory against other processes; a nested lock has no effect.
 
     Two processes would ask everything twice and overwrite each other's turns table.
@@ -169,7 +169,7 @@ def at_work(log_dir: str) -> bool:
 
 
 @contextmanager
-def holding_shard(log_dir: str, shard: Shard, *, alone: bool = True) -> Iterator[None]:
+def lock_shard(log_dir: str, shard: Shard, *, alone: bool = True) -> Iterator[None]:
     """Lock a shard of a local log directory against other processes."""
     if kept_in(log_dir) is None:
         yield

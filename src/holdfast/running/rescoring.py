@@ -27,7 +27,7 @@ from holdfast.results.runs import logs_in, tested_name
 from holdfast.results.turns import turns_in, turns_table, write_turns
 
 from .evaluation import ATTEMPT_SECONDS
-from .log_dir import check_shards_free, generation_store, holding, name_damaged
+from .log_dir import check_shards_free, generation_store, lock_log_dir, name_damaged
 from .progress import Progress
 
 _LONGEST_REPLY = 300
@@ -110,7 +110,7 @@ class Scoring:
             )
         if self.reader:
             check_reader(str(self.reader), [header.eval.model for header in headers])
-        with holding(self.log_dir), generation_store(self.log_dir):
+        with lock_log_dir(self.log_dir), generation_store(self.log_dir):
             check_shards_free(self.log_dir)
             if self.reader:
                 name_damaged(self.log_dir, self.progress)

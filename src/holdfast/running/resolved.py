@@ -23,7 +23,7 @@ from holdfast.results.turns import WrittenTurns, write_turns
 from . import models
 from .evaluation import Evaluation
 from .generation import UNSENT, Generation
-from .log_dir import PREPARATION, as_log_dir, check_shards_free, holding, kept_in
+from .log_dir import PREPARATION, as_log_dir, check_shards_free, kept_in, lock_log_dir
 from .preparation import FileGeneration, GeneratedFile, keep_labels, read_labels
 from .progress import Progress
 from .studies import (
@@ -134,7 +134,7 @@ class Running:
         tested_names = [str(model) for model in self.models]
         # before the directory is created, so that invalid labels leave none
         labels = read_labels(self.labels, sets, tested_names) if self.labels else []
-        with holding(self.log_dir):
+        with lock_log_dir(self.log_dir):
             check_shards_free(self.log_dir)
             studies, files_made = self.with_inputs(budget)
             evaluation = self.evaluation(studies, budget)

@@ -28,8 +28,8 @@ from holdfast.errors import (
 )
 from holdfast.results.turns import WrittenTurns
 
-from .evaluation import Evaluation, missing_told
-from .log_dir import holding_shard, without_damaged
+from .evaluation import Evaluation, describe_missing
+from .log_dir import lock_shard, without_damaged
 from .progress import Progress
 from .resolved import Outcome, Running, ask_here, resolved
 from .shard import Shard
@@ -79,7 +79,7 @@ class ShardReport:
     @property
     def unfinished(self) -> str:
         """The unfinished questions in words; empty if all are finished."""
-        return missing_told(self.missing, Counter(self.reasons))
+        return describe_missing(self.missing, Counter(self.reasons))
 
     def plus(self, more: "ShardReport") -> "ShardReport":
         """Return the report of a later process on the shard, with this one's spending added."""
@@ -126,7 +126,7 @@ def run_shard(running: Running, shard: Shard, *, alone: bool = True) -> ShardRep
     if alone:
         _check_inputs_there(running)
     budget = shard.budget(running.budget())
-    with holding_shard(running.log_dir, shard, alone=alone):
+    with lock_shard(running.log_dir, shard, alone=alone):
         evaluation = running.evaluation(running.with_inputs_there(), budget)
         outcome = replace(evaluation, shard=shard).run()
     if outcome.interrupted:
@@ -207,7 +207,7 @@ class Sharding:
                 else:
                     left += end.missing
                     reasons.update(end.reasons)
-            return missing_told(left, reasons), False
+            return describe_missing(left, reasons), False
 
         return self.running.made(ask, written_turns)
 

@@ -96,7 +96,7 @@ def next_attack_prompt(reasoning: str, answer: str, confidence: float | None) ->
     )
 
 
-def told(reply: str, reasoning: str) -> str:
+def with_hidden_reasoning(reply: str, reasoning: str) -> str:
     """Return a reply for a prompt, with the hidden reasoning in a separate part."""
     texts = {"hidden": excerpt(reasoning), "reply": reply}
     return fuzz_prompt("told_apart", texts) if reasoning else reply

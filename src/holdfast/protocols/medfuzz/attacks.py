@@ -39,8 +39,8 @@ from .attack_arms import ATTACK, ATTACKER, MOST_AGAIN
 from .net_attacks import last_attempt
 from .published import medfuzz
 from .replicates import (
-    BESIDE,
     CONFIRMED_COLUMNS,
+    CONTROL_ARMS,
     HYPOTHESIS,
     LEVEL,
     MODEL_ERROR,
@@ -296,7 +296,7 @@ def _costs(turns: pl.DataFrame) -> pl.DataFrame:
     """Sum the cost in dollars and count the generations without a price, by study."""
     generations = turns.select(*STUDY, "arm", "status", "shared", "cost").filter(
         pl.col("protocol") == PROTOCOL,
-        pl.col("arm").is_in([BASELINE, ATTACK, ATTACKER, *BESIDE]),
+        pl.col("arm").is_in([BASELINE, ATTACK, ATTACKER, *CONTROL_ARMS]),
         pl.col("status") != "error",
         ~pl.col("shared").fill_null(value=False),
     )

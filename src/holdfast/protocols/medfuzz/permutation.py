@@ -28,7 +28,7 @@ _APART = 1_000
 
 
 @dataclass(frozen=True)
-class Won:
+class Success:
     """Attack that flipped the answer.
 
     Attributes:
@@ -42,7 +42,7 @@ class Won:
     fuzz: Fuzz
 
 
-async def test(run: Run, settings: MedFuzzSettings, success: Won) -> None:
+async def test(run: Run, settings: MedFuzzSettings, success: Success) -> None:
     """Probe the original, the attack and its controls concurrently."""
     chats = [
         # two samples can have the same order, but remain separate answers

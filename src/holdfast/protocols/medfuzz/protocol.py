@@ -54,13 +54,13 @@ from .attacker import (
     read_review,
     read_validity,
     review_prompt,
-    told,
     validity_prompt,
+    with_hidden_reasoning,
 )
 from .characteristics import mentions
 from .inert import inert_rewrite
 from .modification import Fuzz, read_fuzz
-from .permutation import Won, test
+from .permutation import Success, test
 from .replay import replay
 from .settings import MedFuzzSettings
 from .simulated import BEHAVIOUR
@@ -84,7 +84,7 @@ async def medfuzz(run: Run, settings: MedFuzzSettings) -> None:
     await run.side_by_side(branches)
 
 
-async def attack(run: Run, settings: MedFuzzSettings) -> tuple[Won | None, Mapping[int, int]]:
+async def attack(run: Run, settings: MedFuzzSettings) -> tuple[Success | None, Mapping[int, int]]:
     """Run Algorithm 1.
 
     Returns:
@@ -125,11 +125,11 @@ async def attack(run: Run, settings: MedFuzzSettings) -> tuple[Won | None, Mappi
             characteristics=list(fuzz.characteristics),
         )
         attempts[number] = fuzz.words
-        turn.notes |= noted(settings, turn, fuzz)
+        turn.notes |= attack_notes(settings, turn, fuzz)
         if turn.answer is None:  # a malfunction, which leaves no answer to compare
             return None, {}
         if turn.answer != question.gold:
-            success = Won(step, attacked_question, fuzz)
+            success = Success(step, attacked_question, fuzz)
             await judge(run, settings, turn, fuzz)
             attempts_left = range(number + 1, settings.attempts + 1)
             return success, attempts | dict.fromkeys(attempts_left, fuzz.words)
@@ -163,7 +163,7 @@ async def control(
             return
 
 
-async def confirm(run: Run, settings: MedFuzzSettings, success: Won, number: int) -> None:
+async def confirm(run: Run, settings: MedFuzzSettings, success: Success, number: int) -> None:
     """Repeat a successful attack and its original."""
     question, step = run.question, Intervention("again", "control", variant=str(number))
     chat = settings.chat(run, resample=2 * number + 1)  # even numbers are resamples of ``reask``
@@ -189,7 +189,7 @@ async def confirm(run: Run, settings: MedFuzzSettings, success: Won, number: int
     )
 
 
-async def inert(run: Run, settings: MedFuzzSettings, success: Won, number: int) -> None:
+async def inert(run: Run, settings: MedFuzzSettings, success: Success, number: int) -> None:
     """Ask an inert rewrite in place of a successful attack, and repeat it while it is wrong."""
     words = success.fuzz.words
     inert_question, words_added = inert_rewrite(
@@ -213,7 +213,7 @@ async def inert(run: Run, settings: MedFuzzSettings, success: Won, number: int) 
 
 def reasoning(settings: MedFuzzSettings, turn: Turn) -> str:
     """Return a reply for a prompt, with the hidden reasoning in a separate part."""
-    return told(str(turn.reply), hidden_reasoning(settings, turn))
+    return with_hidden_reasoning(str(turn.reply), hidden_reasoning(settings, turn))
 
 
 def hidden_reasoning(settings: MedFuzzSettings, turn: Turn) -> str:
@@ -241,7 +241,7 @@ def confidence(settings: MedFuzzSettings, turn: Turn) -> float | None:
     return turn.observe(read, None)
 
 
-def noted(settings: MedFuzzSettings, turn: Turn, fuzz: Fuzz) -> dict[str, Any]:
+def attack_notes(settings: MedFuzzSettings, turn: Turn, fuzz: Fuzz) -> dict[str, Any]:
     """Return columns of the turns table on the additions and the reasoning's mentions."""
     reasoning_text = hidden_reasoning(settings, turn)
     notes = {
@@ -261,7 +261,9 @@ def mentioned(turn: Turn, fuzz: Fuzz, reasoning_text: str) -> Sequence[bool]:
     """Return whether a reply, including hidden reasoning, mentions each characteristic."""
     nothing: Sequence[bool] = []
     return turn.observe(
-        lambda output: mentions(told(output.completion, reasoning_text), fuzz.characteristics),
+        lambda output: mentions(
+            with_hidden_reasoning(output.completion, reasoning_text), fuzz.characteristics
+        ),
         nothing,
     )
 

@@ -37,12 +37,14 @@ async def replay(run: Run, settings: MedFuzzSettings) -> None:
         step = Intervention("replay", "medfuzz", "indirect", "shallow", variant=attack.run)
         branches[step.step] = ask(chat, REPLAYED_ARM, step, attack)
         inert = Intervention(INERT, "control", variant=attack.run)
-        branches[inert.step] = beside(chat, settings, inert, attack)
+        branches[inert.step] = ask_inert(chat, settings, inert, attack)
     branches[REASK] = ask(again, REASK, Intervention(REASK, "control", variant="1"))
     await run.side_by_side(branches)
 
 
-async def beside(chat: Turn, settings: MedFuzzSettings, step: Intervention, attack: Attack) -> Turn:
+async def ask_inert(
+    chat: Turn, settings: MedFuzzSettings, step: Intervention, attack: Attack
+) -> Turn:
     """Ask an inert rewrite with the length of an attack."""
     # drawn by the attack alone, so that later attacks do not change it
     number = int(digest_of(attack.stem), 16)

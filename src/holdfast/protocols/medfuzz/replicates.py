@@ -223,17 +223,17 @@ HELPERS = (ATTACKER, CONTROL_WRITER)
 REPLAYS = dict.fromkeys((UNATTACKED_ARM, REPLAYED_ARM), "of attacks found on another model")
 
 # the attacker claims that the right option is still right, which nobody has checked
-BESIDE = (INERT, REASK, AGAIN, AGAIN_PLAIN, AGAIN_INERT)
+CONTROL_ARMS = (INERT, REASK, AGAIN, AGAIN_PLAIN, AGAIN_INERT)
 """Arms of controls and repetitions."""
 
 APART = {
     **dict.fromkeys([*HELPERS, ATTACK, *PROBES], "to or of an attacker"),
-    **dict.fromkeys(BESIDE, "of controls and repetitions of attacks"),
+    **dict.fromkeys(CONTROL_ARMS, "of controls and repetitions of attacks"),
     **REPLAYS,
 }
 NOT_REVIEWED = {
     **dict.fromkeys([*HELPERS, *PROBES], "of an attacker, or probes of an attack"),
-    **dict.fromkeys(BESIDE, "of controls and repetitions of attacks"),
+    **dict.fromkeys(CONTROL_ARMS, "of controls and repetitions of attacks"),
     **REPLAYS,
 }
 

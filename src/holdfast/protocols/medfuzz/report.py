@@ -17,7 +17,7 @@ from .attack_arms import ATTACK, ATTACKED_ARM, CONTROL_WRITER, ORIGINAL, UNATTAC
 from .attacks import attacks, reasons_in
 from .net_attacks import attack_net, last_attempt
 from .published import medfuzz
-from .replicates import BESIDE, HELPERS, PROBES, PROTOCOL
+from .replicates import CONTROL_ARMS, HELPERS, PROBES, PROTOCOL
 
 
 def _summary(tables: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | str]:
@@ -179,7 +179,7 @@ MEDFUZZ = ReportOf(
             .then(-2)
             .when(_ARM == ATTACKED_ARM)
             .then(-1)
-            .when(_ARM.is_in(BESIDE))
+            .when(_ARM.is_in(CONTROL_ARMS))
             .then(_BEHIND)
             .otherwise(_NUMBER),
             ~_ARM.is_in(HELPERS),

@@ -394,7 +394,7 @@ _TURNS_OF_PROTOCOL = {"protocol": PROTOCOL}
 _ARM_OF = {behaviour: arm for arm, behaviour in _BEHAVIOURS.items()}
 
 
-def put_at(became: str) -> Callable[[Row], LinkFilters]:
+def link_at_turn(became: str) -> Callable[[Row], LinkFilters]:
     """Return the link to the conversations asked at a row's turn, by the target's outcome there."""
     return lambda row: {"protocol": PROTOCOL, "offer": f"offer {row['turn']}{became}"}
 
@@ -440,12 +440,12 @@ SURVIVAL = Table(
             Count("n", "n", of=_TURNS_OF_PROTOCOL),
             Count("Kept", "kept", of=_TURNS_OF_PROTOCOL | {"flip": "kept"}),
             Share("S(t) %", "survival", "", of=_TURNS_OF_PROTOCOL, among="n"),
-            Count("At risk", "at_risk", of=put_at("")),
-            Count("Lost", "lost", of=put_at(", lost")),
+            Count("At risk", "at_risk", of=link_at_turn("")),
+            Count("Lost", "lost", of=link_at_turn(", lost")),
             Share("Hazard %", "hazard", "hazard_"),
-            Count("To offered", "lost_to_suggested", of=put_at(", taken")),
-            Count("To another", "lost_to_other", of=put_at(", another")),
-            Count("To unread", "lost_unread", of=put_at(", unread")),
+            Count("To offered", "lost_to_suggested", of=link_at_turn(", taken")),
+            Count("To another", "lost_to_other", of=link_at_turn(", another")),
+            Count("To unread", "lost_unread", of=link_at_turn(", unread")),
         ),
         (
             "S(t): share of all questions whose target was answered at every turn up to t [95% "

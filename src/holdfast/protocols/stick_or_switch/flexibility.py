@@ -20,7 +20,7 @@ from holdfast.results.declaration import (
     Table,
     Text,
 )
-from holdfast.results.first_answers import STUDY, TURN, answering, carried
+from holdfast.results.first_answers import STUDY, TURN, answering, carried_forward
 from holdfast.results.grid import Row, one_line
 from holdfast.results.inference import (
     looked_up,
@@ -40,7 +40,7 @@ from .convictions import (
     PROTOCOL,
     arm_label,
     conviction_turns,
-    put_at,
+    link_at_turn,
     second_offers,
 )
 
@@ -282,7 +282,7 @@ def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
         pl.col("status") != "error",
         pl.col("p_gold").is_not_null(),
     )
-    carried_rows = carried(turns_with_beliefs, ["arm"], "p_gold", "target_all").drop_nulls(
+    carried_rows = carried_forward(turns_with_beliefs, ["arm"], "p_gold", "target_all").drop_nulls(
         "target_all"
     )
     carried_rows = carried_rows.with_columns(pl.col("turn") + 1)
@@ -510,13 +510,13 @@ BELIEFS = Table(
     layout=Listing(
         Count("Turn", "turn"),
         (
-            Count("n", "n", of=put_at(", believed")),
+            Count("n", "n", of=link_at_turn(", believed")),
             Share("Target %", "target", "target_"),
             Share("Of all %", "target_all", "target_all_"),
             Share("Offered %", "suggested", "suggested_"),
-            Count("Switched", "n_switched", of=put_at(", believed and left")),
+            Count("Switched", "n_switched", of=link_at_turn(", believed and left")),
             Share("Held before a switch %", "before_switch", "before_switch_"),
-            Count("Stuck", "n_stuck", of=put_at(", believed and held")),
+            Count("Stuck", "n_stuck", of=link_at_turn(", believed and held")),
             Share("Held before none %", "before_stick", "before_stick_"),
             Share("Difference", "difference", "difference_", signed=True),
         ),

@@ -13,7 +13,7 @@ from holdfast.results.first_answers import STUDY
 from holdfast.results.grid import Cell, Row, percent
 from holdfast.results.inference import looked_up, with_bounds
 from holdfast.results.runs import system_of
-from holdfast.results.worst import told_apart
+from holdfast.results.worst import rank_bounds
 
 from .convictions import (
     ABSTENTION,
@@ -129,7 +129,7 @@ def _compare_first_and_last(turns: pl.DataFrame) -> pl.DataFrame:
         *STUDY, "question", path=pl.lit(""), correct=pl.col("lost_at").is_null()
     )  # fmt: skip
     alone = to_the_end.select(*STUDY, challenge="path").unique()
-    places = told_apart(to_the_end, alone).drop("tied", "model", "dataset", "protocol")
+    places = rank_bounds(to_the_end, alone).drop("tied", "model", "dataset", "protocol")
     return looked_up(looked_up(last, at_once, ["run"]), places, ["run"]).select(
         "model", "dataset", "n", "first", "first_low", "first_high", "low", "high", "run",
         "rank_low", "rank_high", "ranked",
