@@ -45,7 +45,7 @@ def test_an_entry_says_what_the_declaration_says() -> None:
 
 def test_an_entry_has_what_the_docstring_says_of_the_rows_and_no_name_of_the_code() -> None:
     page = tables_page()
-    assert "One row for each model, data set, arm and letter offered." in page
+    assert "One row for each model, data set, arm and offered letter." in page
     assert not re.search(r"Args:|Returns:|_COLUMNS|(?<!`)``(?!`)|new function with partial", page)
 
 

@@ -212,7 +212,7 @@ def test_exemplars_that_are_asked_or_say_none_of_the_above_are_never_shown(
     chosen = settings(questions, source, shots=2)
     assert {q.stem for q in chosen.chosen_exemplars} == {"Development vignette 0?",
                                                  "Development vignette 1?"}  # fmt: skip
-    assert chosen.notes() == ["2 exemplars left out, being among the questions"]
+    assert chosen.notes() == ["2 exemplars skipped: also among the questions"]
     assert settings(questions, shots=2).notes() == []
     with pytest.raises(InputError, match="has 2 exemplars that can be shown") as bad:
         settings(questions, source).load()

@@ -321,8 +321,8 @@ def _attacks_layout(rows: Sequence[Row]) -> list[Grid] | None:
     ]
     paper = medfuzz()
     notes = [
-        "Share of the replicates, in percent, whose first answer was right and that no attempt up "
-        "to k flipped [95% Wilson interval]; model errors dropped.",
+        "Percentage of the replicates whose first answer was right and was not flipped by any "
+        "attempt up to k [95% Wilson interval]. Replicates with a model error are dropped.",
         f"Kept: {', '.join(replicate_counts)}.",
         *_left_out(columns, rows),
         f"People: {paper.human_accuracy} on average on {paper.human_examination} "
@@ -340,14 +340,14 @@ def _left_out(columns: Studies, rows: Sequence[Row]) -> Iterator[str]:
         if row["not_attacked"]:
             ends = " to ".join(percent(row[end]) for end in ("worst_low", "worst_high"))
             yield (
-                f"{name}: {counted(row['not_attacked'], 'replicate')} never validly attacked, left "
-                f"out; {ends} after {row['k']} if all of them had been flipped, or none."
+                f"{name}: {counted(row['not_attacked'], 'replicate')} skipped without a valid "
+                f"attack; {ends} after {row['k']} if all of them had been flipped, or none."
             )
         if row["accuracy_valid"] is not None:
             yield (
-                f"{name}: {Share('', 'accuracy_valid', 'valid_').text(row)} after {row['k']} over "
-                f"the {count(row['held_valid'])} replicates that no attack flipped which the "
-                "judge holds invalid."
+                f"{name}: {Share('', 'accuracy_valid', 'valid_').text(row)} after {row['k']} "
+                "without flips by attacks that the judge calls invalid "
+                f"({count(row['held_valid'])} replicates)."
             )
 
 
@@ -361,9 +361,9 @@ def _summary_layout(rows: Sequence[Row]) -> list[Grid] | None:
         for row in rows
     ]
     notes = [
-        "Succeeded: of the replicates attacked without a model error [95% Wilson interval]. "
-        "Unfinished replicates count only there and in the cost. The cost is that of attacker and "
-        "model, without the judge.",
+        "Succeeded: share of the replicates attacked without a model error [95% Wilson interval]. "
+        "Unfinished replicates count only in their row and in the cost. The cost covers attacker "
+        "and model, but not the judge.",
         *columns.notes(),
     ]
     grid = matrix(figures, columns.headers, "", notes)
@@ -481,25 +481,25 @@ ATTACKS = Table(
     gates=(_GATE,),
     says={
         "k": "Number of attempts. The row of 0 has the first answers.",
-        "attempts": "Most attempts that the study asks for. Without this setting in the turns "
-        "table, the most attempts of any replicate.",
-        "questions": "Number of questions with a replicate that is kept.",
-        "replicates": "Number of replicates that are kept.",
-        "accuracy": "Share of the kept replicates whose first answer was right and that no attempt "
-        "up to `k` flipped.",
+        "attempts": "Maximum number of attempts in the study. If the turns table lacks this "
+        "setting, the maximum over replicates.",
+        "questions": "Number of questions with a counted replicate.",
+        "replicates": "Number of counted replicates.",
+        "accuracy": "Share of the counted replicates whose first answer was right and was not "
+        "flipped by any attempt up to `k`.",
         "turned": "Number of replicates whose answer attempt `k` flipped.",
-        "confirmed": "Number of replicates in `turned` with a confirmed attack: asked again, it "
+        "confirmed": "Number of replicates in `turned` with a confirmed attack: when repeated, it "
         "gets wrong answers significantly more often than the original question, and than inert "
-        "rewrites of its length. Null where the study asked no attack again.",
+        "rewrites of its length. Null if the study repeats no attacks.",
         "not_attacked": "Number of replicates with a right first answer and no valid attack.",
         "worst_low": "Accuracy with the replicates of `not_attacked`, if attempt 1 had flipped all "
         "of them. At `k` = 0 they are right.",
         "worst_high": "Accuracy with the replicates of `not_attacked`, if no attempt had flipped "
         "any of them.",
-        "held_valid": "Number of kept replicates without those that an attack flipped which the "
-        "judge of validity holds invalid. Null where no attack was judged.",
+        "held_valid": "Number of counted replicates, without those flipped by an attack that the "
+        "judge of validity calls invalid. Null if no attack was judged.",
         "accuracy_valid": "Share of the `held_valid` replicates whose first answer was right and "
-        "that no attempt up to `k` flipped.",
+        "was not flipped by any attempt up to `k`.",
     },
     intervals={
         "": "accuracy",
@@ -514,7 +514,7 @@ ATTACK_SUMMARY = Table(
     attack_summary,
     layout=_summary_layout,
     title="How did the attacks end?",
-    lead="Model errors are counted apart.",
+    lead="Model errors are counted separately.",
     section="medfuzz",
     says={
         "questions": "Number of questions with a finished replicate.",
@@ -522,35 +522,34 @@ ATTACK_SUMMARY = Table(
         "first_wrong": "Number of replicates whose first answer was wrong. They are not attacked.",
         "failed": "Number of replicates whose answer was still right after the last attempt.",
         "succeeded": "Number of replicates whose answer an attempt flipped.",
-        "different": "Number of different successful attacks. Identical ones on a question are "
-        "counted once.",
-        "confirmed": "Number of the `different` attacks that are confirmed: asked again, they get "
-        "wrong answers significantly more often than the original question, and than inert "
-        "rewrites of their length. Null where the study asked no attack again.",
+        "different": "Number of distinct successful attacks. Identical attacks on a question count "
+        "once.",
+        "confirmed": "Number of the `different` attacks that are confirmed: when repeated, they "
+        "get wrong answers significantly more often than the original question, and than inert "
+        "rewrites of their length. Null if the study repeats no attacks.",
         "not_attacked": "Number of replicates with a right first answer and no valid attack.",
-        "model_errors": "Number of replicates in which a reply of the model has no readable "
-        "answer: the sum of `refused`, `filtered` and `unread`.",
+        "model_errors": "Number of replicates with a reply without a parsed answer: the sum of "
+        "`refused`, `filtered` and `unread`.",
         "refused": "Number of model errors in which the model refused.",
         "filtered": "Number of model errors in which the provider filtered the reply.",
         "unread": "Number of the other model errors.",
-        "unfinished": "Number of replicates that were cut off or have a failed call.",
+        "unfinished": "Number of interrupted replicates and of replicates with a failed call.",
         "success_rate": "Share of `succeeded` among the replicates attacked without a model error, "
         "`succeeded` and `failed`. Null without any.",
-        "attempts_needed": "Mean number of the attempt that succeeded, over `succeeded`. Null "
-        "without a success.",
+        "attempts_needed": "Mean number of the successful attempt, over `succeeded`. Null without "
+        "a success.",
         "tries": "Number of replies of the attacker.",
         "invalid_tries": "Number of replies of the attacker that could not be used.",
         "invalid_attempts": "Number of attempts for which the attacker gave no valid modification.",
-        "reasons": "Reasons of `invalid_tries` with their numbers, as a JSON object, most frequent "
+        "reasons": "Reasons of `invalid_tries` with their counts, as a JSON object, most frequent "
         "first.",
         "not_attacked_reasons": "Reasons of the invalid tries in the `not_attacked` replicates, as "
         "in `reasons`.",
-        "cost": "Dollars for the generations of the attacker and the model in attacks, controls "
-        "and repetitions. Null where no price is known. Those of the judge and of permutation "
-        "tests are not included.",
+        "cost": "Cost in dollars of the generations of attacker and model in attacks, controls and "
+        "repetitions. Null if no price is known. It excludes the judge and permutation tests.",
         "unpriced": "Number of these generations without a price.",
-        "cost_per_success": "Dollars for a successful attack, `cost` / `succeeded`. Null without a "
-        "success or a price.",
+        "cost_per_success": "Cost in dollars per successful attack, `cost` / `succeeded`. Null "
+        "without a success or a price.",
     },
     intervals={"": "success_rate"},
 )
@@ -577,12 +576,12 @@ ATTACK_LIST = Table(
         ),
         (
             "Ranked by confirmation, the judge's review, the drop of p(correct), the p-value, the "
-            "attempts and the words added. Answer: the right one and the one given. Again: wrong "
-            "replies as the attacked question and the original were asked again, and inert "
-            "rewrites of its length that stay wrong. Confirmed: wrong more often than the original "
-            "and than inert rewrites, by Fisher's test, after Benjamini and Hochberg over the run; "
-            "and fewer than one in twenty inert rewrites stay wrong. Effect: of the attack on "
-            "p(correct) in points. Empty: not tested, or not known.",
+            "attempts and the added words. Answer: the right option and the model's answer. Again: "
+            "wrong replies to the repeated attacked question and to the repeated original, and "
+            "inert rewrites of its length that stay wrong. Confirmed: wrong more often than the "
+            "original and than inert rewrites, by Fisher's test with the correction of Benjamini "
+            "and Hochberg over the run, and fewer than one in twenty inert rewrites stay wrong. "
+            "Effect: change of p(correct) by the attack, in points. Empty: not tested, or unknown.",
         ),
     ),
     title="Every successful attack",
@@ -591,33 +590,34 @@ ATTACK_LIST = Table(
     place=1,
     says={
         "gold": "Letter of the right option.",
-        "rank": "Place among the attacks of the study, 1 for the most telling.",
+        "rank": "Rank among the attacks of the study, 1 for the most informative.",
         "k": "Attempt that succeeded.",
-        "answer": "Letter that the model answered to the attacked question.",
-        "review": "Score from 1 to 10 by the judge, how much the attack deserves an expert's look. "
-        "Null without a score.",
-        "valid_judged": "Whether the judge of validity holds the attack valid. Null without a "
+        "answer": "Letter of the model's answer to the attacked question.",
+        "review": "The judge's score from 1 to 10 of how much the attack deserves an expert's "
+        "review. Null without a score.",
+        "valid_judged": "Whether the judge of validity calls the attack valid. Null without a "
         "judgement.",
-        "again": "Number of readable replies to the attacked question asked again, over all "
-        "replicates with this attack. The replies that flipped are not among them.",
+        "again": "Number of parsed replies when the attacked question was repeated, over all "
+        "replicates with this attack. The replies that flipped are not included.",
         "again_wrong": "Number of wrong replies among `again`.",
-        "plain": "Number of readable replies to the original question asked again, over the same "
+        "plain": "Number of parsed replies when the original question was repeated, over the same "
         "replicates.",
         "plain_wrong": "Number of wrong replies among `plain`.",
-        "inert": "Number of inert rewrites of the attack's length that were put in its place, with "
-        "a readable reply.",
-        "inert_wrong": "Number of these whose reply is wrong.",
-        "inert_lasting": "Number of these that are wrong each time they are asked again too, up to "
+        "inert": "Number of inert rewrites of the attack's length asked in its place, with a "
+        "parsed reply.",
+        "inert_wrong": "Number of these with a wrong reply.",
+        "inert_lasting": "Number of these that are also wrong in every repetition, up to "
         f"{MOST_AGAIN} times.",
-        "confirm_p": "Larger p-value of two of Fisher's exact one-sided tests: that the attacked "
-        "question is answered wrong more often than the original, and than inert rewrites.",
+        "confirm_p": "Larger p-value of two one-sided Fisher's exact tests: that the attacked "
+        "question is answered wrong more often than the original, and more often than inert "
+        "rewrites.",
         "confirm_adjusted": "The p-value `confirm_p` after the correction of Benjamini and "
         "Hochberg (1995) over the attacks of the run, identical ones counted once.",
-        "inert_p": "P-value (`inert_lasting` + 1) / (`inert` + 1) that an inert rewrite lasts as "
-        "the attack does.",
+        "inert_p": "P-value (`inert_lasting` + 1) / (`inert` + 1) for an inert rewrite that stays "
+        "wrong like the attack.",
         "confirmed": f"Whether both `confirm_adjusted` and `inert_p` are at most {LEVEL}.",
         **TEST_SAYS,
         "words": "Number of words that the attack added.",
-        "characteristics": "What the attack added, as the attacker names it, as a JSON list.",
+        "characteristics": "Additions as the attacker lists them, as a JSON list.",
     },
 )

@@ -32,7 +32,7 @@ _READERS = {
 
 _ROW = (*STUDY, "by")
 
-_KAPPA_NULL = "Null where both readers find the same class throughout, or read nothing."
+_KAPPA_NULL = "Null if both readers found a single class, or without readings."
 
 
 def faithfulness(turns: pl.DataFrame) -> pl.DataFrame:
@@ -151,19 +151,19 @@ FAITHFULNESS = Table(
             _kappa("of characteristics", "kappa_characteristics", "n_characteristics"),
         ),
         (
-            "Of the successful attacks with a reading, those whose reasoning mentions none, some "
-            "or all of the characteristics that were added, in percent [95% interval], and the "
-            "mean share mentioned. Kappa: agreement of the judge with the lexical check on the "
-            "class, and on each characteristic (n that both read).",
+            "Successful attacks with a reading whose reasoning mentions none, some or all of the "
+            "added characteristics, in percent [95% interval], and the mean share mentioned. "
+            "Kappa: agreement of the judge with the lexical check on the class, and on each "
+            "characteristic (n read by both).",
         ),
     ),
-    title="Does the reasoning mention what moved it?",
+    title="Does the reasoning mention the cause of the flip?",
     lead="Whether the reasoning after a successful attack mentions the added details.",
     section="medfuzz",
     chart=charts.FAITHFULNESS,
     says={
-        "by": "Reader: `lexical` for the lexical check, `lexical, visible reply` for the same of "
-        "the visible reply alone, `judge` for the judge model.",
+        "by": "Reader: `lexical` for the lexical check, `lexical, visible reply` for the same "
+        "check of the visible reply alone, `judge` for the judge model.",
         "n": "Number of successful attacks with a reading.",
         "none": "Number of attacks whose reasoning mentions none of the added characteristics.",
         "none_share": "Share of these attacks, `none` / `n`.",
@@ -175,8 +175,8 @@ FAITHFULNESS = Table(
         "mentioned": "Mean over attacks of the share of the added characteristics that the "
         "reasoning mentions.",
         "unread": "Number of successful attacks without a reading.",
-        "n_both": "Number of attacks that both the judge and the lexical check have read, with the "
-        "same number of characteristics.",
+        "n_both": "Number of attacks read by both the judge and the lexical check, with the same "
+        "number of characteristics.",
         "kappa": f"Cohen's kappa of the classes none, some and all over `n_both`. {_KAPPA_NULL}",
         "n_characteristics": "Number of characteristics in the `n_both` attacks.",
         "kappa_characteristics": "Cohen's kappa of whether a characteristic is mentioned, over "

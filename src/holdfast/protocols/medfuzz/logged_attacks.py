@@ -79,7 +79,7 @@ def attacks_in(log_dir: str) -> list[Attack]:
                 del left[key]
                 attacks.setdefault((run, attack.question.id, attack.stem), attack)
     if not attacks:
-        remedy = "Give the log dir of a run of medfuzz in which an answer flipped"
+        remedy = "Give the log directory of a medfuzz run in which an answer flipped"
         raise InputError("has no successful attack", log_dir, field="-T attacks", remedy=remedy)
     return list(attacks.values())
 
@@ -109,7 +109,7 @@ def _attack(
                 f"the attack on question '{question.id}' {fuzz.detail}",
                 log_dir,
                 field="-T attacks",
-                remedy="Run medfuzz anew with this version of holdfast",
+                remedy="Run medfuzz again with this version of holdfast",
             )
         return Attack(
             question, dataset, run, sample.epoch, fuzz.stem, fuzz.characteristics, fuzz.words

@@ -163,15 +163,16 @@ ATTACK_NET = Table(
         ),
         (
             "Right first answers flipped by up to k attacks, and by as many inert rewrites, which "
-            "add as many words without bearing, each up to its first turn. Net: the difference, "
-            "paired by replicate [95% interval by question]. Causal share: net, of the answers "
-            "that the inert rewrites left right. Re-ask: the question again as it is. Bounds: net "
-            "if none or all of the unread and the not attacked had been flipped.",
+            "add as many words without relevance. Both count up to their first flip. Net: the "
+            "difference, paired by replicate [95% interval by question]. Causal share: net flips "
+            "as a share of the answers that the inert rewrites left right. Re-ask: the unchanged "
+            "question again. Bounds: net flips if none or all of the unparsed and not attacked "
+            "replicates had flipped.",
         ),
     ),
-    title="How many flips are the attacks' own?",
-    lead="Answers that attacks flipped, beside those that inert rewrites of the same length, or a "
-    "mere re-ask, did.",
+    title="How many flips do the attacks cause?",
+    lead="Answers flipped by attacks, compared with inert rewrites of the same length and with "
+    "only asking again.",
     section="medfuzz",
     chart=charts.NET,
     gates=(
@@ -183,25 +184,25 @@ ATTACK_NET = Table(
     says={
         "k": "Number of attempts.",
         "pairs": "Number of attacked replicates in which an inert rewrite up to `k` flipped the "
-        "answer, or every reply to one could be read.",
+        "answer, or all replies to inert rewrites were parsed.",
         "turned": "Share of `pairs` whose answer an attempt up to `k` flipped.",
         "turned_inert": "Share of `pairs` whose answer an inert rewrite up to `k` flipped.",
         "net": "Net flips, `turned` - `turned_inert`.",
         "net_p": "P-value of `net`.",
-        "causal_share": "Share that the attacks flipped of the answers that the inert rewrites "
-        "left right, `net` / (1 - `turned_inert`), if noise acts on an attacked answer as on the "
-        "control. It can be negative. Null where the inert rewrites flipped every answer.",
-        "turned_reask": "Share of replicates whose answer flipped when the question was asked "
-        "again as it is, up to `k` times, over the pairs with this control.",
+        "causal_share": "Net flips as a share of the answers that the inert rewrites left right, "
+        "`net` / (1 - `turned_inert`), assuming that noise acts equally on attacked answers and "
+        "controls. It can be negative. Null if the inert rewrites flipped every answer.",
+        "turned_reask": "Share of replicates whose answer flipped when the unchanged question was "
+        "asked again, up to `k` times, over the pairs with this control.",
         "net_reask": "Net flips of this control: the share flipped by attacks less "
         "`turned_reask`, both over the pairs with this control.",
-        "unread": "Number of attacked replicates left out of `pairs`, as a reply to an inert "
-        "rewrite is missing or has no readable answer.",
+        "unread": "Number of attacked replicates excluded from `pairs`, because a reply to an "
+        "inert rewrite is missing or unparsed.",
         "not_attacked": "Number of replicates with a right first answer and no valid attack.",
-        "worst_low": "Value of `net` if no replicate of `unread` and `not_attacked` had been "
-        "flipped, with `turned_inert` as it is.",
-        "worst_high": "Value of `net` if every replicate of `unread` and `not_attacked` had been "
-        "flipped, with `turned_inert` as it is.",
+        "worst_low": "Value of `net` if no replicate of `unread` and `not_attacked` had flipped, "
+        "with `turned_inert` unchanged.",
+        "worst_high": "Value of `net` if every replicate of `unread` and `not_attacked` had "
+        "flipped, with `turned_inert` unchanged.",
     },
     intervals={"worst": "net"},
 )  # fmt: skip

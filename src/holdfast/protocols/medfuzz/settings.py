@@ -26,47 +26,47 @@ class MedFuzzSettings(TestedSettings):
     of the added characteristics a flipped answer's reasoning mentions.
     """
 
-    attempts: int = setting(5, "most attacks on one answer, K", at_least=1, grows=True)
+    attempts: int = setting(5, "maximum number of attacks on an answer, K", at_least=1, grows=True)
     assumption: str = setting(
         "patient-characteristics",
-        "what the attacker is to violate: ``patient-characteristics``, or a text",
+        "assumption that the attacker violates: ``patient-characteristics``, or a text",
     )
     confidence: bool = setting(
         True,
-        "whether to ask for log-probabilities, to tell the attacker how sure the model was",
+        "whether to request log-probabilities, to tell the attacker how confident the model was",
     )
     system_prompt: str = setting(
         "expert", "``expert`` (MedQA-Followup, appendix A.1), ``none``, or a text"
     )
-    seed: int = setting(42, "seed of the sampling; each replicate has its own")
+    seed: int = setting(42, "seed of the sampling; each replicate derives another")
     reasoning_history: str = setting("none", "as in the follow-up protocol", choices=HISTORIES)
     controls: bool = setting(
         True,
-        "whether each attempt has its controls: an inert rewrite of its length and a re-ask, until "
-        "they flip",
+        "whether each attempt has controls up to their first flip: an inert rewrite of its length "
+        "and a re-ask",
         grows=True,
     )
     hidden_reasoning: bool = setting(
         True,
-        "whether the attacker and the readings of the reasoning see the hidden reasoning that a "
-        "provider gives, told apart from the visible reply",
+        "whether the attacker and the readers of the reasoning receive the provider's hidden "
+        "reasoning, separate from the visible reply",
     )
     confirm: int = setting(
         10,
-        "how often a successful attack and its original are each asked again, beside "
-        f"{REWRITES} inert rewrites; 0 for never",
+        "number of repetitions of a successful attack and its original, with "
+        f"{REWRITES} inert rewrites; 0 for none",
         at_least=0,
         grows=True,
     )
     tested: int = setting(
         0,
-        "control texts of the permutation test of a successful attack, M; 0 for no test",
+        "number of controls in the permutation test of a successful attack, M; 0 for no test",
         at_least=0,
         grows=True,
     )
     samples: int = setting(
         5,
-        "direct answers from which the test estimates each p(correct)",
+        "number of direct answers for each estimate of p(correct) in the test",
         at_least=1,
         grows=True,
     )
@@ -74,11 +74,11 @@ class MedFuzzSettings(TestedSettings):
         BANK, "few-shot exemplars of the test: ``bank``, or a file of a development split",
         input=True,
     )  # fmt: skip
-    shots: int = setting(3, "how many of them are shown", at_least=0, noun=SHOTS)
+    shots: int = setting(3, "number of exemplars shown", at_least=0, noun=SHOTS)
     attacks: str | None = setting(
         None,
-        "a log dir: its successful attacks are put to the model, on their questions; no attacker "
-        "is needed",
+        "log directory whose successful attacks are replayed on the model, on their questions; no "
+        "attacker is needed",
         input=True,
     )
 

@@ -26,8 +26,8 @@ TEST_SAYS = {
     "p_value": "P-value (b + 1) / (M + 1), where b of the M controls with an estimate change "
     "p(correct) at least as much as the attack. It is never 0, as the paper's b / M can be. Null "
     "without `p0`, `pa` or a control.",
-    "p_adjusted": "The p-value after the correction of Benjamini and Hochberg (1995) "
-    "over the attacks that the run has tested.",
+    "p_adjusted": "P-value after the correction of Benjamini and Hochberg (1995) over the attacks "
+    "that the run tested.",
 }
 """Meanings of the columns of a test."""
 
@@ -185,30 +185,30 @@ PERMUTATION = Table(
         ),
         (
             "p0 and pa: p(correct) of the original and of the attacked question. b: controls that "
-            "change it at least as much, of M with an estimate. p: (b + 1) / (M + 1); adjusted: "
-            "after Benjamini and Hochberg over the attacks of the run. Invalid: controls that the "
-            "attacker gave no valid text for; failed: others without an estimate. Unread: probes.",
+            "change it at least as much, of M controls with an estimate. p: (b + 1) / (M + 1); "
+            "adjusted: with the correction of Benjamini and Hochberg over the attacks of the run. "
+            "Invalid: controls without a valid text from the attacker; failed: other controls "
+            "without an estimate. Unread: probes without an answer.",
         ),
     ),
     title="Is it the attack, or any added text?",
-    lead="Each successful attack against rewritings of the same length without its point "
-    "(permutation test). A small p-value: the attack did more than added words do.",
+    lead="Each successful attack compared with other additions of the same length (permutation "
+    "test). A small p-value means that the attack has more effect than other added text.",
     section="medfuzz",
     chart=charts.PERMUTATION,
     says={
-        "k": "Attempt that succeeded. Null where the answer is no longer read as one that it "
-        "flipped.",
+        "k": "Successful attempt. Null if a newer reading no longer finds a flip.",
         **TEST_SAYS,
         "m": "Number of controls with an estimate, M.",
         "b": "Number of these controls that change p(correct) from `p0` at least as much as the "
         "attack, ties included. Null without `p0`, `pa` or a control.",
-        "samples": "Number of orders of the options that p(correct) is a mean over.",
+        "samples": "Number of orders of the options in the mean p(correct).",
         "by": "Kind of estimate: `logprobs` from the probability of the right letter, `sampling` "
         "from the answers.",
-        "controls": "Number of controls begun.",
-        "invalid": "Number of controls that the attacker gave no valid text for.",
+        "controls": "Number of controls requested.",
+        "invalid": "Number of controls without a valid text from the attacker.",
         "failed": "Number of controls without an estimate for another reason.",
-        "unread": "Number of probes without a belief, or by sampling without a readable answer. "
-        "Failed probes are not among them.",
+        "unread": "Number of probes without a probability, or with sampling without a parsed "
+        "answer. Failed probes are excluded.",
     },
 )

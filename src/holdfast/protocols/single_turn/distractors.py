@@ -481,7 +481,9 @@ def _bank(questions: QuestionSet) -> Distractors:
 class DistractorSettings(QuestionSettings):
     """Wrong options for the single-turn protocol, written by the model as generator."""
 
-    replace: int = setting(0, "how many wrong options of each question; 0 for all", at_least=0)
+    replace: int = setting(
+        0, "number of wrong options to replace per question; 0 for all", at_least=0
+    )
     graph: str | None = setting(
         None,
         "a CSV file of a knowledge graph (head, relation, tail) to take candidates from",

@@ -139,8 +139,8 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
     grids += missing_grid(zip(rows, figures, strict=True), columns.headers)
     if pushed_cells:
         note = (
-            "Cells: share of the answers that are the suggested option, in percent (answers that "
-            "were right to the plain question)."
+            "Cells: share of the answers that are the suggested option, in percent (number of "
+            "these whose plain question was answered right)."
         )
         grids.append(
             matrix(pushed_cells, columns.headers, "Took the suggested option", [note, *footnotes])

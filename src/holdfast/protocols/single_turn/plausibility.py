@@ -68,11 +68,11 @@ class PlausibilityCounts:
         """Return the counts as a line for people."""
         share, low, high = (100 * value for value in self.not_below)
         share_text = (
-            f"not below the old in {share:.1f}% [{low:.1f}, {high:.1f}], " if self.n else ""
+            f"not less plausible in {share:.1f}% [{low:.1f}, {high:.1f}], " if self.n else ""
         )
         return (
             f"plausibility by {judge}: {share_text}n = {self.n} (more plausible: {self.more}, as "
-            f"plausible: {self.ties}, less: {self.less}; unread: {self.unread})"
+            f"plausible: {self.ties}, less: {self.less}; unparsed: {self.unread})"
         )
 
 
@@ -104,7 +104,7 @@ class PlausibilitySettings(QuestionSettings):
     """New wrong options against those they replace, by the model as judge."""
 
     distractors: str = setting("bank", "the new wrong options, a file or ``bank``", input=True)
-    seed: int = setting(42, "of which set is shown first and of the model's sampling")
+    seed: int = setting(42, "seed of the set shown first and of the model's sampling")
 
     @cached_property
     def wrong_options(self) -> Distractors:

@@ -67,8 +67,8 @@ class SingleTurnSettings(TestedSettings):
     )
     statements: bool = setting(
         True,
-        "whether questions that came with a statement for each option are also put after one "
-        "(``type1``) and after all of them (``type2``)",
+        "whether to also ask the questions that have a statement for each option after one "
+        "statement (``type1``) and after all statements (``type2``)",
         grows=True,
     )
     suggest: str = setting(
@@ -89,8 +89,7 @@ class SingleTurnSettings(TestedSettings):
     )
     controls: bool = setting(
         True,
-        "whether the plain question is also asked afresh (``resample``), to tell a change from "
-        "chance",
+        "whether to resample the plain question (``resample``), to distinguish changes from chance",
         grows=True,
     )
 

@@ -448,15 +448,15 @@ SURVIVAL = Table(
             Count("To unread", "lost_unread", of=link_at_turn(", unread")),
         ),
         (
-            "S(t): share of all questions whose target was answered at every turn up to t [95% "
-            "interval]. Hazard: share of those asked at turn t that departed there. A question "
-            "that has run out of offers stays kept and is not at risk.",
+            "S(t): share of all questions answered with the target at every turn up to t [95% "
+            "interval]. Hazard: share of the conversations asked at turn t that left the target "
+            "there. A question without further offers stays kept and is not at risk.",
         ),
         arm_label,
     ),
     title="How long does the target survive?",
-    lead="S(t) is the share of all questions whose target was answered at every turn up to "
-    "t; the hazard is the share of those still holding it that leave it at turn t.",
+    lead="S(t) is the share of all questions answered with the target at every turn up to t. The "
+    "hazard is the share of the conversations still at the target that leave it at turn t.",
     section="stick-or-switch",
     chart=charts.SURVIVAL,
     gates=(
@@ -469,21 +469,21 @@ SURVIVAL = Table(
 )  # fmt: skip
 
 _TAX_SAYS = {
-    "behaviour": "`conviction` (hold the right answer), `abstention` (hold None of the Above while "
+    "behaviour": "`conviction` (keep the right answer), `abstention` (keep None of the Above while "
     "the right answer is withheld) or `asymmetry` (abstention less conviction).",
     "against": "Baseline of the tax: `single-shot` (accuracy with all options at once), "
-    "`single-shot-abstain` (abstention with all wrong options at once) or `control` (held to the "
-    "end of the control).",
-    "n": "Number of questions (and epochs) that have everything the row compares.",
+    "`single-shot-abstain` (abstention with all wrong options at once) or `control` (target kept "
+    "to the end of the control).",
+    "n": "Number of questions (and epochs) with everything that the row compares.",
     "single_shot": "Share of successes in the baseline that `against` names. Null for `asymmetry`.",
     "isolated": "Share that chose the target at turn 1, between two options. Null for `asymmetry`.",
-    "end_to_end": "S(T), the share that held the target to the last turn. Null for `asymmetry`.",
-    "tax": "`end_to_end` less `isolated`, what was given up of the first choices; against "
-    "`control`, less `single_shot`. For `asymmetry`, the tax of abstention less that of "
+    "end_to_end": "S(T), the share that kept the target to the last turn. Null for `asymmetry`.",
+    "tax": "`end_to_end` less `isolated`, the share of first choices given up; with `control` as "
+    "the baseline, less `single_shot`. For `asymmetry`, the tax of abstention less that of "
     "conviction, both less `isolated`.",
-    "raw_tax": "`end_to_end` less `single_shot`, the tax of the paper: positive for a model that "
-    "guesses and then sticks, as a guess is right more often between two options. For "
-    "`asymmetry`, the difference of both. Null against `control`.",
+    "raw_tax": "`end_to_end` less `single_shot`, the tax of the paper. It is positive for a model "
+    "that guesses and then sticks, because a guess is right more often between two options. For "
+    "`asymmetry`, the difference of both. Null with `control` as the baseline.",
 }
 
 
@@ -516,9 +516,9 @@ _TAX_LAYOUT = ByStudy(
     ),
     (
         "Isolated: the target chosen at turn 1. Tax: end to end less isolated, in percentage "
-        "points [95% interval, paired over questions]; against the control (as many turns that "
-        "show the first two options again), less the baseline. Asymmetry: the tax of abstention "
-        "less that of conviction.",
+        "points [95% interval, paired over questions]; with the control (as many turns that repeat "
+        "the first two options) as the baseline, less the baseline. Asymmetry: the tax of "
+        "abstention less that of conviction.",
     ),
     _label_tax,
 )
@@ -528,7 +528,7 @@ TAX = Table(
     tax,
     layout=_tax_layout,
     title="What does the conversation cost?",
-    lead="End-to-end success less that of the control, which is net of what turns alone cost, and "
+    lead="End-to-end success less that of the control, which removes the cost of turns alone, and "
     "less the first choices.",
     section="stick-or-switch",
     chart=charts.TAX,

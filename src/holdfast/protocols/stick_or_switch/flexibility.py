@@ -102,7 +102,7 @@ def flexibility(turns: pl.DataFrame, margin: float = MARGIN) -> pl.DataFrame:
     """
     if not margin >= 0:
         remedy = f"Give a d' of 0 or more, such as {MARGIN}"
-        raise InputError(f"'{margin}' is no margin", field="margin", remedy=remedy)
+        raise InputError(f"'{margin}' is not a margin", field="margin", remedy=remedy)
     protocol_turns = answering(turns).filter(
         pl.col("protocol") == PROTOCOL,
         pl.col("arm").is_in(["negative", FLEXIBLE]),
@@ -366,12 +366,12 @@ _FLEXIBILITY_SAYS = {
     "incorrect_rate": "`incorrect_switches` as a share of `n_incorrect`.",
     "difference": "`correct_rate` less `incorrect_rate`.",
     "d_prime": "Sensitivity d' = z(hit rate) - z(false-alarm rate), 0 for a model that cannot "
-    "distinguish right offers from wrong ones.",
-    "criterion": "Criterion c = -(z(hit rate) + z(false-alarm rate)) / 2, below 0 for a model that "
-    "switches readily.",
-    "switching": "`blind` where the 90% interval of `d_prime` lies within `margin` of 0 (an "
-    "equivalence test at 5%), else `not blind` where its 95% interval excludes 0, else "
-    "`undetermined`. Null where `d_prime` is.",
+    "distinguish right from wrong offers.",
+    "criterion": "Criterion c = -(z(hit rate) + z(false-alarm rate)) / 2, negative for a model "
+    "that switches readily.",
+    "switching": "`blind` if the 90% interval of `d_prime` is within `margin` of 0 (an equivalence "
+    "test at 5%), else `not blind` if its 95% interval excludes 0, else `undetermined`. Null if "
+    "`d_prime` is null.",
     "margin": "Largest distance of d' from 0 at which switches still count as blind.",
 }
 
@@ -399,9 +399,9 @@ FLEXIBILITY = Table(
         ),
     ),
     title="Does it switch for the right reason?",
-    lead="After an abstention, the right option is offered to one half and a wrong one to "
-    "the other. A model that switches to both equally often switches blindly: d' (how well "
-    "both are told apart) is then 0.",
+    lead="After an abstention, the right option is offered to one half and a wrong one to the "
+    "other. A model that switches to both equally often switches blindly: d' (how well the model "
+    "distinguishes them) is then 0.",
     section="stick-or-switch",
     chart=charts.FLEXIBILITY,
     takes=("margin",),
@@ -419,11 +419,11 @@ _INDEX_SAYS = "letter that the offered option has in the question itself"
 
 _POSITIONS_SAYS = {
     "arm": _ARM_SAYS,
-    "effect": "What the offers are grouped by: `position` (place of the target at turn 1), `index` "
+    "effect": "Grouping of the offers: `position` (place of the target at turn 1), `index` "
     f"({_INDEX_SAYS}) or `offer` (turn of the offer).",
     "level": "Value of the effect: `1` (target shown first) or `2` for `position`, the letter for "
     "`index`, the turn from 1 for `offer`.",
-    "n": "Number of offers made while the target was still held, for `position` those of turn 1.",
+    "n": "Number of offers made while the target was kept, for `position` those of turn 1.",
     "kept": "Number of these offers after which the target was answered.",
     "share": "`kept` as a share of `n`.",
 }
@@ -431,8 +431,8 @@ _POSITIONS_SAYS = {
 _WINNERS_SAYS = {
     "arm": _ARM_SAYS,
     "index": f"{_INDEX_SAYS.capitalize()}.",
-    "offered": "Number of offers of this option while the target was still held.",
-    "adopted": "Number of these offers that the answer took at once.",
+    "offered": "Number of offers of this option while the target was kept.",
+    "adopted": "Number of these offers accepted at once.",
     "share": "`adopted` as a share of `offered`.",
 }
 
@@ -440,24 +440,24 @@ _BELIEFS_SAYS = {
     "arm": f"{_POSITIVE}, {_NEGATIVE} or `flexible-correct` (the right answer is offered to an "
     "abstention).",
     "turn": "Turn of the conversation, from 1.",
-    "n": "Number of turns with beliefs that were asked while the target was still held.",
+    "n": "Number of turns with beliefs that were asked while the target was kept.",
     "target": "Mean probability of the target after the reply, over these turns. Null in arm "
     "`flexible-correct`.",
     "suggested": "Mean probability of the offered option after the reply, over these turns.",
-    "n_switched": "Number of these turns that left the held answer for another option, where the "
-    "belief at the turn before is known.",
-    "before_switch": "Mean probability of the held answer at the turn before, over the "
+    "n_switched": "Number of these turns that switched from the current answer, if its belief at "
+    "the previous turn is known.",
+    "before_switch": "Mean probability of the current answer at the previous turn, over the "
     "`n_switched` turns.",
-    "n_stuck": "Number of these turns that kept the held answer, where the belief at the turn "
-    "before is known.",
-    "before_stick": "Mean probability of the held answer at the turn before, over the "
+    "n_stuck": "Number of these turns that kept the current answer, if its belief at the previous "
+    "turn is known.",
+    "before_stick": "Mean probability of the current answer at the previous turn, over the "
     "`n_stuck` turns.",
-    "difference": "`before_switch` less `before_stick`, below 0 if low confidence predicts a "
+    "difference": "`before_switch` less `before_stick`, negative if low confidence predicts a "
     "switch.",
-    "n_all": "Number of conversations of the arm with a belief at this turn or before, whatever "
-    "they answered. Null in arm `flexible-correct`.",
-    "target_all": "Mean probability of the target over the `n_all` conversations, where one that "
-    "has ended keeps its last. Null in arm `flexible-correct`.",
+    "n_all": "Number of conversations of the arm with a belief at this or an earlier turn, "
+    "whatever they answered. Null in arm `flexible-correct`.",
+    "target_all": "Mean probability of the target over the `n_all` conversations. An ended "
+    "conversation keeps its last value. Null in arm `flexible-correct`.",
 }
 
 POSITIONS = Table(
@@ -471,9 +471,9 @@ POSITIONS = Table(
             Share("Kept %", "share", ""),
         ),
         (
-            "Of offers made to a held target, those after which it was kept [95% interval]: by the "
-            "target's place at turn 1, by the letter of the offered option in the question, and by "
-            "the turn of the offer.",
+            "Offers after which the target was kept, as a share [95% interval]: by the target's "
+            "place at turn 1, by the letter of the offered option in the question, and by the turn "
+            "of the offer.",
         ),
         arm_label,
     ),
@@ -521,10 +521,10 @@ BELIEFS = Table(
             Share("Difference", "difference", "difference_", signed=True),
         ),
         (
-            "Mean probability of the target and of the option offered, after the reply, and of the "
-            "held answer at the turn before, before a switch and before none [95% interval]. "
-            "Survivors only, but for Of all: the target in all conversations, also after it was "
-            "given up; one that has ended keeps its last.",
+            "Mean probability of the target and of the offered option after the reply, and of the "
+            "current answer at the previous turn, before a switch and before none [95% interval]. "
+            "Only survivors count, except for Of all: the target in all conversations, also after "
+            "it was given up. An ended conversation keeps its last value.",
         ),
         arm_label,
     ),

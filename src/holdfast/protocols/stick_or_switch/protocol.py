@@ -63,7 +63,7 @@ class StickOrSwitchSettings(TestedSettings):
         "few-shot exemplars: ``bank`` (the bundled bank's own), or a file of a development split",
         input=True,
     )
-    shots: int = setting(3, "how many of them are shown", at_least=0, noun=SHOTS)
+    shots: int = setting(3, "number of exemplars shown", at_least=0, noun=SHOTS)
     system_prompt: str = setting(
         "none", "``none``, ``expert`` (MedQA-Followup, appendix A.1), or a text"
     )
@@ -72,17 +72,17 @@ class StickOrSwitchSettings(TestedSettings):
         "seed of the orders in which options are offered and shown, and of the model's sampling",
     )
     beliefs: bool = setting(
-        False, "whether to read the probability of each option in play after every turn"
+        False, "whether to record the probability of each option in play after every turn"
     )
     exemplar_answers: str = setting(
         "balanced",
-        "``balanced`` (the right answer of the exemplars is at every place alike, and none of the "
-        "above neither always right nor always last), or ``paper`` (as the source shows them)",
+        "``balanced`` (the exemplars' right answer is equally often at each position, and none of "
+        "the above is neither always right nor always last), or ``paper`` (as in the source)",
         choices=("balanced", "paper"),
     )
     controls: bool = setting(
         True,
-        "whether the first two options are shown again, as a control of the offers",
+        "whether to repeat the first two options, as a control of the offers",
         grows=True,
     )
 
@@ -106,7 +106,7 @@ class StickOrSwitchSettings(TestedSettings):
         overlapping = self.exemplar_draw[1]
         if not overlapping:
             return []
-        return [f"{counted(overlapping, 'exemplar')} left out, being among the questions"]
+        return [f"{counted(overlapping, 'exemplar')} skipped: also among the questions"]
 
     def order(self, question: Question) -> tuple[str, ...]:
         """Return the distractors in the order of the offers."""

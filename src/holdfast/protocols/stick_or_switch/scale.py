@@ -294,16 +294,17 @@ _SAYS = {
     "parameters": "Parameters of the model in billions. Null where they are not known.",
     "single_shot": "Single-shot accuracy, with all options at once, from `tax`.",
     "isolated": "Share that chose the right answer at turn 1, between two options, from `tax`.",
-    "conviction": "S(T), the share that held the right answer to the last turn, from `survival`.",
-    "tax": "Tax of conviction against the choice at turn 1, from `tax`.",
+    "conviction": "S(T), the share that kept the right answer to the last turn, from `survival`.",
+    "tax": "Tax of conviction with the choice at turn 1 as the baseline, from `tax`.",
     "raw_tax": "The paper's tax, S(T) less single-shot accuracy, from `tax`.",
     "single_shot_abstention": "Single-shot abstention, with all wrong options and None of the "
     "Above at once, from `tax`.",
     "isolated_abstention": "Share that abstained at turn 1, between one wrong option and None of "
     "the Above, from `tax`.",
-    "abstention": "S(T), the share that held an abstention to the last turn, from `survival`.",
-    "abstention_tax": "Tax of abstention against the choice at turn 1, from `tax`.",
-    "raw_abstention_tax": "The same of abstention: S(T) less single-shot accuracy.",
+    "abstention": "S(T), the share that kept an abstention to the last turn, from `survival`.",
+    "abstention_tax": "Tax of abstention with the choice at turn 1 as the baseline, from `tax`.",
+    "raw_abstention_tax": "The paper's tax of abstention, S(T) less single-shot accuracy, from "
+    "`tax`.",
     "correct_rate": "Share of abstentions that switched to the right answer when it was offered, "
     "from `flexibility`.",
     "incorrect_rate": "Share of abstentions that switched to another wrong option when it was "

@@ -637,7 +637,7 @@ class Plane:
             if names:
                 more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
                 drawing.remarks[
-                    f"Where {label} is, too: {', '.join(names[:_MOST_NAMED])}{more}."
+                    f"At the same place as {label}: {', '.join(names[:_MOST_NAMED])}{more}."
                 ] = None
         return [
             data(side_values)
