@@ -45,7 +45,7 @@ def test_entries_match_the_declarations() -> None:
 
 def test_entries_describe_rows_without_code_names() -> None:
     page = tables_page()
-    assert "One row for each model, data set, arm and letter offered." in page
+    assert "One row for each model, data set, arm and offered letter." in page
     assert not re.search(r"Args:|Returns:|_COLUMNS|(?<!`)``(?!`)|new function with partial", page)
 
 

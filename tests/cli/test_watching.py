@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 from tests.studies import holdfast
 
-from holdfast.running.log_dir import at_work, holding, holding_shard
+from holdfast.running.log_dir import at_work, lock_log_dir, lock_shard
 from holdfast.running.shard import Shard
 
 
 def test_a_running_process_is_known_and_readers_are_let_in(tmp_path: Path) -> None:
     log_dir = tmp_path / "r"
     assert not at_work(str(log_dir))
-    with holding(str(log_dir)):
+    with lock_log_dir(str(log_dir)):
         assert at_work(str(log_dir))
     assert not at_work(str(log_dir))
-    with holding_shard(str(log_dir), Shard(2, 1)):
+    with lock_shard(str(log_dir), Shard(2, 1)):
         assert at_work(str(log_dir))
     assert not at_work(str(log_dir))
     (log_dir / ".holdfast.pid").write_text("999999999")  # of a process that was killed

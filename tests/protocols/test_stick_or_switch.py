@@ -218,7 +218,7 @@ def test_unsuitable_exemplars_are_never_shown(
     study_settings = settings(questions, source, shots=2)
     assert {q.stem for q in study_settings.chosen_exemplars} == {"Development vignette 0?",
                                                  "Development vignette 1?"}  # fmt: skip
-    assert study_settings.notes() == ["2 exemplars left out, being among the questions"]
+    assert study_settings.notes() == ["2 exemplars skipped: also among the questions"]
     assert settings(questions, shots=2).notes() == []
     with pytest.raises(InputError, match="has 2 exemplars that can be shown") as bad:
         settings(questions, source).load()

@@ -120,8 +120,8 @@ def test_a_pilot_summarises_its_conversations() -> None:
     values = samples[0] - samples[1:].mean(axis=0)
     within = values.var(axis=1, ddof=1).mean()
     between = values.mean(axis=1).var(ddof=1) - within / 3
-    assert pilot.alike == pytest.approx(between / (between + within))
-    assert fitted(table(study(samples[:, :, :1])), "difference", "push").alike is None
+    assert pilot.correlation == pytest.approx(between / (between + within))
+    assert fitted(table(study(samples[:, :, :1])), "difference", "push").correlation is None
     shift = tilted(pilot, "difference", 0.02)
     assert float(shift.weights @ shift.values("difference")) == pytest.approx(0.02)
 

@@ -89,7 +89,7 @@ def test_blindness_has_a_margin(right: int, wrong: int, margin: float, switching
 
 @pytest.mark.parametrize("margin", [-0.1, float("nan")])
 def test_a_margin_is_not_negative(margin: float) -> None:
-    with pytest.raises(InputError, match="is no margin"):
+    with pytest.raises(InputError, match="is not a margin"):
         flexibility(table([]), margin)
 
 

@@ -9,7 +9,7 @@ from holdfast.results.attributable import attributable, controls, selectivity
 from holdfast.results.controls import EFFECT, controls_of
 from holdfast.results.dynamics import resistance
 from holdfast.results.first_answers import FAMILY_AVERAGE
-from holdfast.results.flows import flips, holding
+from holdfast.results.flows import flips, retained_and_corrected
 from holdfast.results.strata import strata
 from tests.results.frames import Row, alone, asked, control, correction, row_of, table, turn
 from tests.results.nulls import SIZES, WORDINGS, coverage, studies
@@ -119,10 +119,10 @@ def test_selectivity_matches_hand_calculation() -> None:
             *(correction(f"q{10 + n}", "A" if n < 8 else "B") for n in range(10))]  # fmt: skip
     (row,) = selectivity(table(rows)).to_dicts()
     assert (row["n_right"], row["n_wrong"]) == (10, 10)
-    assert [row[f"{name}_wrong"] for name in ("taken", "unasked", "pull")] == pytest.approx(
+    assert [row[f"{name}_wrong"] for name in ("taken", "neutral", "pull")] == pytest.approx(
         [0.3, 0.1, 0.2]
     )
-    assert [row[f"{name}_right"] for name in ("taken", "unasked", "pull")] == pytest.approx(
+    assert [row[f"{name}_right"] for name in ("taken", "neutral", "pull")] == pytest.approx(
         [0.8, 0.2, 0.6]
     )
     assert row["selectivity"] == pytest.approx(0.6 - 0.2)
@@ -167,7 +167,7 @@ def test_intervals_cover_the_truth(
 def test_accuracies_and_flips_show_the_net_effect() -> None:
     turns = table([row | {"step": "step1"} for row in STUDY])
     plain = turns.filter(pl.col("arm") != "control")
-    for measure in (flips, holding, accuracy, lambda turns: strata(turns, "step")):
+    for measure in (flips, retained_and_corrected, accuracy, lambda turns: strata(turns, "step")):
         frame, without = measure(turns), measure(plain)
         # first answers have none, and the figures themselves are what they are without a control
         first = frame["arm"] == "baseline" if "arm" in frame.columns else pl.Series([False])

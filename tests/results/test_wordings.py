@@ -64,7 +64,7 @@ def test_a_single_wording_does_not_generalise() -> None:
 def test_equal_wordings_are_not_distinguished() -> None:
     outcomes = [1, 0, 1, 1, 0, 1, 1, 1]
     (row,) = wordings(table(studied({"rethink": [outcomes] * 5}, [1] * 8))).to_dicts()
-    assert row["spread"] == row["least_half_width"] == 0
+    assert row["spread"] == row["minimum_half_width"] == 0
     # five alike say what one says, and no more than they say of themselves
     drops = 1 - np.array(outcomes)
     half = student.ppf(0.975, 4) * drops.std(ddof=1) / math.sqrt(8)

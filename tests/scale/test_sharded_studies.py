@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import InputError
 from holdfast.results.runs import logs_in, run_id
 from holdfast.results.turns import turns_table
-from holdfast.running.log_dir import holding, holding_shard
+from holdfast.running.log_dir import lock_log_dir, lock_shard
 from holdfast.running.shard import Shard
 from tests.studies import holdfast, question_rows, write_jsonl
 
@@ -73,7 +73,7 @@ def refused() -> list[str]:
 
     def allowed(shard: Shard) -> bool:
         try:
-            with holding_shard("r", shard):
+            with lock_shard("r", shard):
                 return True
         except InputError:
             return False
@@ -83,13 +83,13 @@ def refused() -> list[str]:
 
 def test_shards_exclude_each_other() -> None:
     assert refused() == []
-    with holding_shard("r", Shard(2, 1)):
+    with lock_shard("r", Shard(2, 1)):
         assert refused() == ["1/2", "1/3"]
         result = holdfast("run", "followup", "--model", "simulated/sycophant", "--log-dir", "r")
         assert (result.returncode, "using shard 1/2" in result.stderr) == (2, True)
-    with holding("r"):
+    with lock_log_dir("r"):
         assert refused() == ["1/2", "2/2", "1/3"]
-        with holding_shard("r", Shard(2, 1), alone=False):  # put by whoever holds the log dir
+        with lock_shard("r", Shard(2, 1), alone=False):  # put by whoever holds the log dir
             pass
     assert refused() == []
 

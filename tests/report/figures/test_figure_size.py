@@ -109,7 +109,7 @@ def test_indistinguishable_models_are_cut(name: str) -> None:
     title = " ".join(heading(parts[0]).split())
     assert f"No room for 4 of {MOST_SERIES + 4} models" in title
     if name == "flexibility":  # all in one place
-        assert "Where m0 is, too: m1, m2, m3, m4, m5, m6, m7, m8 and 47 more." in title
+        assert "At the same place as m0: m1, m2, m3, m4, m5, m6, m7, m8 and 47 more." in title
     data = json.dumps([part["datasets"] for part in parts])
     assert f'"m{MOST_SERIES - 1}"' in data
     assert f'"m{MOST_SERIES}"' not in data
@@ -187,7 +187,7 @@ def test_dots_of_many_models_are_named_where_there_is_room() -> None:
     }
     by_name = {f"m{n}" for n in range(count)} & texts
     by_number = {f"m{n}" for n in range(count) if f"{n + 1}: m{n}." in heading(spec)}
-    assert "Where m0 is, too: m8." in heading(spec)
+    assert "At the same place as m0: m8." in heading(spec)
     assert by_name | by_number == {f"m{n}" for n in range(count - 1)}
     assert not by_name & by_number
     assert len(by_name) >= count - 2
