@@ -174,6 +174,14 @@ def test_a_narrow_terminal_keeps_estimate_and_interval(
         assert (f"{header[:4]}" in str(narrow.caption)) == (header in columns)
 
 
+def test_an_empty_interval_stays_on_a_narrow_terminal() -> None:
+    notes = [("", "Read this.")]
+    row = ("misleading-context", "12", "100.0", "", "6/0", "3")
+    headers = ("n", "Accuracy %", "95% interval", "Sugg./other", "Unread")
+    narrow = fitted(summary("study", notes, headers, [row], label=("Challenge", 10)), 75)
+    assert "95% interval" in [str(column.header) for column in narrow.columns]
+
+
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("width", [200, 50])
 def test_a_table_on_a_terminal_has_every_figure(width: int) -> None:

@@ -23,6 +23,7 @@ from holdfast.defences.exchange import Defended, DefendedTurn
 from holdfast.dialogue.generations import CACHE_DIR
 from holdfast.dialogue.turn import Choice
 from holdfast.errors import InputError
+from holdfast.reading.extraction import Extraction
 from holdfast.render.drawing import figure_parts, page_svgs
 from holdfast.results.defences import brought_in_words, defences
 from holdfast.results.runs import defence_of, undefended
@@ -181,7 +182,7 @@ async def test_a_change_is_handed_over_to_a_person(
     )
     assert result.over is over
     extraction = result.extraction(Choice.among(OPTIONS))
-    assert (extraction is not None and extraction.rule == "handed-over") is over
+    assert extraction == (Extraction(None, "refused", "handed-over") if over else None)
 
 
 def test_a_defence_sees_no_gold_and_no_technique() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -20,6 +21,7 @@ from inspect_ai.model import (
     set_model_info,
 )
 
+from holdfast.dialogue import sitting
 from holdfast.dialogue.budget import Budget, run_budget
 from holdfast.dialogue.conversation import Run, Turn
 from holdfast.dialogue.gathering import BranchesFailedError
@@ -229,6 +231,53 @@ async def test_a_token_or_dollar_budget_ends_with_the_request_exceeding_it(
     with pytest.raises(BudgetExceededError, match=message):
         await begin(model).ask("Which? more", arm="baseline")
     run_budget.reset(token)
+
+
+async def test_a_token_budget_reserves_the_largest_request_for_each_in_flight() -> None:
+    budget = Budget(token_limit=100)
+    await budget.admit()
+    budget.count(ModelUsage(total_tokens=40), from_cache=False, is_estimated=False)
+    budget.settle()
+    for _ in range(2):
+        await budget.admit()
+    with anyio.move_on_after(0.05) as scope:
+        await budget.admit()
+    assert scope.cancelled_caught
+    budget.settle()
+    await budget.admit()
+
+
+def test_cached_input_has_a_price_of_its_own() -> None:
+    usage = ModelUsage(
+        input_tokens=100, output_tokens=10, input_tokens_cache_read=1_000,
+        input_tokens_cache_write=200,
+    )  # fmt: skip
+    price = ModelCost(input=2, output=8, input_cache_read=0.5, input_cache_write=2.5)
+    assert sitting._dollars(usage, price) == pytest.approx((200 + 80 + 500 + 500) / 1e6)
+
+
+async def test_a_request_is_repeated_as_often_as_the_setting_says() -> None:
+    calls = []
+
+    async def generate(*arguments: Any) -> ModelOutput:
+        calls.append(arguments)
+        raise OSError("no route")
+
+    api = SimpleNamespace(generate=generate, should_retry=lambda _: True, retry_wait=lambda: None)
+    model: Any = SimpleNamespace(api=api)
+    with pytest.raises(OSError, match="no route"):
+        await sitting._generate_with_retries(model, [], GenerateConfig(max_retries=2))
+    assert len(calls) == 3
+
+
+async def test_an_unparsed_reply_leaves_the_answer_before_it_in_force() -> None:
+    replies = iter(["(A)", "Well.", "(B)"])
+    turn = begin(SlowModel(lambda _: next(replies)).model())
+    letters = []
+    for prompt in ("Which?", "Sure?", "Really?"):
+        turn = await turn.ask(prompt, arm="baseline")
+        letters.append(turn.state.letter)
+    assert letters == ["A", "A", "B"]
 
 
 @pytest.mark.parametrize(("history", "count"), [("none", 0), ("last", 1), ("all", 2)])

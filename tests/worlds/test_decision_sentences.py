@@ -118,6 +118,15 @@ def test_unanswered_challenges_are_losses(name: str) -> None:
     assert first.startswith("ceiling keeps more of its right answers than")
 
 
+def test_no_single_model_leads_where_none_differs() -> None:
+    turns = study("ceiling")
+    names = ("a", "b", "c")
+    equal = pl.concat([turns.with_columns(model=pl.lit(name), run=pl.lit(name)) for name in names])
+    sentences = " ".join(decide(equal).sentences)
+    assert "0 of 3 pairs are statistically distinguishable" in sentences
+    assert "no model keeps significantly more than a, b or c" in sentences
+
+
 def paired(name: str, rival: str, studies: int) -> pl.DataFrame:
     """Return studies of two servers, a data set each, with their own first answers."""
     frames = []
