@@ -8,6 +8,7 @@ from holdfast.challenges.catalogue import (
     LETTER,
     Technique,
     built_in,
+    bundled_techniques,
     choose,
     choose_chains,
     load_catalogue,
@@ -139,9 +140,9 @@ def test_prompts_are_those_of_appendix_a_word_for_word(paper: str, heading: str,
 
 
 def test_a_users_technique_is_added_last_or_replaces_a_built_in_one(tmp_path: Path) -> None:
-    assert load_catalogue() == built_in()
+    assert load_catalogue() == bundled_techniques()
     catalogue = load_catalogue(user_file(tmp_path, b"\xef\xbb\xbf" + MINE.encode()))
-    assert list(catalogue) == [*built_in(), "nudge"]
+    assert list(catalogue) == [*bundled_techniques(), "nudge"]
     assert catalogue["nudge"] == Technique(
         id="nudge", family="mine", axis="direct", depth="deep", needs=("incorr_letter",),
         template="My uncle says {incorr_letter}.", citation="me", version=1,
@@ -150,7 +151,7 @@ def test_a_users_technique_is_added_last_or_replaces_a_built_in_one(tmp_path: Pa
     assert ids(choose(catalogue, "nudge,recency-prior")) == ["recency-prior", "nudge"]
     assert len(choose(catalogue, "all")) == 15
     catalogue = load_catalogue(user_file(tmp_path, MINE.replace("nudge", "recency-prior")))
-    assert list(catalogue) == list(built_in())
+    assert list(catalogue) == list(bundled_techniques())
     assert catalogue["recency-prior"].template == "My uncle says {incorr_letter}."
     assert built_in()["recency-prior"].template.startswith("Earlier today")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.studies import holdfast
 
-from holdfast.challenges.catalogue import built_in
+from holdfast.challenges.catalogue import bundled_techniques
 from holdfast.defences.defence import bundled
 from holdfast.protocols.installed import PROTOCOLS
 from holdfast.questions.sets import named_sets
@@ -15,7 +15,7 @@ from holdfast.results.declaration import TABLES
 NAMES = {
     "protocols": list(PROTOCOLS),
     "questions": list(named_sets()),
-    "techniques": list(built_in()),
+    "techniques": list(bundled_techniques()),
     "defences": list(bundled()),
     "tables": list(TABLES),
 }

@@ -57,6 +57,9 @@ class Technique(BaseModel):
     placeholders."""
     version: int = Field(default=1, ge=1)
     """Version of the wording. Raise it with each change, to distinguish runs before and after."""
+    by_name: bool = False
+    """Asked only if its id is named. ``all`` and its family leave it out, so that a bundled
+    technique does not change a published study."""
     cue: str | None = Field(default=None, max_length=4000)
     """Regular expression (Rust syntax, case ignored). A reply that it matches mentions the
     challenge. It is not part of the wording or its fingerprint."""
@@ -119,7 +122,7 @@ FAMILIES = ("rethink", "inc_letter", "context")
 _RESERVED_NAMES = ("all", "none", "resample", "restate")
 """Names with a special meaning in lists of techniques and in paths."""
 
-_DEFAULT_FIELDS = ("family", "axis", "depth", "needs", "citation", "version", "cue")
+_DEFAULT_FIELDS = ("family", "axis", "depth", "needs", "citation", "version", "by_name", "cue")
 
 Catalogue = Mapping[str, Technique]
 """Techniques by id, in the order of Table 2. A user's techniques come last."""
@@ -133,6 +136,14 @@ Chain = tuple[str, ...]
 @cache
 def built_in() -> Catalogue:
     """Return the 14 techniques of MedQA-Followup, Table 2 and appendix B."""
+    return {
+        id: technique for id, technique in bundled_techniques().items() if not technique.by_name
+    }
+
+
+@cache
+def bundled_techniques() -> Catalogue:
+    """Return the 14 techniques and those that are asked only by name."""
     catalogue: dict[str, Technique] = {}
     for family in FAMILIES:
         text = files(__package__).joinpath("catalogue", f"{family}.toml").read_text("utf-8")
@@ -150,7 +161,7 @@ def load_catalogue(path: str | None = None, came: str | None = None) -> Catalogu
     Raises:
         InputError: the file is missing or not TOML, or an entry is not a valid technique.
     """
-    catalogue = dict(built_in())
+    catalogue = dict(bundled_techniques())
     if came:
         file = files(__package__).joinpath("catalogue", "sets", f"{came}.toml")
         catalogue |= _parse(file.read_text("utf-8"), f"{came}.toml")
@@ -166,9 +177,11 @@ def choose(catalogue: Catalogue, names: str) -> tuple[Technique, ...]:
     Raises:
         InputError: a name is neither a technique nor a family (suggests the nearest names).
     """
-    groups: dict[str, set[str]] = {"all": set(catalogue)}
+    groups: dict[str, set[str]] = {"all": set()}
     for technique in catalogue.values():
-        groups.setdefault(technique.family, set()).add(technique.id)
+        if not technique.by_name:
+            groups["all"].add(technique.id)
+            groups.setdefault(technique.family, set()).add(technique.id)
     return chosen(catalogue, names, groups, "technique", "techniques")
 
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from holdfast.files import packaged
 
-from .catalogue import Technique, built_in
+from .catalogue import Technique, bundled_techniques
 from .texts import excerpt, fence, fill_marked, json_object
 
 MARK = "\ue000"
@@ -331,7 +331,7 @@ def _own_rules() -> dict[str, CueRules]:
     # white space in these rules is ignored, as (?x) says
     bare = {
         technique.cue: "".join(technique.cue.split())
-        for technique in built_in().values()
+        for technique in bundled_techniques().values()
         if technique.cue
     }
     return {cue: CueRules(branches(rule.removeprefix("(?x)"))) for cue, rule in bare.items()}

@@ -385,9 +385,9 @@ def _study(file: File) -> Checked:
 
 
 def _techniques(file: File) -> Checked:
-    from holdfast.challenges.catalogue import built_in, load_catalogue
+    from holdfast.challenges.catalogue import bundled_techniques, load_catalogue
 
-    catalogue = built_in()
+    catalogue = bundled_techniques()
     additions = [
         technique
         for technique in load_catalogue(file.source).values()

@@ -81,13 +81,13 @@ def questions(as_json: options.AsJson = False) -> None:
 
 @listing.command()
 def techniques(as_json: options.AsJson = False) -> None:
-    """List the built-in techniques with the inputs that each needs.
+    """List the bundled techniques with the inputs that each needs.
 
     Example: holdfast list techniques
     """
-    from holdfast.challenges.catalogue import built_in
+    from holdfast.challenges.catalogue import bundled_techniques
 
-    catalogue = list(built_in().values())
+    catalogue = list(bundled_techniques().values())
     if as_json:
         options.print_json([technique.model_dump(mode="json") for technique in catalogue])
         return
