@@ -29,7 +29,7 @@ from holdfast.dialogue.conversation import TESTED_ARM
 from holdfast.dialogue.generations import generations, kept_elsewhere
 from holdfast.dialogue.probing import LASTING, Probe, fault_of_all, is_unreached, probing
 from holdfast.dialogue.sitting import CONNECTIONS, KEPT_AS
-from holdfast.errors import InputError, InterruptedRunError, counted
+from holdfast.errors import InputError, InterruptedRunError, counted, printable
 from holdfast.protocols.installed import task_named
 from holdfast.protocols.protocol import READER, READER_ALL, Study, StudyPlan
 from holdfast.protocols.second_reading import readings_of
@@ -170,6 +170,7 @@ class Evaluation:
                 remedy="Give another --log-dir",
             )
         runner = Runner(self.log_dir, self.roles, self.turns)
+        self._describe_assistants(left)
         with self.progress.asking(self.budget, total), self._spend_budget():
             if not self.shard:  # whoever runs it has probed
                 self._probe(runner, left)
@@ -214,8 +215,15 @@ class Evaluation:
         with generation_store(self.log_dir), self._spend_budget():
             earlier_logs, sheets = self._check_logs()
             self._restore(earlier_logs)
+            self._describe_assistants(sheets)
             rate = self._probe(Runner(self.log_dir, self.roles), sheets)
             return rate, len(generations())
+
+    def _describe_assistants(self, sheets: Sequence[Sheet]) -> None:
+        """Say where an assistant's requests go, before the first of them."""
+        for model in dict.fromkeys(sheet.model for sheet in sheets):
+            if (describe := getattr(model.api, "describe", None)) is not None:
+                self.progress.say(printable(f"{model} {describe()}"))
 
     def _restore(self, earlier_logs: Sequence[EvalLog]) -> None:
         """Complete what is kept from the logs; name what is damaged of it, and remove that."""

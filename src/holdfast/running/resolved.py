@@ -317,6 +317,7 @@ def resolved(arguments: Mapping[str, Any], progress: Progress | None = None) -> 
         arguments.get("model") or (),
         base_url=arguments.get("model_base_url"),
         model_args=arguments.get("model_args") or (),
+        target=arguments.get("target"),
     )
     check_readers(roles, tested_models)
     _check_inputs(arguments, studies, roles, tested_models)
@@ -370,7 +371,7 @@ def checked(arguments: Mapping[str, Any]) -> tuple[list[Study], Sequence[str], M
     roles = models.role_names(_roles(arguments))
     models.checked_names(list(roles.values()) or ["simulated/sycophant"])
     studies = _studies(arguments, roles)
-    tested_names = models.checked_names(arguments.get("model") or ())
+    tested_names = models.checked_names(arguments.get("model") or (), arguments.get("target"))
     check_readers(roles, tested_names)
     _check_inputs(arguments, studies, roles, tested_names)
     return studies, tested_names, roles

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import named_path, text_of, toml_in
+from holdfast.models.function import PREFIX as FUNCTION
 from holdfast.protocols.installed import PROTOCOLS, named_protocols
 from holdfast.protocols.installed import SUFFIX as PROTOCOL_FILE
 
@@ -175,6 +176,13 @@ def _if_path(value: str, folder: Path) -> str:
 
 
 def _model(name: str, folder: Path) -> str:
+    if name.startswith(FUNCTION):
+        raise InputError(
+            f"'{name}' would run a file",
+            str(folder),
+            field="model",
+            remedy=f"Name it on the command line: --model {name}",
+        )
     if not name.startswith(_RECORDED_PREFIX):
         return name
     return _RECORDED_PREFIX + _place_path(name.removeprefix(_RECORDED_PREFIX), folder)
