@@ -17,6 +17,7 @@ from inspect_ai.model import (
     ModelOutput,
 )
 
+from holdfast.attachments import replays_in
 from holdfast.errors import BudgetExceededError, HoldfastError
 from holdfast.questions.truth import Truth
 from holdfast.reading.extraction import Extraction, Fault
@@ -225,7 +226,8 @@ class Live:
         turn.output, turn.reply = output, output.completion
         if not turn.arm:
             return
-        usage, choice = {**usage_of(output), "calls": live_turn.calls}, turn.choice
+        usage = {**usage_of(output), "calls": live_turn.calls, **_compare_replays(turn, output)}
+        choice = turn.choice
         if turn.parse is not None or choice is None:
             extraction = turn.parse(output) if turn.parse else Extraction(None, "none", "unread")
             _keep(turn, judged(extraction, output.stop_reason), usage)
@@ -276,6 +278,33 @@ def _collect_facts(turn: Turn, choice: Choice) -> dict[str, Any]:
     if choice.decision:
         facts["held"], facts["offered"] = (choice.letters[letter] for letter in choice.decision)
     return facts
+
+
+def _compare_replays(turn: Turn, output: ModelOutput) -> dict[str, int]:
+    """How often earlier turns were sent again, and how often what was answered differs.
+
+    Returns:
+        ``replays``, ``replays_differ`` (in the text) and ``replays_moved`` (in the answer read), by
+        the names of the turns table; empty where nothing was sent again.
+    """
+    if not (replays := replays_in(output)):
+        return {}
+    earlier: list[Turn] = []
+    parent = turn.parent
+    while parent is not None and parent.number >= 0:
+        earlier.insert(0, parent)
+        parent = parent.parent
+    moved = [
+        text is not None
+        and asked.choice is not None
+        and asked.choice.read(text).answer != (asked.extraction and asked.extraction.answer)
+        for text, asked in zip(replays, earlier, strict=False)
+    ]
+    return {
+        "replays": len(replays),
+        "replays_differ": sum(text is not None for text in replays),
+        "replays_moved": sum(moved),
+    }
 
 
 def _draw_name(opening: ConversationStart) -> str:

@@ -23,10 +23,10 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from tenacity.wait import wait_base
 
+from holdfast.attachments import document_of
 from holdfast.errors import InputError, in_one_line
 from holdfast.files import named_path, text_of
 
-from .http import DOCUMENT, user_turns
 from .offline import replied
 from .server import RetryWait
 
@@ -148,7 +148,7 @@ class Function(ModelAPI):
         super().__init__(model_name, None, None, [], config)
         self._function, self._file = named
         parameters = inspect.signature(self._function).parameters
-        self.takes_documents = DOCUMENT in parameters
+        self.takes_documents = "document" in parameters
         self._limiter = CapacityLimiter(config.max_connections or 8)
 
     def describe(self) -> str:
@@ -168,7 +168,7 @@ class Function(ModelAPI):
             FunctionError: it raised, or returned no text.
         """
         messages = [{"role": m.role, "content": m.text} for m in input]
-        more = {DOCUMENT: user_turns(input)[-1].document} if self.takes_documents else {}
+        more = {"document": document_of(input[-1])} if self.takes_documents else {}
         with anyio.fail_after(config.attempt_timeout):
             reply = await self._call([dict(message) for message in messages], more)
         if not isinstance(reply, str):

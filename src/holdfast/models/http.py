@@ -12,7 +12,6 @@ from uuid import uuid4
 import aiohttp
 from inspect_ai.model import (
     ChatMessage,
-    ContentData,
     GenerateConfig,
     ModelAPI,
     ModelCall,
@@ -25,6 +24,7 @@ from jsonpath_ng import JSONPath
 from tenacity import AsyncRetrying, RetryCallState
 from tenacity.wait import wait_base
 
+from holdfast.attachments import document_of, put_replays
 from holdfast.encoding import json_value
 from holdfast.errors import InputError, in_one_line, printable, redirected
 
@@ -41,13 +41,6 @@ from .server import (
 )
 from .target import Call, named_target
 from .templates import TemplateFaultError, Values
-
-REPLAYS = "replays"
-"""In the metadata of a generation: what was answered when its earlier turns were sent again, null
-where that was answered before."""
-
-DOCUMENT = "document"
-"""In the data of a message: the text that the assistant is to retrieve beside it."""
 
 
 class TargetError(ServerError):
@@ -203,7 +196,7 @@ class Http(ModelAPI):
             ModelUsage(),
             stop_reason="content_filter" if received.is_refusal else "stop",
         )
-        output.metadata = {REPLAYS: replays} if replays else None
+        put_replays(output, replays)
         request: dict[str, Any] = {"messages": [{"role": m.role, "content": m.text} for m in input]}
         if turns[-1].document is not None:
             request["document"] = turns[-1].document
@@ -488,13 +481,6 @@ def user_turns(messages: Sequence[ChatMessage]) -> list[UserTurn]:
         for message, reply in zip(said, replies, strict=True)
         if message.role == "user"
     ]
-
-
-def document_of(message: ChatMessage) -> str | None:
-    """The document that goes with a message."""
-    parts = message.content if isinstance(message.content, list) else []
-    data = (part.data.get(DOCUMENT) for part in parts if isinstance(part, ContentData))
-    return next((str(text) for text in data if text is not None), None)
 
 
 def _text_at(path: JSONPath, value: Any, noun: str) -> str:

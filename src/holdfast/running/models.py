@@ -24,8 +24,6 @@ from inspect_ai.model import (
 
 from holdfast.errors import HoldfastError, InputError, did_you_mean, in_one_line
 from holdfast.files import named_path, text_of
-from holdfast.models.function import PREFIX, function_name, name_function
-from holdfast.models.target import name_target, read_target
 from holdfast.protocols.installed import roles as of_protocols
 from holdfast.protocols.protocol import JUDGE, READER, READER_ALL
 
@@ -39,6 +37,9 @@ PROVIDERS = (
 OFFLINE = ("simulated/", "lexical/", "recorded/")
 """Models that need neither key nor network."""
 
+
+FUNCTION = "python:"
+"""Begins the name of a function that is an assistant."""
 
 TARGET = "http/"
 """Begins the name of an assistant that is asked as a target file says."""
@@ -77,7 +78,7 @@ def models(
     args = arguments(model_args)
     return [
         _assistant(name, target, base_url, args)
-        if name.startswith((TARGET, PREFIX))
+        if name.startswith((TARGET, FUNCTION))
         else _model(name, base_url, args)
         for name in dict.fromkeys(names)
     ]
@@ -105,7 +106,11 @@ def _assistant(
         option = "--model-base-url" if base_url else "-M"
         remedy = "Write it into the target file" if name.startswith(TARGET) else f"Remove {option}"
         raise InputError(f"does not apply to '{name}'", field=option, remedy=remedy)
-    if name.startswith(PREFIX):
+    # slow to import, and seldom needed
+    from holdfast.models.function import function_name, name_function
+    from holdfast.models.target import name_target
+
+    if name.startswith(FUNCTION):
         digest = name_function(name)
         return get_model(function_name(name), memoize=False, function=digest)
     if target is None:
@@ -259,7 +264,7 @@ def _role_specs(role_source: Sequence[str]) -> dict[str, dict[str, Any]]:
             wrong = [name for name in _ROLE_KEYS if not isinstance(spec.get(name, ""), str)]
             if wrong or "model" not in spec or _NOT_THE_PROVIDERS & spec.keys() - {*_ROLE_KEYS}:
                 raise TypeError(value)
-            if str(spec["model"]).startswith((TARGET, PREFIX)):
+            if str(spec["model"]).startswith((TARGET, FUNCTION)):
                 raise InputError(
                     f"'{spec['model']}' is an assistant, and '{role}' a helper",
                     field="--model-role",
@@ -301,13 +306,17 @@ def _as_chat_model(name: str) -> None:
 
 def checked_names(names: Sequence[str], target: str | None = None) -> list[str]:
     """Model names for a command that calls none, so that it needs neither key nor package."""
+    # slow to import
+    from holdfast.models.function import function_name
+    from holdfast.models.target import read_target
+
     names = _with_target(names, target)
     if target is not None:
         read_target(target)
     for name in names:
         if name.startswith(_IN_PROCESS) or (name.startswith(TARGET) and target is not None):
             continue
-        if name.startswith(PREFIX):  # its file is not run
+        if name.startswith(FUNCTION):  # its file is not run
             function_name(name)
             continue
         try:
@@ -315,7 +324,9 @@ def checked_names(names: Sequence[str], target: str | None = None) -> list[str]:
         except InputError as error:
             if name.startswith(OFFLINE) or "not recognized" in error.fault:
                 raise
-    names_of_results = (function_name(name) if name.startswith(PREFIX) else name for name in names)
+    names_of_results = (
+        function_name(name) if name.startswith(FUNCTION) else name for name in names
+    )
     return list(dict.fromkeys(names_of_results)) or [str(model) for model in models(names)]
 
 

@@ -9,7 +9,6 @@ from typing import Any, get_args
 
 from holdfast.errors import InputError, did_you_mean
 from holdfast.files import named_path, text_of, toml_in
-from holdfast.models.function import PREFIX as FUNCTION
 from holdfast.protocols.installed import PROTOCOLS, named_protocols
 from holdfast.protocols.installed import SUFFIX as PROTOCOL_FILE
 
@@ -176,7 +175,7 @@ def _if_path(value: str, folder: Path) -> str:
 
 
 def _model(name: str, folder: Path) -> str:
-    if name.startswith(FUNCTION):
+    if name.startswith(models.FUNCTION):
         raise InputError(
             f"'{name}' would run a file",
             str(folder),
