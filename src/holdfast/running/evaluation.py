@@ -354,7 +354,7 @@ class Evaluation:
 
     def generations(self) -> int:
         """How many generations there will be at the most, those that are kept too."""
-        total, earlier = 0, list[StudyPlan]()
+        total, replays, earlier = 0, 0, list[StudyPlan]()
         for study in self.studies:
             plan = study.plan(roles=self.roles, places=self._places(study))
             call_count = plan.tested(earlier, study.epochs)
@@ -369,8 +369,10 @@ class Evaluation:
             total += sum(
                 counts[role].most_calls for role in (TESTED_ARM, *self.roles) if role in counts
             )
+            replays += call_count.replays
             earlier.append(plan)
-        return len(self.models) * total
+        stateful = sum(getattr(model.api, "is_stateful", False) for model in self.models)
+        return len(self.models) * total + stateful * replays
 
     def _check_settings(self, begun_log: EvalLog, log: EvalLog) -> None:
         """Refuse to put another setting of the same study into the same log dir."""

@@ -98,6 +98,14 @@ def _with_target(names: Sequence[str], target: str | None) -> Sequence[str]:
     return names or [f"{TARGET}{Path(target).stem}"]
 
 
+def stateful_names(names: Sequence[str], target: str | None) -> list[str]:
+    """The models that are sent earlier turns again, because they remember a conversation."""
+    from holdfast.models.target import read_target  # slow to import
+
+    is_stateful = target is not None and read_target(target).is_stateful
+    return [name for name in names if is_stateful and name.startswith(TARGET)]
+
+
 def _assistant(
     name: str, target: str | None, base_url: str | None, args: Mapping[str, Any]
 ) -> Model:

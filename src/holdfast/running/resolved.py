@@ -179,10 +179,11 @@ class Running:
         roles = {role: str(model) for role, model in self.roles.items()}
         names = [str(model) for model in self.models]
         models_asked = [*self.models, *self.roles.values()]
+        stateful = [str(m) for m in self.models if getattr(m.api, "is_stateful", False)]
         lack = lacking(studies, self.limit, self.roles)
         keep_plan(
             self.log_dir,
-            estimates(self.studies, names, roles, self.limit),
+            estimates(self.studies, names, roles, self.limit, stateful=stateful),
             {lacking_set.questions: str(lacking_set) for lacking_set in lack},
         )
         sets = [study.questions for study in studies]
@@ -353,7 +354,8 @@ def plan(arguments: Mapping[str, Any], reply_tokens: int) -> Plan:
         for path, why in study.plan(limit, roles, reply_tokens=reply_tokens).skipped_paths.items()
         for reason, n in why.items()
     ]
-    rows = estimates(studies, tested_names, roles, limit, reply_tokens)
+    stateful = models.stateful_names(tested_names, arguments.get("target"))
+    rows = estimates(studies, tested_names, roles, limit, reply_tokens, stateful)
     table = pl.DataFrame(rows, schema_overrides={"cost": pl.Float64})
     return Plan(table, left_out, lacking(studies, limit, roles))
 

@@ -228,8 +228,12 @@ def estimates(
     roles: Mapping[str, str],
     limit: int | None = None,
     reply_tokens: int = REPLY_TOKENS,
+    stateful: Collection[str] = (),
 ) -> list[dict[str, Any]]:
-    """Calls, tokens and dollars of studies that one command runs on models."""
+    """Calls, tokens and dollars of studies that one command runs on models.
+
+    Of the models in ``stateful``, which are sent earlier turns again, ``replays`` counts these.
+    """
     rows: list[dict[str, Any]] = []
 
     def add(name: str, by: str, study: Study, n: int, count: CallCount, *, exact: bool) -> None:
@@ -269,6 +273,8 @@ def estimates(
         inputs = simulated_inputs(study, roles.get("generator"))
         for model in models:
             add(study.name, model, study, plan.questions, call_count, exact=exact)
+            if model in stateful:
+                rows[-1]["replays"] = call_count.replays
             rows[-1]["model"] = name_in_results(model, inputs)
             for role, by in roles.items():
                 if role in counts and counts[role].most_calls:
