@@ -8,6 +8,9 @@ _DOCUMENT = "document"
 
 _REPLAYS = "replays"
 
+SENT_OTHERWISE = "sent_otherwise"
+"""In the metadata of a generation and in the turns table: what was not sent as the study has it."""
+
 
 def with_document(text: str, document: str | None) -> str | list[Content]:
     """Content of a message, with the document that an assistant is to retrieve beside it."""
@@ -21,6 +24,11 @@ def document_of(message: ChatMessage) -> str | None:
     parts = message.content if isinstance(message.content, list) else []
     data = (part.data.get(_DOCUMENT) for part in parts if isinstance(part, ContentData))
     return next((text for text in data if isinstance(text, str)), None)
+
+
+def record_of(prompt: str, document: str | None) -> str:
+    """A user message with its document, for people to read."""
+    return prompt if document is None else f"{prompt}\n\n[document]\n{document}"
 
 
 def put_replays(output: ModelOutput, replays: Sequence[str | None]) -> None:

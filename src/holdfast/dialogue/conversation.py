@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
 
+from holdfast.attachments import record_of
 from holdfast.questions.question import Question
 from holdfast.questions.truth import RESAMPLE_SEEDS, Purpose
 from holdfast.reading.answers import extract_answer
@@ -119,6 +120,7 @@ class Turn:
         target: the option that the protocol wants kept.
         choice: what is answered.
         prompt: the user message.
+        document: what an assistant is to retrieve beside it; None for nothing.
         notes: columns of the turns table that the protocol sets.
         place: the branch in which it was first asked.
         order: which turn of the run it is.
@@ -144,6 +146,7 @@ class Turn:
     target: str | None = None
     choice: Choice | None = None
     prompt: str = ""
+    document: str | None = None
     notes: dict[str, Any] = field(default_factory=dict)
     place: Place = ()
     order: int = 0
@@ -170,6 +173,7 @@ class Turn:
         choice: Choice | None = None,
         parse: Callable[[ModelOutput], Extraction] | None = None,
         notes: Mapping[str, Any] | None = None,
+        document: str | None = None,
         **context: object,
     ) -> "Turn":
         """Ask, and read the answer. The same request on the same path is one turn.
@@ -184,6 +188,7 @@ class Turn:
             choice: what is answered, where the options in play are not those of the question.
             parse: reads this reply, where it is no answer to a question.
             notes: columns of the turns table.
+            document: what an assistant is to retrieve beside the message.
             context: what a simulated model knows beside the prompt.
 
         Raises:
@@ -193,7 +198,7 @@ class Turn:
         """
         steps = (step,) if isinstance(step, Intervention) else tuple(step)
         path = (*self.interventions, *steps) if path is None else tuple(path)
-        turn = self._next(prompt, arm, path, target, question, choice, parse, notes)
+        turn = self._next(prompt, arm, path, target, question, choice, parse, notes, document)
         await self.run.backend.answer(turn, {"arm": arm, **context} if arm else context)
         return turn
 
@@ -207,15 +212,16 @@ class Turn:
         choice: Choice | None,
         parse: Callable[[ModelOutput], Extraction] | None,
         notes: Mapping[str, Any] | None,
+        document: str | None,
     ) -> "Turn":
         run = self.run
-        identity = (self.order, prompt, arm, tuple(step_turn.step for step_turn in path))
+        identity = (self.order, prompt, document, arm, tuple(step.step for step in path))
         turn = run.turns.get(identity)
         if turn is None:
             question_asked = question or self.question
             turn = run.turns[identity] = Turn(
                 run, self.opening, question_asked, self, path, self.number + 1, arm, target,
-                choice or Choice.among(question_asked.options, self.opening.rule), prompt,
+                choice or Choice.among(question_asked.options, self.opening.rule), prompt, document,
                 dict(notes or {}), place.get(), next(run.orders), parse=parse,
             )  # fmt: skip
         else:
@@ -336,7 +342,7 @@ class Turn:
             **self.usage,
             **({"looked": self.basis} if self.basis else {}),
             "key": self.key,
-            "prompt": self.prompt,
+            "prompt": record_of(self.prompt, self.document),
             "reply": self.reply,
         }
 

@@ -27,6 +27,8 @@ from inspect_ai.model import (
     ModelUsage,
 )
 
+from holdfast.attachments import SENT_OTHERWISE
+
 from .generations import digest, generations
 from .probing import ProbedError, probing, refused_request
 
@@ -292,9 +294,6 @@ def _note(api: ModelAPI, error: Exception, config: GenerateConfig, refusals_seen
             return True
     return False
 
-
-SENT_OTHERWISE = "sent_otherwise"
-"""In the metadata of a generation and in the turns table: what was not sent as the study has it."""
 
 _SETTINGS = ("temperature", "seed", "top_p", "top_k")
 _MESSAGES = ("messages", "input", "contents")

@@ -13,16 +13,18 @@ from inspect_ai.model import (
     ChatMessageAssistant,
     ChatMessageSystem,
     ChatMessageUser,
+    Content,
     Model,
     ModelOutput,
 )
 
-from holdfast.attachments import replays_in
+from holdfast.attachments import replays_in, with_document
 from holdfast.errors import BudgetExceededError, HoldfastError
 from holdfast.questions.truth import Truth
 from holdfast.reading.extraction import Extraction, Fault
 
 from .conversation import TESTED_ARM, ConversationStart, Place, Turn, place
+from .first_replies import first_replies
 from .gathering import gather
 from .generations import digest
 from .probing import what_to_change
@@ -205,8 +207,10 @@ class Live:
     async def _answer(
         self, turn: Turn, before: LiveTurn, live_turn: LiveTurn, context: Mapping[str, object]
     ) -> None:
-        turn.key = digest(before.key, turn.prompt)
-        messages = [*before.messages, _message(_USER, turn.prompt)]
+        document = () if turn.document is None else (turn.document,)
+        turn.key = digest(before.key, turn.prompt, *document)
+        content = with_document(turn.prompt, turn.document)
+        messages = [*before.messages, _message(_USER, content)]
         live_turn.truths, live_turn.letter = (*before.truths, _truth(turn, context)), before.letter
         live_turn.requests = before.requests
         try:
@@ -234,6 +238,9 @@ class Live:
             return
         rules = rule or judged(choice.read(turn.reply), output.stop_reason)
         facts = {"answer_rules": rules.answer, **_collect_facts(turn, choice)}
+        watch = first_replies.get()
+        if watch and not self.second and turn.opening.role == TESTED_ARM:
+            watch.note(str(before.model), is_read=rules.answer is not None)
         reading = ReplyReading(rules)
         if self.second and turn.opening.role == TESTED_ARM and rule is None:
             try:
@@ -255,7 +262,7 @@ class Live:
         )
 
 
-def _message(like: ChatMessage, content: str) -> ChatMessage:
+def _message(like: ChatMessage, content: str | list[Content]) -> ChatMessage:
     return like.model_copy(update={"id": f"{_PROCESS}{next(_numbers):x}", "content": content})
 
 

@@ -24,7 +24,7 @@ from jsonpath_ng import JSONPath
 from tenacity import AsyncRetrying, RetryCallState
 from tenacity.wait import wait_base
 
-from holdfast.attachments import document_of, put_replays
+from holdfast.attachments import SENT_OTHERWISE, document_of, put_replays
 from holdfast.encoding import json_value
 from holdfast.errors import InputError, in_one_line, printable, redirected
 
@@ -153,6 +153,11 @@ class Http(ModelAPI):
         """Whether a document can be put where the assistant's retrieval would."""
         return self.target.takes_documents
 
+    @property
+    def takes_system(self) -> bool:
+        """Whether a system message is sent."""
+        return self.target.takes_system
+
     def describe(self) -> str:
         """Where requests go, and what of the environment they carry."""
         return self.target.describe()
@@ -197,6 +202,9 @@ class Http(ModelAPI):
             stop_reason="content_filter" if received.is_refusal else "stop",
         )
         put_replays(output, replays)
+        if system and not self.target.takes_system:
+            lack = {SENT_OTHERWISE: "no system message was sent"}
+            output.metadata = {**(output.metadata or {}), **lack}
         request: dict[str, Any] = {"messages": [{"role": m.role, "content": m.text} for m in input]}
         if turns[-1].document is not None:
             request["document"] = turns[-1].document

@@ -21,6 +21,7 @@ from inspect_ai.model import (
     ModelOutput,
 )
 
+from holdfast.attachments import record_of
 from holdfast.defences.exchange import Defence, DefendedTurn
 from holdfast.dialogue.conversation import TESTED_ARM, ConversationStart, Place, Run, Turn, place
 from holdfast.questions.question import Question
@@ -212,7 +213,7 @@ class Dry:
             return
         opening, prior_state = turn.opening, self._load_prior_state(turn)
         tokens = opening.tokens
-        texts = (*prior_state.texts, ("user", turn.prompt))
+        texts = (*prior_state.texts, ("user", record_of(turn.prompt, turn.document)))
         turn.state = prior_state  # for the defence, which looks at earlier turns
         if self.defence and opening.role == TESTED_ARM and turn.parse is None:
             reply = await self._answer_defended(self.defence, turn, texts)

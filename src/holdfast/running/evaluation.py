@@ -26,6 +26,7 @@ from inspect_ai.model import GenerateConfig, Model
 from holdfast.defences.defence import VERIFIER
 from holdfast.dialogue.budget import Budget, run_budget
 from holdfast.dialogue.conversation import TESTED_ARM
+from holdfast.dialogue.first_replies import FirstReplies, first_replies
 from holdfast.dialogue.generations import generations, kept_elsewhere
 from holdfast.dialogue.probing import LASTING, Probe, fault_of_all, is_unreached, probing
 from holdfast.dialogue.sitting import CONNECTIONS, KEPT_AS
@@ -197,6 +198,7 @@ class Evaluation:
     @contextmanager
     def _spend_budget(self) -> Iterator[None]:
         token = run_budget.set(self.budget)
+        watch = first_replies.set(FirstReplies(self.progress.say))
         try:
             yield
         except KeyboardInterrupt:
@@ -204,6 +206,7 @@ class Evaluation:
             raise InterruptedRunError from None
         finally:
             run_budget.reset(token)
+            first_replies.reset(watch)
 
     def probe(self) -> tuple[float, int]:
         """Send the first request to each server by itself, before a study is run in shards.

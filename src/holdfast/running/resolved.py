@@ -28,6 +28,7 @@ from .preparation import FileGeneration, GeneratedFile, keep_labels, read_labels
 from .progress import Progress
 from .studies import (
     Lacking,
+    check_assistants,
     check_inputs,
     check_readers,
     check_roles,
@@ -321,6 +322,7 @@ def resolved(arguments: Mapping[str, Any], progress: Progress | None = None) -> 
         target=arguments.get("target"),
     )
     check_readers(roles, tested_models)
+    check_assistants(studies, tested_models)
     _check_inputs(arguments, studies, roles, tested_models)
     names = ("labels", "limit", "epochs", "call_limit", "token_limit", "cost_limit")
     as_given: dict[str, Any] = {name: arguments.get(name) for name in names}

@@ -7,11 +7,12 @@ from itertools import product
 from os import PathLike, fspath
 from typing import Any
 
+from inspect_ai.model import Model
 from pydantic import TypeAdapter, ValidationError
 
 from holdfast.challenges.catalogue import CONTEXTS
 from holdfast.challenges.prepared import GENERATE
-from holdfast.defences.defence import NO_DEFENCE
+from holdfast.defences.defence import NO_DEFENCE, Confidence, HandOver, Prompt
 from holdfast.dialogue.conversation import TESTED_ARM
 from holdfast.errors import InputError, counted, unknown
 from holdfast.protocols.installed import GENERATIONS, PROTOCOLS
@@ -156,6 +157,47 @@ def check_readers(bound: Mapping[str, object], tested_models: Iterable[object]) 
     for role in (READER, READER_ALL):
         if role in bound:
             check_reader(str(bound[role]), [str(model) for model in tested_models])
+
+
+def check_assistants(studies: Sequence[Study], tested_models: Iterable[Model]) -> None:
+    """Refuse what an assistant, or a model that is none, cannot be asked.
+
+    Raises:
+        InputError: there is no place for a document, for examples, or for a defence's message.
+    """
+    for study, model in product(studies, tested_models):
+        if study.settings.puts_documents and not getattr(model.api, "takes_documents", False):
+            raise InputError(
+                f"'{model}' has no place for a document",
+                field="-T inject",
+                remedy="Write {{ document }} into the body of the target file, or add [document]. "
+                "A Python function needs a parameter 'document'",
+            )
+        defence = study.defence
+        while isinstance(defence, HandOver):
+            defence = defence.inner
+        is_assistant = hasattr(model.api, "describe")
+        if is_assistant and isinstance(defence, Confidence) and defence.samples == 1:
+            raise InputError(
+                f"'{model}' gives no log-probabilities, which the defence '{defence.id}' needs",
+                field="--defence",
+                remedy="Give the defence 'agreement'",
+            )
+        if not getattr(model.api, "is_stateful", False):
+            continue
+        if study.settings.shows_examples:
+            raise InputError(
+                f"'{model}' is sent the newest turn alone, and {study.called} shows examples with "
+                "their answers",
+                field="--target",
+                remedy="Send {{ messages }}, or remove the examples",
+            )
+        if isinstance(defence, Prompt) and defence.system and not model.api.takes_system:
+            raise InputError(
+                f"'{model}' is sent no system message, which the defence '{defence.id}' is",
+                field="--defence",
+                remedy="Write {{ system }} into the target file, or give another defence",
+            )
 
 
 def generation(
