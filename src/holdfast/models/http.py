@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,6 +105,10 @@ class Http(ModelAPI):
     Where its target file sends the whole conversation, each generation is one call. Where it sends
     the newest turn alone, each generation has a session of its own, in which the earlier turns are
     sent again; what is answered to them then is kept beside what was answered before.
+
+    Attributes:
+        target: its target file.
+        on_call: is told each request, without the values of variables; None for nobody.
     """
 
     direct = True
@@ -139,6 +143,7 @@ class Http(ModelAPI):
         self._largest = largest_reply() * 2**20
         self._ids: set[str] = set()
         self._next_call = 0.0
+        self.on_call: Callable[[str], None] | None = None
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._writing: asyncio.Lock | None = None
@@ -214,6 +219,28 @@ class Http(ModelAPI):
             response=content if isinstance(content, dict) else {"body": content},
             time=time.perf_counter() - began,
         )
+
+    async def converse(self, texts: Sequence[str]) -> list[str]:
+        """The replies to messages of one conversation, in a session where there are sessions.
+
+        Raises:
+            TargetError: the assistant gave no reply that can be read.
+        """
+        config, replies = GenerateConfig(), list[str]()
+        if self.is_stateful:
+            async with self._conversation("", config) as conversation:
+                for text in texts:
+                    replies.append((await conversation.say(UserTurn(text, None, None))).text)
+            return replies
+        messages: list[dict[str, str]] = []
+        for text in texts:
+            messages.append({"role": "user", "content": text})
+            values = self.target.values(
+                messages=[*messages], last=text, system="", session=uuid4().hex
+            )
+            replies.append((await self._ask(values, config)).text)
+            messages.append({"role": "assistant", "content": replies[-1]})
+        return replies
 
     @asynccontextmanager
     async def _conversation(
@@ -329,6 +356,9 @@ class Http(ModelAPI):
                 f"the request cannot be filled ({in_one_line(error)})",
                 remedy=f"Correct {self._file}", is_repeated=False,
             ) from None  # fmt: skip
+        if self.on_call:
+            text = (body or b"").decode("utf-8", "replace")
+            self.on_call(masked(f"{call.method} {url} {text}".rstrip()))
         await self._wait_turn()
         seconds = self.target.timeout or config.attempt_timeout or 600
         try:

@@ -374,7 +374,7 @@ class Evaluation:
             )
             replays += call_count.replays
             earlier.append(plan)
-        stateful = sum(getattr(model.api, "is_stateful", False) for model in self.models)
+        stateful = sum(bool(getattr(model.api, "is_stateful", False)) for model in self.models)
         return len(self.models) * total + stateful * replays
 
     def _check_settings(self, begun_log: EvalLog, log: EvalLog) -> None:

@@ -192,7 +192,8 @@ def check_assistants(studies: Sequence[Study], tested_models: Iterable[Model]) -
                 field="--target",
                 remedy="Send {{ messages }}, or remove the examples",
             )
-        if isinstance(defence, Prompt) and defence.system and not model.api.takes_system:
+        takes_system = getattr(model.api, "takes_system", True)
+        if isinstance(defence, Prompt) and defence.system and not takes_system:
             raise InputError(
                 f"'{model}' is sent no system message, which the defence '{defence.id}' is",
                 field="--defence",
