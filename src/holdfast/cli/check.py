@@ -438,7 +438,7 @@ def _target(file: File) -> Checked:
     from holdfast.running.target_check import check_target
 
     result = check_target(
-        file.source, lambda where: sys.stderr.write(printable(f"{file.source}: {where}") + "\n")
+        file.source, lambda where: print(printable(f"{file.source}: {where}"), file=sys.stderr)
     )
     lines = []
     for number, message in enumerate(result.sent, start=1):
