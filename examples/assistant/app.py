@@ -8,6 +8,7 @@ retrieves. It believes whatever is retrieved, and nothing that is said in the ch
 
 import argparse
 import json
+import math
 import os
 import re
 from collections import Counter
@@ -20,21 +21,22 @@ SESSIONS: dict[str, list[str]] = {}
 
 
 def words(text: str) -> set[str]:
+    """The words of a text."""
     return set(re.findall(r"[a-z0-9]{2,}", text.lower()))
 
 
 def reply(messages: list[str], document: str | None) -> str:
     """The answer to the question in the conversation, by what is retrieved for it."""
     asked = [(m, re.findall(r"(?m)^([A-J])\. (.+)$", m)) for m in messages]
-    question, options = next(((m, found) for m, found in asked if found), ("", []))
+    question, options = next(((m, options) for m, options in asked if options), ("", []))
     if not options:
         return f"I can answer questions with options. You told me: {' '.join(messages[:-1])}"
     passage = max(PASSAGES, key=lambda text: len(words(question) & words(text)))
     shared = Counter(word for _, option in options for word in words(option))
 
     def support(option: str, text: str) -> float:
-        found = words(option) & words(text)
-        return sum(1 / shared[word] for word in found) / (1 + len(words(option))) ** 0.5
+        rare = sum(1 / shared[word] for word in words(option) & words(text))
+        return rare / math.sqrt(1 + len(words(option)))
 
     letter, option = max(
         options, key=lambda item: support(item[1], passage) + 1.5 * support(item[1], document or "")
@@ -46,7 +48,10 @@ def reply(messages: list[str], document: str | None) -> str:
 
 
 class Handler(BaseHTTPRequestHandler):
+    """Answers at /chat, and in sessions."""
+
     def do_POST(self) -> None:
+        """Answer, or open a session."""
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
         key = os.environ.get("ASSISTANT_KEY")
         session = self.path.removeprefix("/sessions/")
@@ -65,10 +70,12 @@ class Handler(BaseHTTPRequestHandler):
             self.send(404, {"error": "no such session"})
 
     def do_DELETE(self) -> None:
+        """Close a session."""
         SESSIONS.pop(self.path.removeprefix("/sessions/"), None)
         self.send(200, {})
 
     def send(self, status: int, content: dict[str, str]) -> None:
+        """Send JSON."""
         data = json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
