@@ -193,7 +193,8 @@ class Function(ModelAPI):
             line = _line_in(error, named_path(self._file).resolve())
             where = f"{self._file}, line {line}" if line else self._file
             reason = f"{type(error).__name__}: {in_one_line(error)}"
-            raise FunctionError(f"{where} raised {reason}") from error
+            # who shows an error looks for what caused it
+            raise FunctionError(f"{where} raised {reason}") from None
 
     def should_retry(self, ex: Exception) -> RetryDecision:
         """Time and connections may be lost once; what the code does it does again."""
