@@ -87,7 +87,7 @@ def test_a_function_that_takes_a_document_is_given_it() -> None:
 
 FAULTS = {
     "nothing": (3, "app.py returned NoneType, not text"),
-    "broken": (3, "app.py, line 22 raised KeyError: 'no such passage'"),
+    "broken": (3, "app.py, line 21 raised KeyError: 'no such passage'"),
     "slow": (3, "TimeoutError"),
     "absent": (2, "app.py: has no function 'absent'. Write python:FILE.py:FUNCTION"),
     "number": (2, "app.py: has no function 'number'. Write python:FILE.py:FUNCTION"),

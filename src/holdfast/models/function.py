@@ -35,6 +35,9 @@ PREFIX = "python:"
 
 _REMEDY = "Write python:FILE.py:FUNCTION"
 
+_THREADS = 8
+"""Calls at once of a function that is not async, unless told otherwise."""
+
 Reply = Callable[..., Any]
 """Takes the messages, and a ``document`` where it has such a parameter; returns the reply."""
 
@@ -149,7 +152,7 @@ class Function(ModelAPI):
         self._function, self._file = named
         parameters = inspect.signature(self._function).parameters
         self.takes_documents = "document" in parameters
-        self._limiter = CapacityLimiter(config.max_connections or 8)
+        self._limiter = CapacityLimiter(_THREADS)
 
     def describe(self) -> str:
         """What is run."""
@@ -169,6 +172,7 @@ class Function(ModelAPI):
         """
         messages = [{"role": m.role, "content": m.text} for m in input]
         more = {"document": document_of(input[-1])} if self.takes_documents else {}
+        self._limiter.total_tokens = config.max_connections or _THREADS
         with anyio.fail_after(config.attempt_timeout):
             reply = await self._call([dict(message) for message in messages], more)
         if not isinstance(reply, str):

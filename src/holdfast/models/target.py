@@ -64,19 +64,16 @@ class _Block(BaseModel):
 
 
 class Call(_Block):
-    """A request, each text of which may hold expressions and variables of the environment.
-
-    Attributes:
-        url: where it goes.
-        method: of HTTP.
-        headers: by name.
-        body: a table or list that becomes JSON, or a text; None for none.
-    """
+    """A request, each text of which may hold expressions and variables of the environment."""
 
     url: str
+    """Where the request goes. Values in it are encoded."""
     method: str = "POST"
+    """Method of HTTP."""
     headers: dict[str, str] = Field(default_factory=dict)
+    """Headers by name. A secret stands there as ``${VARIABLE}``, never itself."""
     body: dict[str, Any] | list[Any] | str | None = None
+    """A table or list, which becomes JSON, or a text: ``{{ last | tojson }}`` in a text of JSON."""
 
     @field_validator("method")
     @classmethod
@@ -132,40 +129,32 @@ class Call(_Block):
 
 
 class OpeningCall(Call):
-    """A request that opens a session.
-
-    Attributes:
-        id: JSONPath of the session's id in its reply.
-    """
+    """A request that opens a session."""
 
     id: str | None = None
+    """JSONPath of the session's id in its reply."""
 
 
 class Session(_Block):
-    """How the assistant knows a conversation, of which each request brings the newest turn alone.
-
-    Attributes:
-        id: JSONPath of the session's id in the first reply; None where it is made here or the
-            opening call returns it.
-        open: call that opens a session.
-        close: call that closes it.
-        expired: HTTP statuses that say that a session is gone.
-    """
+    """How the assistant knows a conversation of which each request brings the newest turn."""
 
     id: str | None = None
+    """JSONPath of the session's id in the first reply. Without it and without ``open``, holdfast
+    makes the id."""
     open: OpeningCall | None = None
+    """A call that opens a session, with ``id``, the JSONPath of the session's id in its reply."""
     close: Call | None = None
-    expired: list[int] = Field(default_factory=lambda: [404, 410, 440])
+    """A call that closes it."""
+    expired: list[int] = Field(default=[404, 410, 440])
+    """HTTP statuses that say that a session is gone. The conversation is begun anew."""
 
 
 class Document(_Block):
-    """Where a document is put that the assistant is to retrieve.
-
-    Attributes:
-        file: a file in the folder of the target file, which is there during a call alone.
-    """
+    """Where a document is put that the assistant is to retrieve."""
 
     file: str
+    """A file below the folder of the target file. It exists during a call alone, one call at a
+    time."""
 
     @field_validator("file")
     @classmethod
@@ -177,28 +166,24 @@ class Document(_Block):
 
 
 class Target(Call):
-    """A target file.
-
-    Attributes:
-        reply: JSONPath of the reply's text; None where the whole body is the reply.
-        session: None where each request brings the whole conversation.
-        document: None where a document goes into the body, or nowhere.
-        timeout: seconds that a call may take.
-        connections: calls in flight.
-        rate: calls a second; None for any.
-        again: HTTP statuses after which the call is repeated.
-        refused: HTTP statuses that are the assistant's refusal to answer. Any other is a
-            malfunction.
-    """
+    """A target file."""
 
     reply: str | None = None
+    """JSONPath of the reply's text. Without it the whole body is the reply."""
     session: Session | None = None
+    """Sessions, where a request brings the newest message alone."""
     document: Document | None = None
+    """Where a document goes that does not go into the body as ``{{ document }}``."""
     timeout: float | None = Field(None, gt=0)
+    """Seconds that a call may take; 600."""
     connections: int = Field(8, ge=1, le=100_000)
+    """Calls in flight."""
     rate: float | None = Field(None, gt=0)
-    again: list[int] = Field(default_factory=lambda: [429, *TRANSIENT])
-    refused: list[int] = Field(default_factory=list)
+    """Calls a second."""
+    again: list[int] = Field(default=[429, *TRANSIENT])
+    """HTTP statuses after which the call is repeated."""
+    refused: list[int] = Field(default=[])
+    """HTTP statuses that are a refusal to answer, a verdict. Any other one is a malfunction."""
 
     @cached_property
     def calls(self) -> Sequence[Call]:
