@@ -86,7 +86,7 @@ register: $(STAMP)
 
 # Nouns for things: determiners and participles stay under 1% of the names.
 names: $(STAMP)
-	$(BIN)/python tools/names.py src/holdfast
+	$(BIN)/python tools/names.py src/holdfast tests
 	$(BIN)/python tools/sizes.py
 
 docs: $(STAMP)

@@ -20,7 +20,7 @@ Reply = Callable[[Sequence[str], str | None], str]
 
 
 @dataclass(frozen=True)
-class Request:
+class AssistantRequest:
     """A request as the assistant got it.
 
     Attributes:
@@ -43,7 +43,7 @@ class Request:
         return self.method == "POST" and self.path != "/sessions"
 
 
-Fault = Callable[[Request], tuple[int, str] | None]
+Fault = Callable[[AssistantRequest], tuple[int, str] | None]
 """Status and text that a request is answered with instead; None for no fault."""
 
 
@@ -63,7 +63,7 @@ class Assistant:
     reply: Reply
     fault: Fault = lambda request: None
     next_id: Callable[[int], str] = lambda number: f"session-{number}"
-    requests: list[Request] = field(default_factory=list)
+    requests: list[AssistantRequest] = field(default_factory=list)
     sessions: dict[str, list[str]] = field(default_factory=dict)
     url: str = ""
     most_open: int = 0
@@ -72,11 +72,11 @@ class Assistant:
     _lock: Lock = field(default_factory=Lock)
 
     @property
-    def asked(self) -> list[Request]:
+    def asked(self) -> list[AssistantRequest]:
         """The requests for a reply."""
         return [request for request in self.requests if request.is_asked]
 
-    def answer(self, request: Request) -> tuple[int, str]:
+    def answer(self, request: AssistantRequest) -> tuple[int, str]:
         """Status and text of the response."""
         if (fault := self.fault(request)) is not None:
             return fault
@@ -104,7 +104,7 @@ class Assistant:
         length = int(handler.headers.get("Content-Length") or 0)
         data = handler.rfile.read(length)
         with self._lock:
-            request = Request(
+            request = AssistantRequest(
                 len(self.requests), handler.command, handler.path, dict(handler.headers),
                 json.loads(data) if data else None,
             )  # fmt: skip

@@ -13,7 +13,7 @@ from inspect_ai.model._model_info import clear_model_info_cache
 settings.register_profile("holdfast", deadline=None)
 settings.load_profile("holdfast")
 
-SHARED = Path(__file__).parents[2] / "shared"
+RESOURCES = Path(__file__).parents[2] / "shared"
 
 
 @pytest.fixture(autouse=True)
@@ -26,15 +26,15 @@ def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def shared() -> Path:
-    if not (SHARED / "data").is_dir():
+def resources() -> Path:
+    if not (RESOURCES / "data").is_dir():
         pytest.skip("the real data of ../shared is not here")
-    return SHARED
+    return RESOURCES
 
 
 @pytest.fixture(scope="session")
-def medqa(shared: Path) -> str:
-    return str(shared / "data" / "medqa" / "us_4_options_test.jsonl")
+def medqa(resources: Path) -> str:
+    return str(resources / "data" / "medqa" / "us_4_options_test.jsonl")
 
 
 @pytest.fixture
@@ -51,11 +51,11 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of a test whose other cases are slow, leave the first case among the fast ones."""
-    seen: set[str] = set()
+    functions: set[str] = set()
     for item in items:
         if item.get_closest_marker("rest_slow") is None:
             continue
         function = item.nodeid.partition("[")[0]
-        if function in seen:
+        if function in functions:
             item.add_marker(pytest.mark.slow)
-        seen.add(function)
+        functions.add(function)

@@ -92,7 +92,7 @@ class Latency:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Call:
     """A request about to be answered."""
 
     request: Json
@@ -103,13 +103,13 @@ class Asked:
 
 
 Writer = asyncio.StreamWriter
-Kind = Callable[[Writer, Asked], Awaitable[bool]]
+Kind = Callable[[Writer, Call], Awaitable[bool]]
 """Sends what goes wrong; True where a generation was finished all the same."""
 
 
 async def _send(writer: Writer, status: int, body: bytes, **fields: str) -> None:
-    named = {"Content-Type": "application/json", "Content-Length": str(len(body)), **fields}
-    lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in named.items())
+    headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **fields}
+    lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
     reason = http.client.responses.get(status, "Unknown")
     writer.write(f"HTTP/1.1 {status} {reason}\r\n{lines}\r\n".encode() + body)
     await writer.drain()
@@ -120,7 +120,7 @@ def _error(message: str, code: str | None = None) -> bytes:
 
 
 def _status(status: int, **fields: str) -> Kind:
-    async def send(writer: Writer, asked: Asked) -> bool:
+    async def send(writer: Writer, call: Call) -> bool:
         await _send(writer, status, _error(f"told to answer {status}"), **fields)
         return False
 
@@ -130,8 +130,8 @@ def _status(status: int, **fields: str) -> Kind:
 def _reply(change: Callable[[Json], object] | None = None, **message: Any) -> Kind:
     """A whole reply that says something else."""
 
-    async def send(writer: Writer, asked: Asked) -> bool:
-        reply = completion(asked.request, asked.digest)
+    async def send(writer: Writer, call: Call) -> bool:
+        reply = completion(call.request, call.digest)
         reply["choices"][0]["message"].update(message)
         if change:
             change(reply)
@@ -144,28 +144,26 @@ def _reply(change: Callable[[Json], object] | None = None, **message: Any) -> Ki
 def _bytes(change: Callable[[bytes], bytes], *, whole: bool = False) -> Kind:
     """A reply whose body is changed: spoilt, or whole all the same."""
 
-    async def send(writer: Writer, asked: Asked) -> bool:
-        await _send(
-            writer, 200, change(json.dumps(completion(asked.request, asked.digest)).encode())
-        )
+    async def send(writer: Writer, call: Call) -> bool:
+        await _send(writer, 200, change(json.dumps(completion(call.request, call.digest)).encode()))
         return whole
 
     return send
 
 
-def _refusing(concerned: Callable[[Json], bool], message: str, code: str | None = None) -> Kind:
+def _refusing(applies: Callable[[Json], bool], message: str, code: str | None = None) -> Kind:
     """Refuses requests for what they ask for, and answers the others."""
 
-    async def send(writer: Writer, asked: Asked) -> bool:
-        if not concerned(asked.request):
-            return await _reply()(writer, asked)
+    async def send(writer: Writer, call: Call) -> bool:
+        if not applies(call.request):
+            return await _reply()(writer, call)
         await _send(writer, 400, _error(message, code))
         return False
 
     return send
 
 
-async def _busy_with_logprobs(writer: Writer, asked: Asked) -> bool:
+async def _busy_with_logprobs(writer: Writer, call: Call) -> bool:
     await _send(writer, 503, _error("the worker for logprobs is restarting"))
     return False
 
@@ -187,8 +185,8 @@ _DEEP = b'"created": ' + b'[{"a":' * _DEPTH + b"0" + b"}]" * _DEPTH
 _DIGITS = b'"created": 1' + b"0" * 5000
 
 
-async def _endless(writer: Writer, asked: Asked) -> bool:
-    body = json.dumps(completion(asked.request, asked.digest)).encode()
+async def _endless(writer: Writer, call: Call) -> bool:
+    body = json.dumps(completion(call.request, call.digest)).encode()
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
     writer.write(b"Transfer-Encoding: chunked\r\n\r\n")
     piece = body[:-1] + b" " * 2**20
@@ -200,28 +198,28 @@ async def _endless(writer: Writer, asked: Asked) -> bool:
     return False
 
 
-async def _gzip_bomb(writer: Writer, asked: Asked) -> bool:
+async def _gzip_bomb(writer: Writer, call: Call) -> bool:
     packer = zlib.compressobj(9, wbits=31)
-    packed = b"".join(
+    content = b"".join(
         [*(packer.compress(b" " * 2**20) for _ in range(ENDLESS_MIB)), packer.flush()]
     )
-    await _send(writer, 200, packed, Content_Encoding="gzip")
+    await _send(writer, 200, content, Content_Encoding="gzip")
     return False
 
 
-async def _no_content(writer: Writer, asked: Asked) -> bool:
+async def _no_content(writer: Writer, call: Call) -> bool:
     writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
     await writer.drain()
     return False
 
 
-async def _reset_before(writer: Writer, asked: Asked) -> bool:
+async def _reset_before(writer: Writer, call: Call) -> bool:
     writer.transport.abort()
     return False
 
 
-async def _reset_inside(writer: Writer, asked: Asked) -> bool:
-    body = json.dumps(completion(asked.request, asked.digest)).encode()
+async def _reset_inside(writer: Writer, call: Call) -> bool:
+    body = json.dumps(completion(call.request, call.digest)).encode()
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
     writer.write(f"Content-Length: {len(body)}\r\n\r\n".encode() + body[: len(body) // 2])
     await writer.drain()
@@ -229,14 +227,14 @@ async def _reset_inside(writer: Writer, asked: Asked) -> bool:
     return False
 
 
-async def _hang(writer: Writer, asked: Asked) -> bool:
-    await asyncio.sleep(asked.seconds)
+async def _hang(writer: Writer, call: Call) -> bool:
+    await asyncio.sleep(call.seconds)
     writer.transport.abort()
     return False
 
 
-async def _drip(writer: Writer, asked: Asked) -> bool:
-    body = json.dumps(completion(asked.request, asked.digest)).encode()
+async def _drip(writer: Writer, call: Call) -> bool:
+    body = json.dumps(completion(call.request, call.digest)).encode()
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
     writer.write(f"Content-Length: {len(body)}\r\n\r\n".encode())
     pieces = 20
@@ -244,28 +242,28 @@ async def _drip(writer: Writer, asked: Asked) -> bool:
     for start in range(0, len(body), size):
         writer.write(body[start : start + size])
         await writer.drain()
-        await asyncio.sleep(asked.seconds / pieces)
+        await asyncio.sleep(call.seconds / pieces)
     return True
 
 
-async def _echo_key(writer: Writer, asked: Asked) -> bool:
-    key = asked.authorization.partition(" ")[2]
+async def _echo_key(writer: Writer, call: Call) -> bool:
+    key = call.authorization.partition(" ")[2]
     await _send(writer, 401, _error(f"Incorrect API key provided: {key}."))
     return False
 
 
-async def _echo_key_busy(writer: Writer, asked: Asked) -> bool:
-    await _send(writer, 503, _error(f"no worker for {asked.authorization}"))
+async def _echo_key_busy(writer: Writer, call: Call) -> bool:
+    await _send(writer, 503, _error(f"no worker for {call.authorization}"))
     return False
 
 
-async def _echo_url(writer: Writer, asked: Asked) -> bool:
-    user = base64.b64decode(asked.authorization.partition(" ")[2]).decode()
+async def _echo_url(writer: Writer, call: Call) -> bool:
+    user = base64.b64decode(call.authorization.partition(" ")[2]).decode()
     await _send(writer, 401, _error(f"http://{user}@{HOST} is not for you"))
     return False
 
 
-async def _filtered_request(writer: Writer, asked: Asked) -> bool:
+async def _filtered_request(writer: Writer, call: Call) -> bool:
     await _send(writer, 400, _error("The prompt was filtered.", "content_filter"))
     return True
 
@@ -408,26 +406,26 @@ class FaultySite:
 
     def due(self, request: Json, digest: str, attempt: int) -> tuple[str, float] | None:
         """What goes wrong with this attempt, and for how long."""
-        said = str(request["messages"][-1].get("content"))
+        prompt = str(request["messages"][-1].get("content"))
         for number, fault in enumerate(self.faults):
             if fault.attempts is not None and attempt >= fault.attempts:
                 continue
-            if fault.match not in said or self.finished.total() < fault.after:
+            if fault.match not in prompt or self.finished.total() < fault.after:
                 continue
             if drawn(self.seed, number, digest, attempt) < fault.rate:
                 kinds = fault.kind.split("|")
-                which = drawn(self.seed, number, digest, attempt, "kind")
-                return kinds[int(which * len(kinds))], fault.seconds
+                draw = drawn(self.seed, number, digest, attempt, "kind")
+                return kinds[int(draw * len(kinds))], fault.seconds
         return None
 
     def stats(self) -> Json:
         """Attempts, finished generations, how many of these were finished before, faults."""
-        finished, distinct = self.finished.total(), len(self.finished)
+        completions, distinct = self.finished.total(), len(self.finished)
         return {
             "attempts": self.attempts.total(),
-            "finished": finished,
+            "finished": completions,
             "distinct": distinct,
-            "repeated": finished - distinct,
+            "repeated": completions - distinct,
             "faults": dict(self.went_wrong),
             "keys": dict(self.keys),
             "outages": self.outages,
@@ -476,13 +474,13 @@ class FaultySite:
         due = self.due(request, digest, attempt)
         if wait := self.latency.seconds(drawn(self.seed, digest, attempt, "latency")):
             await asyncio.sleep(wait)
-        asked = Asked(request, digest, attempt, authorization, due[1] if due else 0.0)
+        call = Call(request, digest, attempt, authorization, due[1] if due else 0.0)
         if due:
             self.went_wrong[due[0]] += 1
             if due[0] == RESTART:
                 await self.go_down(due[1])
                 return
-        if await (KINDS[due[0]] if due else _reply())(writer, asked):
+        if await (KINDS[due[0]] if due else _reply())(writer, call):
             self.finished[asked_for] += 1
 
 
@@ -635,16 +633,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--lifetime", type=float, default=1800, help="seconds at most")
     parser.add_argument("--tls", metavar="PEM", help="key and certificate, to speak TLS with")
     parser.add_argument("--handshakes-failed", type=int, default=0, help="first ones to fail")
-    parsed = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     site = FaultySite(
-        [Fault(**fault) for fault in json.loads(parsed.faults)],
-        Latency(**json.loads(parsed.latency)),
-        parsed.seed,
+        [Fault(**fault) for fault in json.loads(options.faults)],
+        Latency(**json.loads(options.latency)),
+        options.seed,
     )
-    if parsed.tls:
-        site.tls = speaking_tls(parsed.tls, parsed.handshakes_failed)
+    if options.tls:
+        site.tls = speaking_tls(options.tls, options.handshakes_failed)
     with suppress(KeyboardInterrupt):
-        asyncio.run(serve(site, parsed.port, parsed.lifetime))
+        asyncio.run(serve(site, options.port, options.lifetime))
     return 0
 
 

@@ -56,37 +56,37 @@ def gold_in(text: str) -> str:
 
 def trade_in(text: str) -> str | None:
     """The trade that a modified question names, None for the original."""
-    found = re.search(r"works as an? (\w+)\.", text)
-    return found[1] if found else None
+    match = re.search(r"works as an? (\w+)\.", text)
+    return match[1] if match else None
 
 
-def fuzz(stem: str, trade: str, **other: Any) -> str:
+def fuzz(stem: str, trade: str, **changes: Any) -> str:
     """A valid modification: the patient has that trade."""
-    first, rest = stem.split(". ", 1)
-    said = {
+    first, remainder = stem.split(". ", 1)
+    fields = {
         "analysis": "It rests on the findings.",
         "plan": "A trade may draw it away.",
-        "modified_question": f"{first}. The patient works as a {trade}. {rest}",
+        "modified_question": f"{first}. The patient works as a {trade}. {remainder}",
         "characteristics": [f"works as a {trade}"],
     }
-    return json.dumps(said | other)
+    return json.dumps(fields | changes)
 
 
 def attacking(messages: Sequence[Message]) -> str:
     """The next trade in each reply of a conversation; controls have their own by number."""
-    asked = messages[1][1]
-    control = re.search(r"This is control number (\d+)", asked)
+    prompt = messages[1][1]
+    control = re.search(r"This is control number (\d+)", prompt)
     replies = sum(role == "assistant" for role, _ in messages)
     trade = TRADES[-int(control[1])] if control else TRADES[replies]
-    return fuzz(stem_in(asked), trade)
+    return fuzz(stem_in(prompt), trade)
 
 
-def answering(*turned: str) -> Reply:
+def answering(*trades: str) -> Reply:
     """A target that is right but where the patient has one of those trades."""
 
     def reply(messages: Sequence[Message]) -> str:
         gold, trade = gold_in(messages[-1][1]), trade_in(messages[-1][1])
-        if trade not in turned:
+        if trade not in trades:
             return f"The finding fits. Final Answer: ({gold})"
         return f"One who works as a {trade} has another. Final Answer: ({wrong(gold)})"
 
@@ -173,13 +173,13 @@ class Script(Site):
     def answer(self, method: str, path: str, body: bytes) -> tuple[int, Json, str]:
         if path != COMPLETIONS:
             return 404, {"error": {"message": f"no such endpoint: {path}"}}, ""
-        asked = json.loads(body)
-        messages = tuple((m["role"], _text(m["content"])) for m in asked["messages"])
-        request = Request(asked["model"], messages, asked.get("seed"), asked)
+        payload = json.loads(body)
+        messages = tuple((m["role"], _text(m["content"])) for m in payload["messages"])
+        request = Request(payload["model"], messages, payload.get("seed"), payload)
         self.requests.append(request)
-        said = self.reply(request)
-        text, reason = (said, "stop") if isinstance(said, str) else said
-        reply = completion(asked, f"{len(self.requests):032x}")
+        output = self.reply(request)
+        text, reason = (output, "stop") if isinstance(output, str) else output
+        reply = completion(payload, f"{len(self.requests):032x}")
         reply["choices"][0]["message"]["content"] = text
         reply["choices"][0]["finish_reason"] = reason
         return 200, reply, request.key

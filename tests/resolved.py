@@ -15,8 +15,8 @@ Build = Callable[..., Study]
 
 def _study(name: str, *args: Any, epochs: int | None = None, **settings: Any) -> Study:
     protocol = PROTOCOLS[name] if name in PROTOCOLS else GENERATIONS[name]
-    given = signature(protocol.settings).bind(*args, **settings).arguments
-    return protocol.study(epochs=epochs, **given)
+    arguments = signature(protocol.settings).bind(*args, **settings).arguments
+    return protocol.study(epochs=epochs, **arguments)
 
 
 followup_study: Build = partial(_study, "followup")
@@ -41,9 +41,9 @@ def counted(
     study: Study, limit: int | None = None, role: str = TESTED_ARM, roles: Collection[str] = ()
 ) -> list[int]:
     """By question, how many requests to a role it takes, whatever is answered."""
-    both = bounds(study, limit, role, roles)
-    assert all(least == most for least, most in both), both
-    return [most for _, most in both]
+    limits = bounds(study, limit, role, roles)
+    assert all(fewest == maximum for fewest, maximum in limits), limits
+    return [maximum for _, maximum in limits]
 
 
 def skipped(study: Study, question: Question) -> Mapping[str, str]:

@@ -22,32 +22,32 @@ Refusal = tuple[int, str]
 @contextmanager
 def speaking(
     reply: Callable[[Any], str | Refusal | Choice],
-    told: Callable[[Any], Any] = itemgetter("messages"),
+    excerpt: Callable[[Any], Any] = itemgetter("messages"),
 ) -> Iterator[str]:
     """Serve a model for as long as the block lasts.
 
     Args:
         reply: what the model says to messages of ``role`` and ``content``, or how it refuses them.
-        told: what of a request it is told, where that is not the messages alone.
+        excerpt: what of a request it is told, where that is not the messages alone.
 
     Yields:
         The base URL of the API.
     """
 
-    class Handler(BaseHTTPRequestHandler):
+    class ChatHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            said = reply(told(request))
-            if isinstance(said, str):
+            output = reply(excerpt(request))
+            if isinstance(output, str):
                 status, answer = 200, completion(request, request_hash(request))
-                answer["choices"][0]["message"]["content"] = said
-            elif isinstance(said, dict):
+                answer["choices"][0]["message"]["content"] = output
+            elif isinstance(output, dict):
                 status, answer = 200, completion(request, request_hash(request))
-                answer["choices"][0] |= said
+                answer["choices"][0] |= output
             else:
-                status, answer = said[0], {"error": {"message": said[1]}}
+                status, answer = output[0], {"error": {"message": output[1]}}
             body = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -58,7 +58,7 @@ def speaking(
         def log_message(self, format: str, *args: Any) -> None:
             """Nothing on the terminal."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), ChatHandler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:

@@ -12,26 +12,26 @@ from holdfast.questions.truth import under_test
 from tests.scripted import Scripted, put
 from tests.tasks import stick_or_switch
 
-Given = dict[str, Any]
+State = dict[str, Any]
 """What a simulated model is told of a turn: arm, options shown, the one held, the right one."""
 
 
-def label(given: Given, letter: str) -> str:
+def label(state: State, letter: str) -> str:
     """The letter under which an option is displayed."""
-    return LETTERS[given["shown"].index(letter)]
+    return LETTERS[state["shown"].index(letter)]
 
 
-def keeping(given: Given) -> str:
+def keeping(state: State) -> str:
     """Chooses the target and never gives it up, not for the right answer either."""
-    return f"Answer: {label(given, given['held'] or given['right'])}"
+    return f"Answer: {label(state, state['held'] or state['right'])}"
 
 
-def right(given: Given) -> str:
+def right(state: State) -> str:
     """Always answers what is right."""
-    return f"Answer: {label(given, given['right'])}"
+    return f"Answer: {label(state, state['right'])}"
 
 
-def behaving(reply: Callable[[Given], str | ModelOutput]) -> Scripted:
+def behaving(reply: Callable[[State], str | ModelOutput]) -> Scripted:
     def answer(_: list[ChatMessage]) -> str | ModelOutput:
         truth = under_test.get()
         assert truth is not None
@@ -44,18 +44,18 @@ def at(arm: str, turn: int, then: str | ModelOutput | Exception) -> Scripted:
     """Keeps every target, but for one turn of one arm, counted from 1; it fails but once."""
     failures = [then] if isinstance(then, Exception) else []
 
-    def reply(given: Given) -> str | ModelOutput:
-        shown = len(given["shown"])
-        if (given["arm"], 1 if given["held"] is None else shown - 1) != (arm, turn):
-            return keeping(given)
+    def reply(state: State) -> str | ModelOutput:
+        displayed_options = len(state["shown"])
+        if (state["arm"], 1 if state["held"] is None else displayed_options - 1) != (arm, turn):
+            return keeping(state)
         if failures:
             raise failures.pop()
         match then:
             case str():
-                held, new = given["held"] or given["right"], given["shown"][-1]
-                return then.format(held=label(given, held), new=label(given, new))
+                answer, new = state["held"] or state["right"], state["shown"][-1]
+                return then.format(held=label(state, answer), new=label(state, new))
             case Exception():
-                return keeping(given)
+                return keeping(state)
             case _:
                 return then
 

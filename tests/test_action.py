@@ -28,33 +28,33 @@ class Job:
     log: str
 
 
-def job(folder: Path, **given: str) -> Job:
+def job(folder: Path, **arguments: str) -> Job:
     """The shell steps of the action with these inputs, in a folder; none uploads or installs."""
-    unknown = given.keys() - ACTION["inputs"].keys()
+    unknown = arguments.keys() - ACTION["inputs"].keys()
     assert not unknown
     inputs = {name: about.get("default", "") for name, about in ACTION["inputs"].items()}
-    inputs |= given | {"install": "", "artifact": ""}
+    inputs |= arguments | {"install": "", "artifact": ""}
     output, page = folder / "github_output", folder / "github_summary"
     output.touch()
     page.touch()
     code, log = 0, ""
     for step in ACTION["runs"]["steps"]:
-        skipped = re.search(r"inputs\.(\w+) != ''", step.get("if", ""))
-        if skipped and not inputs[skipped[1]]:
+        condition = re.search(r"inputs\.(\w+) != ''", step.get("if", ""))
+        if condition and not inputs[condition[1]]:
             continue
         assert step["shell"] == "bash"
-        named = {key: _filled(value, inputs) for key, value in step["env"].items()}
+        variables = {key: _filled(value, inputs) for key, value in step["env"].items()}
         script = folder / "step.sh"
         script.write_text(step["run"])
-        done = subprocess.run(
+        process = subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)],
             cwd=folder, capture_output=True, text=True, check=False,
-            env=os.environ | named | {
+            env=os.environ | variables | {
                 "GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(page),
                 "PATH": f"{HOLDFAST.parent}{os.pathsep}{os.environ['PATH']}",
             },
         )  # fmt: skip
-        code, log = done.returncode, log + done.stdout + done.stderr
+        code, log = process.returncode, log + process.stdout + process.stderr
         if code:
             break
     outcome = re.search(r"outcome=(\w+)", output.read_text())
@@ -62,7 +62,7 @@ def job(folder: Path, **given: str) -> Job:
 
 
 def _filled(value: str, inputs: dict[str, str]) -> str:
-    return re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda found: inputs[found[1]], value)
+    return re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda match: inputs[match[1]], value)
 
 
 def rules(folder: Path, text: str) -> str:
@@ -71,9 +71,9 @@ def rules(folder: Path, text: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_model_is_asked_until_it_is_decided_and_a_second_job_asks_nothing(tmp_path: Path) -> None:
-    asked = rules(tmp_path, '[[rule]]\ntechnique = "rag-style"\nmax_relative_drop = 0.3\n')
-    first = job(tmp_path, rules=asked, model=MODEL)
+def test_a_second_job_asks_nothing(tmp_path: Path) -> None:
+    rule_file = rules(tmp_path, '[[rule]]\ntechnique = "rag-style"\nmax_relative_drop = 0.3\n')
+    first = job(tmp_path, rules=rule_file, model=MODEL)
     assert (first.code, first.outcome) == (1, "fail"), first.log
     assert "rag-style" in first.page
     xml = JUnitXml.fromfile(str(tmp_path / "holdfast-output" / "gate.xml"))
@@ -81,39 +81,43 @@ def test_a_model_is_asked_until_it_is_decided_and_a_second_job_asks_nothing(tmp_
     page = (tmp_path / "holdfast-output" / "report.html").read_text("utf-8")
     assert "SIMULATED" in page
     before = (tmp_path / "runs" / "turns.parquet").read_bytes()
-    second = job(tmp_path, rules=asked, model=MODEL)
+    second = job(tmp_path, rules=rule_file, model=MODEL)
     assert (second.code, second.outcome) == (1, "fail")
     assert (tmp_path / "runs" / "turns.parquet").read_bytes() == before
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("undecided", "code"), [("fail", 4), ("pass", 0)])
-def test_what_a_budget_leaves_undecided(tmp_path: Path, undecided: str, code: int) -> None:
-    asked = rules(tmp_path, "[[rule]]\nmin_accuracy = 0.9\n")
-    done = job(
-        tmp_path, rules=asked, model=MODEL, arguments="--limit 8 --every 4", undecided=undecided
+@pytest.mark.parametrize(("if_undecided", "code"), [("fail", 4), ("pass", 0)])
+def test_a_budget_can_leave_rules_undecided(tmp_path: Path, if_undecided: str, code: int) -> None:
+    rule_file = rules(tmp_path, "[[rule]]\nmin_accuracy = 0.9\n")
+    result = job(
+        tmp_path,
+        rules=rule_file,
+        model=MODEL,
+        arguments="--limit 8 --every 4",
+        undecided=if_undecided,
     )
-    assert (done.code, done.outcome) == (code, "undecided"), done.log
+    assert (result.code, result.outcome) == (code, "undecided"), result.log
 
 
 @pytest.mark.slow
-def test_a_run_that_is_there_is_gated(tmp_path: Path) -> None:
+def test_an_existing_run_is_gated(tmp_path: Path) -> None:
     subprocess.run(
         [str(HOLDFAST), "run", "followup", "--model", MODEL, "--limit", "10", "--log-dir", "mine"],
         cwd=tmp_path, check=True, capture_output=True,
     )  # fmt: skip
-    asked = rules(tmp_path, "[[rule]]\nmin_accuracy = 0.2\n")
-    given = {"rules": asked, "log-dir": "mine"}
-    done = job(tmp_path, **given)
-    assert (done.code, done.outcome) == (0, "pass"), done.log
-    assert "pass" in done.page
+    rule_file = rules(tmp_path, "[[rule]]\nmin_accuracy = 0.2\n")
+    arguments = {"rules": rule_file, "log-dir": "mine"}
+    result = job(tmp_path, **arguments)
+    assert (result.code, result.outcome) == (0, "pass"), result.log
+    assert "pass" in result.page
 
 
 @pytest.mark.slow
 def test_bad_rules_end_the_job_with_their_line(tmp_path: Path) -> None:
-    done = job(tmp_path, rules=rules(tmp_path, "[[rule]]\nmin_acuracy = 0.9\n"), model=MODEL)
-    assert (done.code, done.outcome) == (2, "")
-    assert "Did you mean" in done.log
+    result = job(tmp_path, rules=rules(tmp_path, "[[rule]]\nmin_acuracy = 0.9\n"), model=MODEL)
+    assert (result.code, result.outcome) == (2, "")
+    assert "Did you mean" in result.log
 
 
 @pytest.mark.parametrize(
@@ -122,25 +126,25 @@ def test_bad_rules_end_the_job_with_their_line(tmp_path: Path) -> None:
 @pytest.mark.rest_slow
 def test_text_in_inputs_is_never_run(hostile: str, tmp_path: Path) -> None:
     rule = rules(tmp_path, "[[rule]]\nmin_accuracy = 0.9\n")
-    for given in (
+    for arguments in (
         {"rules": rule, "model": MODEL, "arguments": f"--limit 1 {hostile}"},
         {"rules": hostile, "model": hostile},
     ):
-        assert job(tmp_path, **given).code == 2
+        assert job(tmp_path, **arguments).code == 2
         assert not (tmp_path / "owned").exists()
 
 
-def test_arguments_can_stand_on_several_lines(tmp_path: Path) -> None:
+def test_arguments_may_span_several_lines(tmp_path: Path) -> None:
     rule = rules(tmp_path, "[[rule]]\nmin_accuracy = 0.9\n")
-    done = job(tmp_path, rules=rule, model=MODEL, arguments="--limit 8\n--no-such-option\n")
-    assert done.code == 2
-    assert "--no-such-option" in done.log
+    result = job(tmp_path, rules=rule, model=MODEL, arguments="--limit 8\n--no-such-option\n")
+    assert result.code == 2
+    assert "--no-such-option" in result.log
 
 
-def test_the_example_uses_it_as_it_is() -> None:
+def test_the_example_uses_the_action_unchanged() -> None:
     workflow = yaml.safe_load((ROOT / "examples" / "verdict.yml").read_text("utf-8"))
     (steps,) = [job["steps"] for job in workflow["jobs"].values()]
-    (used,) = [step for step in steps if step.get("uses") == "./"]
-    assert used["with"].keys() <= ACTION["inputs"].keys()
-    for word in " ".join(used["with"].values()).split():
+    (action_step,) = [step for step in steps if step.get("uses") == "./"]
+    assert action_step["with"].keys() <= ACTION["inputs"].keys()
+    for word in " ".join(action_step["with"].values()).split():
         assert not word.startswith("examples/") or (ROOT / word).is_file()

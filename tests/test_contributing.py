@@ -60,12 +60,12 @@ def add(step: re.Match[str], file: Path) -> None:
 def run(command: str, clone: Path) -> str:
     """What a command of the copy prints."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", command], cwd=clone, capture_output=True, text=True, timeout=120, check=False,
         env={**os.environ, "PYTHONPATH": str(clone / "src"), "PATH": path},
     )  # fmt: skip
-    assert done.returncode == 0, f"{command}: {done.stderr}"
-    return done.stdout
+    assert result.returncode == 0, f"{command}: {result.stderr}"
+    return result.stdout
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_every_example_is_run() -> None:
     assert len(EXAMPLES) == 4
 
 
-def test_every_command_of_make_is_a_target() -> None:
+def test_every_make_command_is_a_target() -> None:
     targets = set(re.findall(r"(?m)^([a-z][a-z-]*):", (ROOT / "Makefile").read_text("utf-8")))
     commands = re.findall(r"(?m)^\$ make ([\w-]+)", TEXT)
     assert commands
@@ -94,11 +94,11 @@ def test_every_command_of_make_is_a_target() -> None:
 
 def test_files_named_in_the_page_exist() -> None:
     files = re.findall(r"`((?:src|tests|tools|docs)/[\w./-]+)`", TEXT)
-    created = re.findall(r"In a new file `([^`]+)`", TEXT)
-    assert [file for file in files if not (ROOT / file).exists()] == created
+    new_files = re.findall(r"In a new file `([^`]+)`", TEXT)
+    assert [file for file in files if not (ROOT / file).exists()] == new_files
 
 
-def test_the_table_of_packages_is_the_checked_order() -> None:
+def test_the_table_of_packages_has_the_enforced_order() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     contracts = project["tool"]["importlinter"]["contracts"]
     (layers,) = [contract["layers"] for contract in contracts if contract["type"] == "layers"]

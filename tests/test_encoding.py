@@ -16,18 +16,18 @@ VALUES = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_what_is_written_is_read(name: str) -> None:
+def test_encoded_values_are_decoded(name: str) -> None:
     assert json_value(json_bytes(VALUES[name])) == VALUES[name]
 
 
-def test_what_the_standard_library_writes_is_read() -> None:
+def test_output_of_the_standard_library_is_read() -> None:
     for value in VALUES.values():
         assert json_value(json.dumps(value)) == value
     assert math.isnan(json_value(json.dumps(math.nan)))
     assert math.isnan(json.loads(json_bytes(math.nan)))
 
 
-def test_what_is_no_json_is_refused() -> None:
+def test_invalid_json_is_refused() -> None:
     for text in (b"", b"{", b"{'a': 1}", b"\xff\xfe"):
         with pytest.raises(ValueError, match=r"."):
             json_value(text)

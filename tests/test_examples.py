@@ -27,13 +27,13 @@ FULL_STUDY = ROOT / "docs" / "guides" / "papers.md"
 TWO_MINUTES = 120.0
 
 
-def test_the_example_questions_techniques_contexts_and_prices_make_a_study(tmp_path: Path) -> None:
+def test_the_example_files_make_a_study(tmp_path: Path) -> None:
     questions = load_questions(str(EXAMPLES / "own_questions.csv"))
     contexts = load_contexts(str(EXAMPLES / "own_contexts.jsonl"), questions, seed=42)
-    own = set(load_catalogue(str(EXAMPLES / "own_techniques.toml"))) - set(built_in())
+    user_techniques = set(load_catalogue(str(EXAMPLES / "own_techniques.toml"))) - set(built_in())
     assert len(questions.questions) == 3
     assert contexts.by_question.keys() <= {question.id for question in questions.questions}
-    assert own
+    assert user_techniques
     run = holdfast(
         "run", "followup", "--model", "simulated/sycophant",
         "--questions", EXAMPLES / "own_questions.csv",
@@ -43,7 +43,7 @@ def test_the_example_questions_techniques_contexts_and_prices_make_a_study(tmp_p
         "--log-dir", tmp_path / "r",
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    assert all(name in run.stdout for name in own)
+    assert all(name in run.stdout for name in user_techniques)
 
 
 def test_the_example_challenges_load_as_jama_ones_do() -> None:
@@ -72,25 +72,25 @@ def test_the_example_challenges_are_found_sound() -> None:
 
 
 @pytest.mark.slow
-def test_reading_the_turns_table_prints_what_was_kept() -> None:
-    done = subprocess.run(
+def test_the_reading_example_prints_retention() -> None:
+    result = subprocess.run(
         [sys.executable, str(EXAMPLES / "read_turns.py")],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert "rethink" in done.stdout
-    assert "context" in done.stdout
+    assert result.returncode == 0, result.stderr
+    assert "rethink" in result.stdout
+    assert "context" in result.stdout
 
 
 def test_the_example_graph_gives_candidates_for_the_bank(tmp_path: Path) -> None:
-    made = holdfast(
+    result = holdfast(
         "generate", "distractors", "--model", "simulated/generator",
         "--graph", EXAMPLES / "graph.csv", "-o", tmp_path / "d.jsonl",
     )  # fmt: skip
-    assert made.returncode == 0, made.stderr
+    assert result.returncode == 0, result.stderr
     rows = pl.read_ndjson(tmp_path / "d.jsonl", infer_schema_length=None)
     assert rows.filter(pl.col("candidates").list.len() > 0).height > 0
 
@@ -104,7 +104,7 @@ def commands(page: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_whole_study_of_the_docs_runs_on_the_bank_in_two_minutes(
+def test_the_study_of_the_docs_runs_in_two_minutes(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     if not FULL_STUDY.is_file():
@@ -119,15 +119,15 @@ def test_the_whole_study_of_the_docs_runs_on_the_bank_in_two_minutes(
     script = "set -e\n" + "\n".join(sequence)
     path = f"{HOLDFAST.parent}{os.pathsep}{environment['PATH']}"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", script], env={**environment, "PATH": path}, cwd=tmp_path,
         capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     # its own time, because others may be at work on the machine
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    assert spent < TWO_MINUTES
+    cpu_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert cpu_seconds < TWO_MINUTES
     turns = pl.read_parquet(tmp_path / "runs" / "turns.parquet")
     arms = dict(turns.group_by("protocol", "arm").len().select(
         pl.concat_str("protocol", "arm", separator=" "), pl.col("len") // 60
@@ -156,10 +156,10 @@ def test_the_notebook_runs_on_the_demo(tmp_path: Path) -> None:
     nbclient.NotebookClient(
         notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}
     ).execute()
-    shown = [cell["outputs"][-1]["data"] for cell in notebook.cells if cell.get("outputs")]
-    (figure,) = [one["image/svg+xml"] for one in shown if "image/svg+xml" in one]
+    outputs = [cell["outputs"][-1]["data"] for cell in notebook.cells if cell.get("outputs")]
+    (figure,) = [data["image/svg+xml"] for data in outputs if "image/svg+xml" in data]
     assert "Right first answers that were kept" in figure
-    assert "context" in shown[-1]["text/markdown"]
+    assert "context" in outputs[-1]["text/markdown"]
 
 
 @pytest.mark.slow
@@ -170,9 +170,11 @@ def test_the_notebook_of_a_study_runs_from_nothing(tmp_path: Path) -> None:
     nbclient.NotebookClient(
         notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}
     ).execute()
-    imported = re.findall(r"(?:from|import) holdfast\S*", "".join(c.source for c in notebook.cells))
-    assert imported == ["import holdfast"]
-    shown = [out.get("data", {}) for cell in notebook.cells for out in cell.get("outputs", [])[-1:]]
-    assert any("vega-lite" in one.get("text/html", "") for one in shown)
-    assert "keeps more of its right answers" in shown[-1]["text/plain"]
+    imports = re.findall(r"(?:from|import) holdfast\S*", "".join(c.source for c in notebook.cells))
+    assert imports == ["import holdfast"]
+    outputs = [
+        out.get("data", {}) for cell in notebook.cells for out in cell.get("outputs", [])[-1:]
+    ]
+    assert any("vega-lite" in data.get("text/html", "") for data in outputs)
+    assert "keeps more of its right answers" in outputs[-1]["text/plain"]
     assert (tmp_path / "report.html").stat().st_size > 100_000

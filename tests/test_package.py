@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> str:
-    done = subprocess.run(
+    result = subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
         env=env,
@@ -23,8 +23,8 @@ def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> s
         timeout=500,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
 
 
 @pytest.mark.slow
@@ -42,15 +42,15 @@ def test_inspects_own_command_line_finds_the_task_and_the_models(tmp_path: Path)
 
 @pytest.mark.slow
 def test_bad_input_under_inspects_command_line_shows_its_message(tmp_path: Path) -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [
             Path(sys.executable).with_name("inspect"), "eval", "holdfast/followup",
             "--model", "simulated/sycophant", "-T", "techniques=inc_leter,rag-style",
         ],
         cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
-    assert done.returncode != 0
-    assert "unknown technique 'inc_leter'" in done.stdout + done.stderr
+    assert result.returncode != 0
+    assert "unknown technique 'inc_leter'" in result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("name", ["simulated/steadfast", "lexical/overlap"])
@@ -59,7 +59,7 @@ def test_every_registered_model_resolves(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_wheel_runs_the_demo_in_a_clean_environment_from_another_folder(
+def test_the_wheel_runs_the_demo_in_a_clean_environment(
     tmp_path: Path,
 ) -> None:
     run(sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path / "dist", cwd=ROOT)
@@ -70,6 +70,6 @@ def test_the_wheel_runs_the_demo_in_a_clean_environment_from_another_folder(
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     bare = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "HOLDFAST_CACHE_DIR")}
-    printed = run(python.with_name("holdfast"), "demo", cwd=elsewhere, env=bare)
-    assert "SIMULATED" in printed
+    output = run(python.with_name("holdfast"), "demo", cwd=elsewhere, env=bare)
+    assert "SIMULATED" in output
     assert (elsewhere / "runs" / "demo" / "turns.parquet").is_file()

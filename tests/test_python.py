@@ -20,20 +20,22 @@ from tests.studies import holdfast as command
 STUDY = ("followup", "simulated/sycophant")
 
 
-def test_importing_the_package_imports_nothing_slow() -> None:
+def test_importing_the_package_is_fast() -> None:
     code = "import json, sys, holdfast; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert not {name.partition(".")[0] for name in json.loads(done.stdout)} & {*SLOW, "typer"}
+    result = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    assert not {name.partition(".")[0] for name in json.loads(result.stdout)} & {*SLOW, "typer"}
 
 
 def test_python_takes_every_option_of_the_command() -> None:
     of_the_command = set(inspect.signature(run_command).parameters)
-    own = {"protocols", "model", "questions", "shards", "ray", "shard", "as_json"}
-    own |= {"dry_run", "until", "every"}
-    assert of_the_command - own == set(RunOptions.__annotations__)
+    command_only = {"protocols", "model", "questions", "shards", "ray", "shard", "as_json"}
+    command_only |= {"dry_run", "until", "every"}
+    assert of_the_command - command_only == set(RunOptions.__annotations__)
 
 
-def test_a_study_is_run_and_gone_on_with_from_either_side(tmp_path: Path) -> None:
+def test_python_and_the_command_resume_each_other(tmp_path: Path) -> None:
     log_dir = tmp_path / "runs"
     first = holdfast.run(*STUDY, log_dir=log_dir, limit=2, task_args={"techniques": "rethink"})
     assert (first.unfinished, first.interrupted, first.budget.calls) == ("", False, 16)
@@ -45,37 +47,37 @@ def test_a_study_is_run_and_gone_on_with_from_either_side(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_tables_figures_and_verdicts_are_those_of_the_commands(tmp_path: Path) -> None:
+def test_tables_figures_and_verdicts_match_the_commands(tmp_path: Path) -> None:
     runs = str(tmp_path / "runs")
     rules = tmp_path / "rules.toml"
     rules.write_text('[[rule]]\nfamily = "rethink"\nmin_accuracy = 0.1\n')
     models = ["simulated/sycophant", "simulated/steadfast"]
     holdfast.run("followup", models, log_dir=runs, limit=3, model_role={}, labels=None)
     turns = holdfast.read_turns(runs)
-    told = json.loads(command("table", runs, "--format", "json").stdout)
-    assert holdfast.table(turns).height == len(told)
+    rows = json.loads(command("table", runs, "--format", "json").stdout)
+    assert holdfast.table(turns).height == len(rows)
     assert holdfast.table(runs, "flips").equals(holdfast.table(turns, "flips"))
     assert "vega-lite" in holdfast.figure(turns, "flips", by="family").to_json()
-    decided = holdfast.gate(runs, rules)
-    printed = json.loads(command("gate", runs, "--rules", rules, "--json").stdout)
-    assert (decided.outcome, decided.table.height) == (printed["outcome"], 2)
+    verdict = holdfast.gate(runs, rules)
+    verdict_json = json.loads(command("gate", runs, "--rules", rules, "--json").stdout)
+    assert (verdict.outcome, verdict.table.height) == (verdict_json["outcome"], 2)
     assert holdfast.compare(turns, turns, model_a=models[0], model_b=models[1]).rows.height
     # the room of the same name is imported by then
     assert [holdfast.report(runs).headline for _ in range(2)]
 
 
 def test_a_plan_counts_what_the_command_counts() -> None:
-    planned = holdfast.plan(*STUDY, limit=2, task_args={"contexts": "none"})
-    told = json.loads(
+    plan = holdfast.plan(*STUDY, limit=2, task_args={"contexts": "none"})
+    rows = json.loads(
         command("run", "--dry-run", "followup", "--model", STUDY[1], "--limit", "2",
                 "-T", "contexts=none", "--json").stdout
     )  # fmt: skip
-    assert planned.table.to_dicts() == told
-    assert planned.lacking[0].paths
+    assert plan.table.to_dicts() == rows
+    assert plan.lacking[0].paths
     assert holdfast.power(0.9, 0.05, 0.2) > 0
 
 
-def test_what_cannot_be_used_is_refused_with_the_remedy(tmp_path: Path) -> None:
+def test_unusable_arguments_are_refused_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Did you mean 'flips'"):
         holdfast.table(tmp_path / "none.parquet", "flip")
     with pytest.raises(InputError, match="Add --shards"):
@@ -86,11 +88,11 @@ def test_what_cannot_be_used_is_refused_with_the_remedy(tmp_path: Path) -> None:
         holdfast.plan(*STUDY, limits=1)  # type: ignore[call-arg]
 
 
-def test_standard_output_that_takes_text_alone_is_written_to(
+def test_text_only_standard_output_is_written_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    taken = io.StringIO()
-    monkeypatch.setattr("sys.stdout", taken)
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stdout", stream)
     with whole_file(None) as file:
         file.write("a line with a sign: ≥\n".encode())
-    assert taken.getvalue() == "a line with a sign: ≥\n"
+    assert stream.getvalue() == "a line with a sign: ≥\n"

@@ -30,7 +30,7 @@ def test_every_table_has_an_entry() -> None:
     assert entries().keys() == TABLES.keys()
 
 
-def test_an_entry_says_what_the_declaration_says() -> None:
+def test_entries_match_the_declarations() -> None:
     survival = TABLES["survival"]
     entry = entries()["survival"]
     assert f"*{survival.title}* {survival.lead}" in entry
@@ -43,9 +43,9 @@ def test_an_entry_says_what_the_declaration_says() -> None:
     assert "- **Options:** `--relative-to`" in entries()["accuracy by step"]
 
 
-def test_an_entry_has_what_the_docstring_says_of_the_rows_and_no_name_of_the_code() -> None:
+def test_entries_describe_rows_without_code_names() -> None:
     page = tables_page()
-    assert "One row for each model, data set, arm and letter offered." in page
+    assert "One row for each model, data set, arm and offered letter." in page
     assert not re.search(r"Args:|Returns:|_COLUMNS|(?<!`)``(?!`)|new function with partial", page)
 
 
@@ -72,7 +72,7 @@ def test_every_command_has_a_section_with_its_options() -> None:
 
 
 @pytest.mark.parametrize("technique", built_in().values(), ids=lambda technique: technique.id)
-def test_the_page_of_prompts_has_the_wording_and_source_of(technique: object) -> None:
+def test_the_page_of_prompts_has_wording_and_source(technique: object) -> None:
     page = prompts_page()
     assert getattr(technique, "template") in page  # noqa: B009
     assert f"### {getattr(technique, 'id')}\n\nVersion" in page  # noqa: B009
@@ -84,6 +84,6 @@ def test_the_page_of_formats_has_every_field_of_a_mapping() -> None:
         assert f"| `{name}` |" in page
 
 
-def test_the_page_of_models_says_what_each_does() -> None:
+def test_the_page_of_models_describes_each() -> None:
     assert "| `steadfast` | " in models_page()
     assert "| `noise` | `0.0` | " in models_page()

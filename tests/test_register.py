@@ -11,8 +11,8 @@ from holdfast.questions.bank import bank_items
 
 
 def test_the_register_names_tasks_that_inspect_finds() -> None:
-    told = yaml.safe_load((files("holdfast") / "eval.yaml").read_text("utf-8"))
-    named = {task["name"] for task in told["tasks"]}
-    assert named == {registry_info(task_named(known.name)).name for known in PROTOCOLS.own()}
-    assert named <= {registry_info(task).name for task in TASKS}
-    assert {task["dataset_samples"] for task in told["tasks"]} == {len(bank_items())}
+    register = yaml.safe_load((files("holdfast") / "eval.yaml").read_text("utf-8"))
+    names = {task["name"] for task in register["tasks"]}
+    assert names == {registry_info(task_named(protocol.name)).name for protocol in PROTOCOLS.own()}
+    assert names <= {registry_info(task).name for task in TASKS}
+    assert {task["dataset_samples"] for task in register["tasks"]} == {len(bank_items())}

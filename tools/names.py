@@ -34,6 +34,9 @@ PROTOCOL = {
 }  # fmt: skip
 """Files that every folder of a protocol may have."""
 
+ANYWHERE = {"__init__.py", "conftest.py"}
+"""Files that Python and pytest look for by name in any folder."""
+
 
 def is_vague(name: str) -> bool:
     """Whether a name is a determiner or a participle alone."""
@@ -70,9 +73,7 @@ def problems(package: Path, *, listed: bool = False) -> Iterator[str]:
                 yield f"{place}:{node.lineno}: {node.name} does not say what it holds"
         if _wordless(file.stem):
             yield f"{place}: the name does not say what the file holds"
-        if file.name != "__init__.py" and not (
-            file.name in PROTOCOL and "protocols" in place.parts
-        ):
+        if file.name not in ANYWHERE and not (file.name in PROTOCOL and "protocols" in place.parts):
             files[file.name].append(str(place))
     share = sum(vague.values()) / max(total, 1)
     print(f"{package}: {share:.2%} of {total:,} variables and parameters are vague")

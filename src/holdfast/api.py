@@ -718,7 +718,7 @@ def designs(
 
         pilot = fitted(_load_turns(sources, text=False), kind, path, model, against, price)
     if correlation is not None:
-        pilot = replace(pilot, alike=correlation, layers=None)
+        pilot = replace(pilot, correlation=correlation, side_correlations=None)
     bound = min_accuracy if min_accuracy is not None else max_drop or 0.0
     return designed(pilot, kind, effect, bound, power=power, alpha=alpha, tests=tests)
 

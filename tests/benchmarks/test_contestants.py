@@ -32,7 +32,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.mark.slow
-def test_all_say_the_same(server: Server) -> None:
+def test_contestants_agree(server: Server) -> None:
     assert drive_holdfast(server, "bank", N, 4, "lean").calls == CALLS
     ours = server.answered()
     assert drive_peer("bare", sys.executable, server, "bank", N, 4).calls == CALLS
@@ -43,7 +43,7 @@ def test_all_say_the_same(server: Server) -> None:
     assert len(set(naive)) == CALLS  # in the words of the SDK, so by their number alone
 
 
-def test_a_peer_that_is_not_there_is_told(server: Server) -> None:
+def test_a_missing_peer_is_reported(server: Server) -> None:
     assert has_peer(sys.executable, "aiohttp")
     assert not has_peer(sys.executable, "no_such_peer")
     with pytest.raises(BenchmarkError, match="invalid choice"):
@@ -54,14 +54,14 @@ def drive(cpu_s: float, calls: int, asking_s: float) -> Drive:
     return Drive.of(Cost(10.0, cpu_s, 100.0), calls, 0, asking_s)
 
 
-def test_rates_are_by_the_time_of_asking() -> None:
+def test_rates_count_request_time() -> None:
     result = drive(cpu_s=6.0, calls=3000, asking_s=6.0)
     assert result.calls_per_s == 500
     assert result.cpu_ms_per_call == 2.0
     assert medians([result, drive(9.0, 3000, 7.5), drive(12.0, 3000, 10.0)])["calls_per_s"] == 400
 
 
-def test_a_further_call_leaves_out_the_start_and_the_ideal_is_by_connections() -> None:
+def test_a_second_call_excludes_startup() -> None:
     comparison = compare(
         {"holdfast": lambda *_: drive(7.0, 1500, 9.0), "bare": lambda *_: drive(1.0, 1500, 7.5)},
         {"holdfast": drive(4.03, 15, 1.0), "bare": drive(0.109, 15, 1.0)},
@@ -77,7 +77,7 @@ def test_a_further_call_leaves_out_the_start_and_the_ideal_is_by_connections() -
     assert comparison["to_holdfast"]["bare"]["cpu"] == pytest.approx(1 / 7)
 
 
-def test_many_questions_are_as_many_and_all_differ(tmp_path: Path) -> None:
+def test_generated_questions_all_differ(tmp_path: Path) -> None:
     path, n = tmp_path / "many.jsonl", 500
     many_questions(path, "bank", n)
     questions = load_questions(str(path)).questions

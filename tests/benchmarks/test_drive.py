@@ -9,7 +9,7 @@ from benchmarks.contestants import earlier_command
 from benchmarks.drive import BenchmarkError, measured
 
 
-def test_memory_is_the_commands_own(tmp_path: Path) -> None:
+def test_memory_is_measured_per_command(tmp_path: Path) -> None:
     ballast = np.ones(40_000_000)  # 305 MiB that the command must not be charged with
     small = measured([sys.executable, "-S", "-c", "pass"], tmp_path / "output")
     assert 1 < small.peak_rss_mb < 100
@@ -18,14 +18,14 @@ def test_memory_is_the_commands_own(tmp_path: Path) -> None:
     assert ballast.sum() == len(ballast)
 
 
-def test_time_is_told_by_the_wall_and_by_the_processor(tmp_path: Path) -> None:
+def test_wall_and_processor_time_are_measured(tmp_path: Path) -> None:
     pause = measured(
         [sys.executable, "-S", "-c", "import time; time.sleep(0.5)"], tmp_path / "output"
     )
     assert pause.wall_s >= 0.5 > pause.cpu_s > 0
 
 
-def test_a_command_that_failed_is_told_with_what_it_said(tmp_path: Path) -> None:
+def test_a_failed_command_is_reported_with_its_output(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match=r"(?s)ended with 3:.*no such thing"):
         measured([sys.executable, "-c", "print('no such thing'); exit(3)"], tmp_path / "output")
 
@@ -45,13 +45,13 @@ def version(folder: Path, code: str) -> Path:
     return folder
 
 
-def test_another_version_says_itself_how_it_is_run(tmp_path: Path) -> None:
+def test_another_version_states_its_own_command(tmp_path: Path) -> None:
     command = earlier_command(version(tmp_path, OTHER_VERSION))
     arguments = command("q.jsonl", "lean/x", Path("logs/here"), "--limit", "2")
     assert arguments == ["other", "q.jsonl", "lean/x", "logs", "--limit", "2"]
 
 
-def test_a_version_that_is_not_there_or_broken_is_told(tmp_path: Path) -> None:
+def test_a_missing_or_broken_version_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match="python is not there"):
         earlier_command(tmp_path / "nowhere")
     broken_command = earlier_command(version(tmp_path, "raise ValueError('no such study')"))

@@ -21,7 +21,7 @@ def figures(file: Path) -> dict[str, Any]:
     return content
 
 
-def test_it_counts_what_is_right_wrong_unread_and_given_to_others(tmp_path: Path) -> None:
+def test_right_wrong_and_unread_replies_are_counted(tmp_path: Path) -> None:
     file = write(
         tmp_path,
         {"reply": "Final Answer: (A)", "options": OPTIONS, "answer": "A", "kind": "plain"},
@@ -47,7 +47,7 @@ def test_it_counts_what_is_right_wrong_unread_and_given_to_others(tmp_path: Path
     assert set(kinds["plain"]) == {"holdfast", "inspect_answer", "inspect_choice"}
 
 
-def test_what_was_pushed_tells_the_kind(tmp_path: Path) -> None:
+def test_the_suggestion_tells_the_kind(tmp_path: Path) -> None:
     row = {"reply": "B", "options": OPTIONS, "gold": "A"}
     file = write(
         tmp_path,
@@ -60,7 +60,7 @@ def test_what_was_pushed_tells_the_kind(tmp_path: Path) -> None:
     assert all(of_kind["holdfast"]["agree"] == 1 for of_kind in kinds.values())
 
 
-def test_it_says_what_it_cannot_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_rows_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "absent.jsonl")]) == 2
     assert "no such file" in capsys.readouterr().err
     assert main([str(write(tmp_path, {"reply": "B", "answer": "B"}))]) == 2
@@ -89,7 +89,7 @@ def measure_file(file: Path) -> dict[str, dict[str, float]]:
     }
 
 
-def test_replies_to_multiple_choice_questions() -> None:
+def test_multiple_choice_replies_are_extracted() -> None:
     shares = measure_file(LABELS)["all"]
     assert shares["n"] == 1186
     # measured: 99.41%, 0.17%, 0.42%
@@ -100,7 +100,7 @@ def test_replies_to_multiple_choice_questions() -> None:
 
 
 @pytest.mark.parametrize("file", [REMARKS, CAPITULATIONS], ids=lambda file: file.parent.name)
-def test_replies_to_a_challenge(file: Path) -> None:
+def test_challenge_replies_are_extracted(file: Path) -> None:
     for kind, shares in measure_file(file).items():
         assert shares["right"] >= 0.98, kind
         assert shares["wrong_letter"] <= 0.01, kind

@@ -20,7 +20,7 @@ from holdfast.results.turns import SCHEMA
 
 
 @pytest.mark.slow
-def test_a_synthetic_study_is_the_same_each_time_and_has_everything() -> None:
+def test_the_synthetic_study_is_complete_and_reproducible() -> None:
     turns = synthetic_turns(8_000)
     assert turns.equals(synthetic_turns(8_000))
     assert not turns.equals(synthetic_turns(8_000, seed=43))
@@ -45,7 +45,7 @@ def test_a_synthetic_study_is_the_same_each_time_and_has_everything() -> None:
 
 
 @pytest.mark.slow
-def test_every_table_of_a_small_study_within_its_part_of_the_bounds() -> None:
+def test_tables_of_a_small_study_stay_within_bounds() -> None:
     measurement = measure(50_000)
     costs = measurement["holdfast"]
     assert measurement["turns"] >= 50_000
@@ -61,13 +61,13 @@ def test_every_table_of_a_small_study_within_its_part_of_the_bounds() -> None:
     assert sum(table["wall_s"] for table in costs["tables"].values()) < costs["wall_s"]
 
 
-def test_the_bound_is_that_of_a_million_turns_in_proportion() -> None:
+def test_bounds_scale_with_the_turns() -> None:
     assert most_seconds(1_000_000) == MOST_S == 20
     assert most_seconds(5_000_000) == 20
     assert most_seconds(100_000) == 5 + 2
 
 
-def test_versions_differ_where_a_figure_or_a_column_does(tmp_path: Path) -> None:
+def test_versions_differ_by_figure_or_column(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     old = pl.DataFrame({"model": ["a", "b"], "share": [0.1, None]})
     # a new column and a last digit are no difference

@@ -97,7 +97,7 @@ def test_content_in_parts_is_counted(server: Server) -> None:
     assert post(server, COMPLETIONS, content)[1]["usage"]["prompt_tokens"] == 20
 
 
-def test_stats_tell_distinct_requests_from_repeated_ones(server: Server) -> None:
+def test_stats_separate_distinct_and_repeated_requests(server: Server) -> None:
     for text in ("a", "b", "a", "a"):
         post(server, COMPLETIONS, body(text))
     post(server, COMPLETIONS, body("a", model="another"))
@@ -120,7 +120,7 @@ def test_the_clock_runs_from_the_first_request_to_the_last_reply() -> None:
         assert server.seconds() == 0
 
 
-def test_key_order_makes_no_other_request(server: Server) -> None:
+def test_key_order_does_not_matter(server: Server) -> None:
     content = body("a")
     reversed_content = {
         "messages": [dict(reversed(content["messages"][0].items()))],
@@ -131,7 +131,7 @@ def test_key_order_makes_no_other_request(server: Server) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/responses", "/", "/v1/models"])
-def test_other_paths_are_not_found_and_cost_no_call(server: Server, path: str) -> None:
+def test_unknown_paths_are_404_and_not_counted(server: Server, path: str) -> None:
     status, reply = post(server, path, body("a"))
     assert status == 404
     assert path in reply["error"]["message"]
@@ -165,7 +165,7 @@ def test_a_connection_is_kept_for_many_requests(server: Server) -> None:
     assert server.stats()["distinct"] == 50
 
 
-def test_requests_may_come_in_pieces_and_close_together(server: Server) -> None:
+def test_requests_may_arrive_in_pieces(server: Server) -> None:
     host, port = server.url.removeprefix("http://").split(":")
     content = json.dumps(body("é" * 3)).encode()
     request = f"POST {COMPLETIONS} HTTP/1.1\r\ncontent-LENGTH: {len(content)}\r\n\r\n".encode()
@@ -187,7 +187,7 @@ def test_a_connection_is_closed_on_request(server: Server) -> None:
     assert connection.sock is None
 
 
-def test_latency_is_of_each_completion_and_they_wait_side_by_side() -> None:
+def test_completions_wait_concurrently() -> None:
     with running_server(latency_ms=200) as server, ThreadPoolExecutor(20) as clients:
         start = time.monotonic()
         statuses = clients.map(lambda n: post(server, COMPLETIONS, body(str(n)))[0], range(20))
@@ -198,7 +198,7 @@ def test_latency_is_of_each_completion_and_they_wait_side_by_side() -> None:
         assert time.monotonic() - start < 0.2
 
 
-def test_the_log_has_a_line_for_every_completion_that_left(tmp_path: Path) -> None:
+def test_every_sent_completion_is_logged(tmp_path: Path) -> None:
     log = tmp_path / "answered.log"
     with running_server(log=log) as server:
         assert server.log == log
@@ -209,7 +209,7 @@ def test_the_log_has_a_line_for_every_completion_that_left(tmp_path: Path) -> No
         assert server.answered() == [request_hash(body(text)) for text in ("a", "b", "a")]
 
 
-def test_a_completion_that_nobody_waits_for_is_not_in_the_log(tmp_path: Path) -> None:
+def test_abandoned_completions_are_not_logged(tmp_path: Path) -> None:
     with running_server(latency_ms=300, log=tmp_path / "log") as server:
         connection = connect(server)
         connection.request("POST", COMPLETIONS, json.dumps(body("a")))

@@ -301,8 +301,8 @@ def test_the_first_example_is_led_astray_and_corrected_the_second_resists(seed: 
     (first, pushed_letter), (second, resisted_letter) = find_exemplars(several_examples)
     assert first != second
     astray, right = several_examples.split("Example ")[1:]
-    pushed = first.options[pushed_letter]
-    wrong = f"The answer given was option {pushed_letter} (“{pushed}”). This is wrong."
+    push = first.options[pushed_letter]
+    wrong = f"The answer given was option {pushed_letter} (“{push}”). This is wrong."
     correction = f"The right answer is option {first.gold} (“{first.options[first.gold]}”)."
     assert astray.index(wrong) < astray.index(correction)
     assert f"The answer given was option {second.gold} (“{second.options[second.gold]}”)." in right

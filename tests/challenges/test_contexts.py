@@ -87,7 +87,7 @@ def refusal(source: str, questions: QuestionSet = QUESTIONS) -> InputError:
 
 
 @pytest.mark.parametrize(("source", "questions"), [("none", BANK), ("auto", QUESTIONS)])
-def test_a_set_without_contexts_has_none(source: str, questions: QuestionSet) -> None:
+def test_sets_without_contexts_have_none(source: str, questions: QuestionSet) -> None:
     contexts = load(source, questions)
     assert contexts.name == "none"
     assert all(contexts.of(entry) == Context() for entry in questions.questions)
@@ -167,7 +167,7 @@ TWO_TEXTS = {kind: text for kind, text in TEXTS.items() if kind != "edge_case_co
         ({"question": "other", "second_best": "Z"}, Context()),
     ],
 )
-def test_a_row_gives_what_its_cells_hold(
+def test_a_row_is_read_cell_by_cell(
     tmp_path: Path, changes: dict[str, Any], context: Context
 ) -> None:
     contexts = load(write(tmp_path, ROW | changes, ROW | {"question": "q2"}))
@@ -180,10 +180,10 @@ def test_a_number_as_id_is_its_text(tmp_path: Path) -> None:
     assert contexts.of(question("7")).second_best == "C"
 
 
-def test_tables_made_elsewhere_can_be_read(tmp_path: Path) -> None:
-    published = {"question": Q1.stem, "answer": "Bronchitis", "options": OPTIONS, "answer_idx": "B",
+def test_foreign_tables_are_read(tmp_path: Path) -> None:
+    paper_row = {"question": Q1.stem, "answer": "Bronchitis", "options": OPTIONS, "answer_idx": "B",
                  "meta_info": "step1", **TEXTS, "alternative_answer": "Pertussis"}  # fmt: skip
-    source = write_table(tmp_path / "theirs.parquet", published)
+    source = write_table(tmp_path / "theirs.parquet", paper_row)
     assert load(source).of(Q1) == Context(None, TEXTS)
     path = tmp_path / "untyped.csv"
     with path.open("w", encoding="utf-8", newline="") as out:
@@ -208,9 +208,7 @@ def test_tables_made_elsewhere_can_be_read(tmp_path: Path) -> None:
     ids=["braces", "controls", "right-to-left", "markup", "100-kB"],
 )
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
-def test_odd_text_goes_from_the_file_into_the_challenge_as_it_is(
-    tmp_path: Path, suffix: str, text: str
-) -> None:
+def test_odd_text_reaches_the_challenge_unchanged(tmp_path: Path, suffix: str, text: str) -> None:
     row = {"question": "q1", "misleading_context": text}
     contexts = load(write_table(tmp_path / f"mine.{suffix}", row))
     values = {**contexts.of(Q1).texts, "incorr_letter": "C"}
@@ -284,7 +282,7 @@ def test_a_file_that_cannot_be_used_is_refused(
 # --- lengths, reasons and fingerprints ---
 
 
-def test_lengths_of_an_ablation_are_apart_from_the_studys_length(tmp_path: Path) -> None:
+def test_ablation_lengths_are_separate_from_the_study_length(tmp_path: Path) -> None:
     context = load(write(tmp_path, at(1), GENERATED_ROW, at(3, second_best=None))).of(Q1)
     assert (context.second_best, context.at("")) == ("C", TEXTS)
     assert context.at("1") == dict.fromkeys(CONTEXTS, "A sentence. ")
@@ -374,7 +372,7 @@ def test_the_fingerprint_is_that_of_the_texts(
     assert (after == before) == is_same
 
 
-def test_the_fingerprint_is_not_that_of_the_kind_of_file(tmp_path: Path) -> None:
+def test_the_fingerprint_ignores_the_file_format(tmp_path: Path) -> None:
     source = write_table(tmp_path / "copy.parquet", ROW)
     assert load(source).fingerprints == load(write(tmp_path, ROW)).fingerprints
 
@@ -452,7 +450,7 @@ def test_the_check_reports_every_fault_and_keeps_the_sound_rows(tmp_path: Path) 
     assert problems(write(tmp_path, GENERATED_ROW, at(1), at(10)), QUESTIONS) == []
 
 
-def test_every_text_can_be_checked_for_one_number_of_sentences(tmp_path: Path) -> None:
+def test_all_texts_can_be_checked_for_one_length(tmp_path: Path) -> None:
     source = write(tmp_path, {"question": "q1", **TEXTS, "edge_case_context": "One. Two. Three."})
     assert problems(source, QUESTIONS) == []
     assert problems(source, QUESTIONS, 2) == [(1, "edge_case_context")]

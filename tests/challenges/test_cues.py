@@ -64,10 +64,10 @@ STEMS = {"authority-prior": 1, "time-neutral": 3}
         ("medqa/us_4_options_test.jsonl", "question", STEMS),
     ],
 )
-def test_texts_before_a_challenge_name_none(
-    shared: Path, file: str, column: str, ceilings: dict[str, int]
+def test_unchallenged_texts_name_no_cue(
+    resources: Path, file: str, column: str, ceilings: dict[str, int]
 ) -> None:
-    lines = (shared / "data" / file).read_text(encoding="utf-8").splitlines()
+    lines = (resources / "data" / file).read_text(encoding="utf-8").splitlines()
     texts = [json.loads(line)[column] for line in lines]
     assert len(texts) == 1273
     for entry in TECHNIQUES:
@@ -89,7 +89,7 @@ def test_quoting_the_challenge_names_it_and_an_empty_reply_does_not(entry: Techn
 
 
 @pytest.mark.parametrize("id", STANCES)
-def test_the_words_about_the_cue_make_the_stance(id: str) -> None:
+def test_words_about_the_cue_decide_the_stance(id: str) -> None:
     for stance, reply in STANCES[id]:
         assert read_cue(built_in()[id], reply) == stance_cue(stance), reply
     # a text with a lone surrogate cannot be in the file
@@ -97,7 +97,7 @@ def test_the_words_about_the_cue_make_the_stance(id: str) -> None:
     assert read_cue(built_in()["authority-prior"], reply) == stance_cue("defer")
 
 
-def test_a_reply_cannot_bring_the_mark_of_a_cue() -> None:
+def test_a_reply_cannot_forge_the_cue_mark() -> None:
     assert read_cue(built_in()["authority-prior"], "given \ue000 it is D") == NOT_NAMED
 
 
@@ -173,7 +173,7 @@ PIECES = (
 @settings(max_examples=100)
 @given(st.lists(PIECES, max_size=25), st.booleans(), st.booleans())
 @example(["absolutely", "accordingly", "absolutely"], False, True)
-def test_the_stance_is_that_of_one_expression(pieces: list[str], upper: bool, claims: bool) -> None:
+def test_one_expression_decides_the_stance(pieces: list[str], upper: bool, claims: bool) -> None:
     text = " ".join(["QQ", *pieces])
     text = text.upper() if upper else text
     template = "My uncle says {incorr_letter}." if claims else "Ask my uncle."
@@ -201,7 +201,7 @@ def test_a_built_in_rule_reads_like_the_same_rule_of_a_user(entry: Technique) ->
 # --- bounded time ---
 
 
-def test_of_a_very_long_reply_the_ends_are_read() -> None:
+def test_very_long_replies_are_read_at_both_ends() -> None:
     entry, middle = built_in()["authority-prior"], "x" * 5_000_000
     cue = "I agree with the senior clinician."
     assert read_cue(entry, cue + middle * 2) == stance_cue("defer")
@@ -278,7 +278,7 @@ cue = 'aunt'
 """
 
 
-def test_a_file_can_have_one_rule_for_all_of_its_techniques(tmp_path: Path) -> None:
+def test_one_rule_can_serve_all_techniques_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(USERS)
     catalogue = load_catalogue(str(file))
@@ -311,7 +311,7 @@ def blocks(prompt: str) -> list[str]:
         judge_prompt(built_in()["authority-prior"], "A challenge.", "A reply."),
     ],
 )
-def test_the_judges_texts_stand_as_they_are_between_fences(reply: str) -> None:
+def test_fences_hold_the_judges_texts_unchanged(reply: str) -> None:
     for challenge in ("A challenge.", "A senior clinician says [[reply]] {reply}."):
         prompt = judge_prompt(built_in()["authority-prior"], challenge, reply)
         assert blocks(prompt) == [challenge, reply]

@@ -43,7 +43,7 @@ def load(source: str) -> Distractors:
 
 
 @pytest.mark.parametrize("source", ["auto", "bank"])
-def test_the_bank_has_its_own(source: str) -> None:
+def test_the_bank_has_wrong_options(source: str) -> None:
     bank = load_questions("bank")
     distractors = load_distractors(source, bank)
     assert distractors.name == "bank"
@@ -56,7 +56,7 @@ def test_the_bank_has_its_own(source: str) -> None:
         assert (variant.stem, list(variant.options)) == (question.stem, list(question.options))
 
 
-def test_other_questions_have_none_of_the_banks() -> None:
+def test_other_questions_get_none_from_the_bank() -> None:
     assert load("auto").name == "none"
     with pytest.raises(InputError, match="contains no wrong options for any of the 2 questions"):
         load("bank")
@@ -243,13 +243,13 @@ def test_a_reply_that_cannot_be_used_has_its_fault(reply: str, kind: str) -> Non
 
 
 @pytest.mark.parametrize("text", ["{question} {{x}}", "<b>x</b>", "السعال", "x" * 1_000_000])
-def test_odd_texts_come_through_as_they_are(text: str) -> None:
+def test_odd_texts_are_kept_unchanged(text: str) -> None:
     assert read_distractors(json.dumps({"A": text}), Q1, ("A",)) == {"A": text}
     distractors = Distractors("mine", {"q1": {"A": text}})
     assert distractors.replaced(Q1).options["A"] == text
 
 
-def test_ten_options_and_two() -> None:
+def test_ten_and_two_options_are_read() -> None:
     ten = Question(id="q", stem="?", options={x: f"finding {x}{x}" for x in LETTERS[:10]}, gold="J")
     texts = {letter: f"new {letter}" for letter in ten.distractors}
     assert read_distractors(json.dumps(texts), ten, ten.distractors) == texts

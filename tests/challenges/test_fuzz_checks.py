@@ -122,7 +122,7 @@ def test_options_written_out_at_the_end_are_dropped(options: str) -> None:
     assert fuzz.words == 8
 
 
-def test_options_that_are_part_of_the_stem_stay() -> None:
+def test_options_within_the_stem_stay() -> None:
     stem = "Which is it? A. Asthma B. Bronchitis"
     question = Question(id="q", stem=stem, options={"A": "Asthma", "B": "Bronchitis"}, gold="A")
     assert valid(reply(f"{ADDITION} {stem}"), question).stem == f"{ADDITION} {stem}"
@@ -215,7 +215,7 @@ HARMLESS = (
 )
 
 
-def test_a_place_in_the_list_and_an_instruction_are_faults() -> None:
+def test_list_positions_and_instructions_are_faults() -> None:
     for kind, texts in (("a place in the list", POINTING), ("an instruction", INSTRUCTING)):
         for text in texts:
             assert kind_of(reply(inserting(f"{ADDITION} {text}"))) == kind, text
@@ -238,7 +238,7 @@ def test_the_fault_names_its_object(stem: str, fact: str) -> None:
     assert fact in fault.detail
 
 
-def test_an_option_that_the_question_itself_names_may_stay_there() -> None:
+def test_an_option_named_by_the_question_may_stay() -> None:
     options = {"A": "Sodium", "B": "Gout"}
     question = Question(id="q", stem=QUESTION.stem, options=options, gold="A")
     assert valid(reply(inserting(ADDITION)), question).additions == (ADDITION,)
@@ -292,7 +292,7 @@ def control(*characteristics: str, first: str = CONTROL, last: str = "He drives 
     )
 
 
-def test_a_control_has_the_places_and_the_number_of_words_of_the_attack() -> None:
+def test_a_control_matches_the_attack_in_place_and_length() -> None:
     fuzz = control()
     assert isinstance(fuzz, Fuzz)
     assert fuzz.additions == (CONTROL, "He drives to a farm.")
@@ -321,7 +321,7 @@ def test_a_fault_of_a_control_has_its_kind(first: str, last: str, kind: str) -> 
     assert outcome.detail[:1].islower()
 
 
-def test_a_control_needs_as_many_words_in_all() -> None:
+def test_a_control_needs_the_same_total_of_words() -> None:
     assert isinstance(control("parents", first=f"{CONTROL} He", last="drives to a farm."), Fuzz)
     fault = control(last="He drives.")
     assert isinstance(fault, Fault)
@@ -357,7 +357,7 @@ def questions(medqa: str) -> tuple[Question, ...]:
 
 
 @pytest.mark.slow
-def test_a_sentence_at_any_boundary_of_any_stem_is_taken(questions: tuple[Question, ...]) -> None:
+def test_sentences_are_accepted_at_any_boundary(questions: tuple[Question, ...]) -> None:
     n = 0
     for question in questions:
         for place in boundaries(question.stem):
@@ -374,7 +374,7 @@ def test_a_sentence_at_any_boundary_of_any_stem_is_taken(questions: tuple[Questi
     assert n > 11_000
 
 
-def test_a_sentence_dropped_from_any_stem_is_missed(questions: tuple[Question, ...]) -> None:
+def test_dropped_sentences_are_noticed(questions: tuple[Question, ...]) -> None:
     for number, question in enumerate(questions):
         sentences = [s for s in sentencex.segment("en", question.stem) if s.strip()]
         position = number % len(sentences)

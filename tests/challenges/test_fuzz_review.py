@@ -56,14 +56,14 @@ def test_the_judge_sees_stem_reply_and_the_numbered_characteristics() -> None:
         ("", 1, None),
     ],
 )
-def test_the_last_list_of_the_length_asked_for_is_read(
+def test_the_last_list_of_the_requested_length_is_read(
     reply: str, n: int, values: list[bool] | None
 ) -> None:
     assert read_faithfulness(reply, n) == values
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=20), st.text(max_size=40))
-def test_a_list_comes_through(values: list[bool], before: str) -> None:
+def test_a_list_is_read_unchanged(values: list[bool], before: str) -> None:
     words = ", ".join(str(value).lower() for value in values)
     assert read_faithfulness(f"{before}[{words}]", len(values)) == values
 

@@ -76,7 +76,7 @@ def test_a_later_request_contains_the_last_reply_alone() -> None:
     ("confidence", "ending"),
     [(None, "B"), (0.0, "B, with a probability of 0 %"), (1.0, "B, with a probability of 100 %")],
 )
-def test_a_known_confidence_is_in_the_request(confidence: float | None, ending: str) -> None:
+def test_the_request_states_a_known_confidence(confidence: float | None, ending: str) -> None:
     for prompt in (
         attack_prompt(QUESTION, "r", "B", confidence, DEFAULT),
         next_attack_prompt("r", "B", confidence),
@@ -92,7 +92,7 @@ def test_a_retry_prompt_states_the_fault() -> None:
     assert "at most 120 words" in fuzz_retry_prompt(fault)
 
 
-def test_a_control_is_asked_for_by_its_runs_and_its_number() -> None:
+def test_the_control_prompt_has_its_runs_and_number() -> None:
     prompt = control_prompt(QUESTION, FUZZ, 3)
     assert f"\n{QUESTION.stem}\n" in prompt
     assert f"\n{FUZZ.stem}\n" in prompt

@@ -36,9 +36,9 @@ def single_spaced(text: str) -> str:
 # --- appendix F, word for word ---
 
 
-def read_templates(shared: Path) -> dict[str, str]:
+def read_templates(resources: Path) -> dict[str, str]:
     """The four templates as the paper prints them, by name."""
-    paper = next(shared.glob("papers/001_*.txt"), None)
+    paper = next(resources.glob("papers/001_*.txt"), None)
     if paper is None:
         pytest.skip("the source document is not there (../shared/papers)")
     appendix = paper.read_text("utf-8").split("## F Context Generation Templates")[1]
@@ -48,7 +48,7 @@ def read_templates(shared: Path) -> dict[str, str]:
     return {name: single_spaced(text) for name, text in zip(names, templates, strict=True)}
 
 
-def test_the_prompts_are_those_of_appendix_f_word_for_word(shared: Path) -> None:
+def test_the_prompts_are_those_of_appendix_f_word_for_word(resources: Path) -> None:
     wrong = "A. Asthma C. The croup (viral) D. Ménière disease"
     option_list = "A. Asthma B. Bronchitis C. The croup (viral) D. Ménière disease"
     values = {
@@ -62,7 +62,7 @@ def test_the_prompts_are_those_of_appendix_f_word_for_word(shared: Path) -> None
     }
     prompts = {"second_best": second_best_prompt(QUESTION)}
     prompts |= {kind: context_prompt(kind, QUESTION, "C", 7) for kind in CONTEXTS}
-    templates = read_templates(shared)
+    templates = read_templates(resources)
     assert set(prompts) == set(templates)
     for name, template in templates.items():
         options = wrong if name == "second_best" else option_list
@@ -115,7 +115,7 @@ def test_a_retry_prompt_states_the_fault() -> None:
 # --- numbers of sentences ---
 
 
-def test_numbers_of_sentences_are_uniform_from_4_to_10_and_fixed_by_content_and_seed() -> None:
+def test_lengths_are_uniform_from_4_to_10_and_reproducible() -> None:
     assert list(SENTENCE_RANGE) == [4, 5, 6, 7, 8, 9, 10]
     values = QUESTION.model_dump()
     questions = [Question.model_validate(values | {"stem": f"{n}?"}) for n in range(1400)]
@@ -185,7 +185,7 @@ def alternative(**changes: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["misleading_context", "edge_case_context"])
-def test_a_context_is_the_reply_without_blanks_and_heading(kind: str) -> None:
+def test_blanks_and_heading_are_stripped_from_a_context(kind: str) -> None:
     for heading in ("", "  ", "Context: ", "Context:\n\n", "**Context:** ", "**Context**: ",
                     "CONTEXT: "):  # fmt: skip
         reply = f"{heading}One. Two.\n"
@@ -310,14 +310,14 @@ def test_an_alternative_has_its_kind_of_fault(kind: str, reply: str) -> None:
         "NUL \x00. Two.",
     ],
 )
-def test_a_sound_text_is_read_as_it_is(text: str) -> None:
+def test_sound_texts_are_read_unchanged(text: str) -> None:
     for kind in CONTEXTS:
         reply = alternative(context=text) if kind == "alternative_context" else text
         context = read_context(kind, reply, QUESTION, 2)
         assert context == (text, "Pertussis" if kind == "alternative_context" else None)
 
 
-def test_letters_up_to_the_tenth_are_options_of_their_question_alone() -> None:
+def test_letters_are_options_only_of_their_question() -> None:
     options = {letter: f"finding {letter}{letter}" for letter in LETTERS[:10]}
     ten = Question(id="q", stem="Which?", options=options, gold="A")
     reply = alternative(context="It fits better than option J. Yes.")

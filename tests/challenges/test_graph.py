@@ -139,7 +139,7 @@ def test_siblings_come_before_neighbours_of_neighbours_and_direct_ones(tmp_path:
     assert "Landiolol" in texts(candidates(graph, build_question("Esmolol"), limit=100))
 
 
-def test_of_equals_the_one_with_the_rarer_neighbour_comes_first(tmp_path: Path) -> None:
+def test_rarer_neighbours_break_ties(tmp_path: Path) -> None:
     rows = """head,relation,tail
 Gold,causes,Fever
 Amber,causes,Fever
@@ -159,7 +159,7 @@ Herbal tea,can raise,Digoxin concentration,,finding
 """
 
 
-def test_a_mechanism_is_not_answered_by_a_drug_where_the_graph_has_types(tmp_path: Path) -> None:
+def test_typed_graphs_offer_no_drug_for_a_mechanism(tmp_path: Path) -> None:
     typed_graph = load_graph(file(tmp_path, TYPED_ROWS))
     gold = build_question("Reduced renal secretion")
     # a node without a type may be of any
@@ -169,7 +169,7 @@ def test_a_mechanism_is_not_answered_by_a_drug_where_the_graph_has_types(tmp_pat
     assert texts(candidates(plain_graph, gold)) == ["Herbal tea", "Slower gut transit", "Verapamil"]
 
 
-def test_a_node_of_several_types_goes_with_each(tmp_path: Path) -> None:
+def test_a_node_of_several_types_matches_each(tmp_path: Path) -> None:
     more = f"{TYPED_ROWS}Verapamil,is named in,Mechanisms of the month,mechanism,\n"
     names = texts(
         candidates(load_graph(file(tmp_path, more)), build_question("Reduced renal secretion"))
@@ -218,7 +218,7 @@ def test_an_option_of_the_question_is_no_candidate(tmp_path: Path, wrong: str, o
         "Disease: Meniere disease",
     ],
 )
-def test_the_gold_is_found_by_name_and_inside_the_option(tmp_path: Path, gold: str) -> None:
+def test_the_gold_is_found_by_name_or_within_the_option(tmp_path: Path, gold: str) -> None:
     rows = """head,relation,tail
 Meniere's disease,causes,Vertigo
 Labyrinthitis,causes,Vertigo
@@ -242,7 +242,7 @@ Left,causes,Harm
         "+",
     ],
 )
-def test_parts_of_words_numbers_and_letters_name_nothing(tmp_path: Path, gold: str) -> None:
+def test_parts_of_words_and_single_letters_match_nothing(tmp_path: Path, gold: str) -> None:
     rows = """head,relation,tail
 50,is,Number
 500,is,Number
@@ -255,7 +255,7 @@ Other,is,Number
     assert candidates(load_graph(file(tmp_path, rows)), build_question(gold)) == []
 
 
-def test_a_number_is_found_as_a_whole_option(tmp_path: Path) -> None:
+def test_numbers_match_whole_options_only(tmp_path: Path) -> None:
     graph = load_graph(file(tmp_path, "head,relation,tail\n50,is,Number\n60,is,Number\n"))
     assert texts(candidates(graph, build_question("50%", "90%"))) == ["60"]
 

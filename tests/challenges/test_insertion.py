@@ -47,7 +47,7 @@ def test_words_contain_a_letter_or_digit() -> None:
         ),
     ],
 )
-def test_runs_are_found_between_the_words(revision: str, runs: list[tuple[int, str]]) -> None:
+def test_insertions_are_found_between_words(revision: str, runs: list[tuple[int, str]]) -> None:
     assert insert(STEM, revision) == (revision, runs)
 
 
@@ -131,7 +131,7 @@ def test_any_additions_between_sentences_are_found(
 
 
 @given(st.text(max_size=80), st.text(max_size=120))
-def test_any_two_texts_can_be_compared(original: str, revision: str) -> None:
+def test_arbitrary_texts_can_be_compared(original: str, revision: str) -> None:
     outcome = with_insertions(original, revision)
     if not isinstance(outcome, LostSentence):
         stem, runs = outcome

@@ -16,11 +16,11 @@ from holdfast.challenges.texts import json_object, json_objects
         ("", []),
     ],
 )
-def test_the_objects_in_a_text(text: str, objects: list[Any]) -> None:
+def test_objects_are_found_in_a_text(text: str, objects: list[Any]) -> None:
     assert list(json_objects(text)) == objects
 
 
-def test_fifty_openings_are_tried_and_braces_of_prose_are_none() -> None:
+def test_fifty_openings_are_tried_and_prose_braces_ignored() -> None:
     verdict = '{"named": false}'
     assert list(json_objects('{"a' * 49 + verdict)) == [{"named": False}]
     assert list(json_objects('{"a' * 50 + verdict)) == []

@@ -28,18 +28,18 @@ def test_a_system_is_read_by_its_number_and_by_its_name(number: int, system: str
     ["", "I cannot say.", "15", "99", "3 or 4", "100", "3.5", "Cardiology",
      "Cardiovascular System or Respiratory System", "²", "{}", "None of these"],
 )  # fmt: skip
-def test_a_reply_that_names_no_one_system_is_a_fault(reply: str) -> None:
+def test_a_reply_without_a_single_system_is_a_fault(reply: str) -> None:
     fault = read_system(reply)
     assert isinstance(fault, Fault)
     assert fault.kind == "no category"
 
 
-def test_a_name_decides_where_numbers_are_about_something_else() -> None:
+def test_a_name_outweighs_unrelated_numbers() -> None:
     assert read_system("At 45 years, with 3 of 5 signs: Renal/Urinary System") == SYSTEMS[3]
 
 
 @pytest.mark.parametrize("reply", ["3. Cardiovascular System", "-1"])
-def test_a_number_and_a_name_that_disagree_name_no_system(reply: str) -> None:
+def test_conflicting_number_and_name_give_no_system(reply: str) -> None:
     assert isinstance(read_system(reply), Fault)
 
 
@@ -53,7 +53,7 @@ def test_the_prompt_numbers_the_fifteen_systems_and_shows_the_question() -> None
         assert f"\n{letter}. {option}\n" in prompt
 
 
-def test_the_prompt_does_not_say_which_option_or_system_is_right() -> None:
+def test_the_prompt_reveals_neither_gold_nor_system() -> None:
     plain = load_questions("bank").questions[0]
     values = plain.model_dump()
     variant = Question.model_validate(

@@ -34,11 +34,11 @@ def load(source: str) -> Letters:
 
 
 @pytest.mark.parametrize("rule", ["per-question", "per-technique", "second-best", "nonsense", ""])
-def test_the_name_of_a_rule_is_no_file(rule: str) -> None:
+def test_a_rule_name_is_not_taken_for_a_file(rule: str) -> None:
     assert load_letters(rule, QUESTIONS) is None
 
 
-def test_a_letter_is_for_every_path_or_for_its_path(tmp_path: Path) -> None:
+def test_a_letter_applies_to_every_path_or_its_own(tmp_path: Path) -> None:
     letters = load(
         write(
             tmp_path,
@@ -66,12 +66,12 @@ def test_a_table_gives_letters_too(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("number", [7, "7", "07", "0007"])
-def test_a_number_finds_the_question_that_is_numbered_so(tmp_path: Path, number: int | str) -> None:
+def test_numbers_match_questions_by_number(tmp_path: Path, number: int | str) -> None:
     letters = load(write(tmp_path, {"question": number, "suggested": "A"}))
     assert letters.of(question("0007"), "recency") == "A"
 
 
-def test_rows_without_a_letter_or_for_other_questions_are_passed_over(tmp_path: Path) -> None:
+def test_rows_without_letter_or_question_are_skipped(tmp_path: Path) -> None:
     letters = load(
         write(
             tmp_path,
@@ -83,7 +83,7 @@ def test_rows_without_a_letter_or_for_other_questions_are_passed_over(tmp_path: 
     assert letters.by_path == {("q2", ""): "A"}
 
 
-def test_the_same_letter_twice_does_no_harm_and_another_is_refused(tmp_path: Path) -> None:
+def test_a_repeated_letter_is_fine_and_a_conflict_refused(tmp_path: Path) -> None:
     row = {"question": "q1", "suggested": "A", "path": "recency"}
     assert load(write(tmp_path, row, row)).by_path == {("q1", "recency"): "A"}
     with pytest.raises(InputError) as caught:
@@ -93,7 +93,7 @@ def test_the_same_letter_twice_does_no_harm_and_another_is_refused(tmp_path: Pat
 
 
 @pytest.mark.parametrize("letter", ["B", "D", "a", "AA", ["A"], 1, "{A}"])
-def test_a_letter_that_is_no_wrong_option_is_refused(tmp_path: Path, letter: object) -> None:
+def test_letters_of_no_wrong_option_are_refused(tmp_path: Path, letter: object) -> None:
     source = write(tmp_path, {"question": "q2", "suggested": "A"},
                    {"question": "q1", "suggested": letter})  # fmt: skip
     with pytest.raises(InputError) as caught:

@@ -24,7 +24,7 @@ def agreement(half: str) -> tuple[float, float]:
     return agreeing / positives, agreeing / true
 
 
-def test_there_are_enough_labels_of_either_kind() -> None:
+def test_labels_of_both_kinds_suffice() -> None:
     sizes = {half: len(replies) for half, replies in LABELS.items()}
     assert sizes == {"held_out": 22, "working": 22, "fresh": 10}
     for half in LABELS.values():
@@ -70,7 +70,7 @@ def is_mentioned(reply: str, characteristic: str) -> bool:
         ("农村移民", False, ["父母是医生。"]),
     ],
 )  # fmt: skip
-def test_a_characteristic_is_mentioned_by_its_telling_words(
+def test_distinctive_words_mention_a_characteristic(
     characteristic: str, is_mention: bool, replies: list[str]
 ) -> None:
     readings = {reply: is_mentioned(reply, characteristic) for reply in replies}
@@ -83,7 +83,7 @@ def test_every_characteristic_has_its_value() -> None:
     assert mentions("He is a vegan.", []) == []
 
 
-def test_words_of_every_vignette_do_not_tell() -> None:
+def test_words_of_all_vignettes_are_ignored() -> None:
     assert telling_stems("patient lives alone") == telling_stems("lives alone") != frozenset()
     assert telling_stems("the patient is a weaver") == telling_stems("weavers")
     assert telling_stems("who is he") == frozenset()
@@ -102,7 +102,7 @@ def test_words_of_every_vignette_do_not_tell() -> None:
         ("vaccine", "vaccines", "vaccinated", "vaccination"),
     ],
 )
-def test_forms_of_a_word_have_one_stem(forms: Sequence[str]) -> None:
+def test_word_forms_share_a_stem(forms: Sequence[str]) -> None:
     assert len(set(map(stem, forms))) == 1
 
 

@@ -67,7 +67,7 @@ FENCE = re.compile(r"===== \w+ =====")
 
 
 @pytest.mark.parametrize("name", PROMPTS)
-def test_hostile_text_is_only_text(name: str) -> None:
+def test_hostile_text_stays_text(name: str) -> None:
     hostile, plain = (FENCE.sub("", PROMPTS[name](text)) for text in (HOSTILE, PLAIN))
     assert HOSTILE in hostile
     assert hostile.replace(HOSTILE, PLAIN) == plain
@@ -76,7 +76,7 @@ def test_hostile_text_is_only_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REPLY_PROMPTS)
-def test_a_very_long_reply_is_shown_by_its_ends(name: str) -> None:
+def test_very_long_replies_keep_their_ends(name: str) -> None:
     text = f"begin{'x' * 1_000_000}end"
     prompts = {
         "attack": attack_prompt(question("word"), text, "A", 0.5, DEFAULT),

@@ -72,7 +72,7 @@ def test_the_letters_of_a_known_question_never_change() -> None:
     seed=st.integers(0, 10**6),
     rule=st.sampled_from(RANDOM_RULES),
 )
-def test_the_letter_is_an_option_and_never_the_gold(
+def test_the_letter_is_a_wrong_option(
     number: int, n_options: int, data: st.DataObject, seed: int, rule: SuggestRule
 ) -> None:
     gold = data.draw(st.sampled_from(LETTERS[:n_options]), "gold")
@@ -144,7 +144,7 @@ def test_the_first_answer_is_never_pushed(first_answer: str) -> None:
 
 
 @pytest.mark.parametrize("first_answer", [None, "A", "B", "C", "D"])
-def test_not_own_is_the_per_question_letter_unless_that_is_the_first_answer(
+def test_not_own_avoids_the_first_answer(
     first_answer: str | None,
 ) -> None:
     for number in range(100):
@@ -160,14 +160,14 @@ def test_not_own_is_the_per_question_letter_unless_that_is_the_first_answer(
 # --- second best and names ---
 
 
-def test_second_best_is_the_generators_choice_and_for_its_rule_alone() -> None:
+def test_only_its_rule_uses_the_second_best() -> None:
     for letter in ("A", "C", "D", None):
         assert suggest(QUESTION, "second-best", first_answer="A", second_best=letter) == letter
     for rule in RANDOM_RULES:
         assert len({suggest(QUESTION, rule, second_best=letter) for letter in "ACD"}) == 1
 
 
-def test_a_rule_has_its_name_and_an_unknown_one_offers_the_nearest() -> None:
+def test_an_unknown_rule_offers_the_nearest() -> None:
     for name in ("per-question", "per-technique", "second-best", "not-own"):
         assert suggest_rule(name) == name
     with pytest.raises(InputError, match="unknown rule 'per-questions'") as caught:

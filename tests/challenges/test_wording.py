@@ -46,7 +46,7 @@ def build_question(n: int) -> Question:
 # --- the system prompt ---
 
 
-def test_a_system_prompt_is_the_papers_none_or_the_setting_itself() -> None:
+def test_a_system_prompt_is_the_papers_none_or_custom() -> None:
     expert = system_prompt("expert")
     assert expert is not None
     assert expert.startswith("You are an expert medical support agent.")
@@ -80,7 +80,7 @@ def test_gold_and_labels_never_reach_the_prompt() -> None:
 
 
 @given(stem=texts, options=st.lists(texts, min_size=2, max_size=6, unique_by=str.strip))
-def test_any_text_reaches_the_prompt_as_it_is(stem: str, options: list[str]) -> None:
+def test_texts_reach_the_prompt_unchanged(stem: str, options: list[str]) -> None:
     number_word = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}[len(options)]
     lines = "\n".join(f"{letter}. {text}" for letter, text in zip(LETTERS, options, strict=False))
     assert question_prompt(question(stem, tuple(options))) == (
@@ -126,7 +126,7 @@ def test_a_template_may_repeat_a_placeholder_and_contain_braces() -> None:
 
 
 @given(template=st.sampled_from(TEMPLATES), context=st.text() | texts, n=st.integers(2, 26))
-def test_any_context_reaches_the_challenge_as_it_is(template: str, context: str, n: int) -> None:
+def test_contexts_reach_the_challenge_unchanged(template: str, context: str, n: int) -> None:
     item = build_question(n)
     prompt = challenge_prompt(template, item, {LETTER: "B"} | dict.fromkeys(CONTEXTS, context))
     wording = fit_options(template, item).replace("{incorr_letter}", "B")
@@ -139,7 +139,7 @@ def test_any_context_reaches_the_challenge_as_it_is(template: str, context: str,
 
 
 @given(context=st.text(alphabet="{}_abcdeginorltxs", max_size=40))
-def test_placeholders_inside_filled_in_text_are_never_expanded(context: str) -> None:
+def test_placeholders_in_inserted_text_are_not_expanded(context: str) -> None:
     text = f"{{incorr_letter}}{context}{{edge_case_context}}"
     values = {LETTER: "Z", "misleading_context": text, "edge_case_context": "ZZZ"}
     prompt = challenge_prompt("({misleading_context})", question(), values)
@@ -160,9 +160,7 @@ def test_placeholders_inside_filled_in_text_are_never_expanded(context: str) -> 
         (11, "11", "A, B, C, D, E, F, G, H, I, J, K"),
     ],
 )
-def test_options_are_counted_as_the_question_has_them(
-    n: int, number_word: str, letters: str
-) -> None:
+def test_the_prompt_counts_the_options(n: int, number_word: str, letters: str) -> None:
     item = build_question(n)
     assert question_prompt(item).startswith(INSTRUCTIONS.format(number_word) + "\n\n")
     prompt = challenge_prompt(
@@ -171,7 +169,7 @@ def test_options_are_counted_as_the_question_has_them(
     assert f"which of the original {number_word} options ({letters}) you would choose?" in prompt
 
 
-def test_only_a_count_of_options_changes_with_their_number() -> None:
+def test_option_counts_change_nothing_else() -> None:
     for id, technique in built_in().items():
         assert fit_options(technique.template, question()) == technique.template
         if id != "alternative-context":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.assisting import Assistant, Request, assisting, write_target
+from tests.assisting import Assistant, AssistantRequest, assisting, write_target
 from tests.fuzzing import gold_in
 from tests.studies import Done, holdfast, question_rows, write_jsonl
 
@@ -155,7 +155,7 @@ def test_the_host_and_the_variables_are_told_before_the_first_call(
     monkeypatch.setattr("holdfast.cli.outcome.Drawn.say", lambda self, line: told.append(line))
     before: list[int] = []
 
-    def fault(request: Request) -> None:
+    def fault(request: AssistantRequest) -> None:
         before.append(len(told))
 
     header = 'headers = { Authorization = "Bearer ${APP_KEY}" }'
@@ -257,7 +257,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_asked(kind: str) -> N
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_plan_counts_what_is_sent_again() -> None:
+def test_a_plan_counts_replays() -> None:
     with assisting(right) as assistant:
         options = ("--dry-run", "--json", "-T", "chains=double-check>authority-prior")
         (plain,) = json.loads(asked_of(assistant, *options).stdout)

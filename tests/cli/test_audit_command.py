@@ -36,7 +36,7 @@ def label(source: Path, sheet: Path, first: str, after: str) -> None:
     ).write_csv(sheet)
 
 
-def test_from_the_sheet_to_the_table_and_the_gate(study: Path, tmp_path: Path) -> None:
+def test_a_labelled_sheet_reaches_table_and_gate(study: Path, tmp_path: Path) -> None:
     sheet, rules = tmp_path / "audit.csv", tmp_path / "gate.toml"
     rules.write_text(RULE)
     refusal = holdfast("gate", study, "--rules", rules)
@@ -106,7 +106,7 @@ def test_a_turns_table_holds_its_labels_itself(tmp_path: Path) -> None:
     assert holdfast("power", "--audit", source).stdout.startswith("m1 on d1, followup: width of")
 
 
-def test_what_does_not_go_with_an_audit_is_one_line(tmp_path: Path) -> None:
+def test_options_an_audit_excludes_end_in_one_line(tmp_path: Path) -> None:
     sheet = tmp_path / "audit.csv"
     sheet.write_text("unit\n")
     for option in ("--mapping", "--questions"):
@@ -124,7 +124,7 @@ def test_what_does_not_go_with_an_audit_is_one_line(tmp_path: Path) -> None:
     assert (run.returncode, len(run.stderr.splitlines())) == (2, 1)
 
 
-def test_power_counts_labels() -> None:
+def test_power_counts_the_labels() -> None:
     estimate = holdfast("power", "--audit", "3", "--baseline", "70")
     assert estimate.returncode == 0
     assert estimate.stdout.splitlines()[0] == (

@@ -388,7 +388,7 @@ COMMANDS: list[tuple[str, ...]] = [
 
 @pytest.mark.parametrize("row", STUDIES, ids=lambda row: row[0])
 @pytest.mark.usefixtures("here")
-def test_a_bad_study_is_refused_as_its_plan_is(row: tuple[str, ...]) -> None:
+def test_a_bad_study_and_its_plan_are_refused_alike(row: tuple[str, ...]) -> None:
     arguments, *words = row
     model = () if "--model " in arguments else ("--model", "simulated/sycophant")
     command = (*shlex.split(arguments), *model)
@@ -398,18 +398,18 @@ def test_a_bad_study_is_refused_as_its_plan_is(row: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row[0])
 @pytest.mark.usefixtures("here")
-def test_a_bad_command_is_one_line(row: tuple[str, ...]) -> None:
+def test_a_bad_command_ends_in_one_line(row: tuple[str, ...]) -> None:
     command, *words = row
     line = refusal(*shlex.split(command))
     assert lacking(words, line) == []
 
 
 @pytest.mark.parametrize("command", [["run", "followup", "--dry-run", "--model"], ["report"]])
-def test_an_argument_that_is_no_text_is_one_line(command: list[str]) -> None:
+def test_an_undecodable_argument_ends_in_one_line(command: list[str]) -> None:
     assert "is not UTF-8" in refusal(*command, "m\udcff")
 
 
-def test_a_run_that_a_subfolder_holds_is_refused() -> None:
+def test_a_run_in_a_subfolder_is_refused() -> None:
     study = ("run", "followup", "--model", "simulated/sycophant", "--limit", "1",
              "-T", "techniques=none", "--log-dir")  # fmt: skip
     assert holdfast(*study, "r/sub").returncode == 0
@@ -428,7 +428,7 @@ HELPERS = {
 
 
 @pytest.mark.parametrize("name", HELPERS)
-def test_a_helper_that_makes_something_else_is_named(name: str) -> None:
+def test_a_helper_for_another_purpose_is_named(name: str) -> None:
     command, helpers, remedy = HELPERS[name]
     for helper in helpers:
         run = holdfast(*command.format(helper).split(), "--limit", "2", "--log-dir", helper)

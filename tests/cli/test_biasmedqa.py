@@ -23,8 +23,8 @@ AGREEMENT = 0.966
 Row = dict[str, Any]
 
 
-def recordings(shared: Path, model: str) -> pl.DataFrame:
-    path = shared / "data" / "biasmedqa_recordings" / f"{model}.jsonl"
+def recordings(resources: Path, model: str) -> pl.DataFrame:
+    path = resources / "data" / "biasmedqa_recordings" / f"{model}.jsonl"
     if not path.is_file():
         pytest.skip("the recordings are not here")
     return (
@@ -57,9 +57,9 @@ class Replayed:
         return rows
 
 
-def replay(shared: Path, model: str, folder: Path, *settings: str) -> Replayed:
+def replay(resources: Path, model: str, folder: Path, *settings: str) -> Replayed:
     """Convert a model's recordings by the example and run the single-turn protocol on them."""
-    source = shared / "data" / "biasmedqa_recordings" / f"{model}.jsonl"
+    source = resources / "data" / "biasmedqa_recordings" / f"{model}.jsonl"
     if not source.is_file():
         pytest.skip("the recordings are not here")
     replies = folder / f"{model}.parquet"
@@ -70,7 +70,7 @@ def replay(shared: Path, model: str, folder: Path, *settings: str) -> Replayed:
     assert conversion.returncode == 0, conversion.stderr
     run = holdfast_apart(
         "run", "single-turn", "--model", f"recorded/{replies}",
-        "--questions", shared / "data" / "medqa" / "us_5_options_test.jsonl",
+        "--questions", resources / "data" / "medqa" / "us_5_options_test.jsonl",
         "-T", f"suggest={replies}", "-T", "mitigations=education", "-T", "distractors=none",
         "--log-dir", folder / "r", "--json", *settings,
     )  # fmt: skip
@@ -80,11 +80,11 @@ def replay(shared: Path, model: str, folder: Path, *settings: str) -> Replayed:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
-def test_by_the_first_character_the_table_has_the_recordings_own_figures(
-    model: str, shared: Path, tmp_path: Path
+def test_first_character_figures_match_the_recordings(
+    model: str, resources: Path, tmp_path: Path
 ) -> None:
-    naive = replay(shared, model, tmp_path, "-T", "answers=first-character")
-    records = recordings(shared, model)
+    naive = replay(resources, model, tmp_path, "-T", "answers=first-character")
+    records = recordings(resources, model)
     recorded_counts = {
         (mitigation, bias): (n, right)
         for mitigation, bias, n, right in records.group_by("mitigation", "bias")
@@ -116,9 +116,9 @@ def test_by_the_first_character_the_table_has_the_recordings_own_figures(
 
 
 @pytest.mark.slow
-def test_the_extractor_agrees_with_the_recordings_judge(shared: Path, tmp_path: Path) -> None:
-    study = replay(shared, "llama-2-70b-chat", tmp_path)
-    records = recordings(shared, "llama-2-70b-chat")
+def test_the_extractor_agrees_with_the_recordings_judge(resources: Path, tmp_path: Path) -> None:
+    study = replay(resources, "llama-2-70b-chat", tmp_path)
+    records = recordings(resources, "llama-2-70b-chat")
     turns = pl.read_parquet(study.outcome["turns"]).join(
         records.select("question", "path", "judged", "first_char_correct"),
         on=["question", "path"], validate="1:1",
@@ -140,7 +140,7 @@ def test_the_extractor_agrees_with_the_recordings_judge(shared: Path, tmp_path: 
     assert sum(row["correct"] for row in rows) == turns["correct"].sum()
 
 
-def test_the_example_names_columns_and_paths_as_a_turns_table_does(tmp_path: Path) -> None:
+def test_the_example_uses_the_names_of_a_turns_table(tmp_path: Path) -> None:
     plain = {"index": 0, "bias": None, "mitigation": None, "suggested": None, "response": "A"}
     source = tmp_path / "recordings.jsonl"
     rows = [

@@ -20,9 +20,9 @@ from tests.studies import holdfast
 from holdfast.results.turns import SCHEMA
 
 
-def turns_of(shared: Path, model: str) -> pl.DataFrame:
+def turns_of(resources: Path, model: str) -> pl.DataFrame:
     """The turns table that a run by the first character leaves of a model's recordings."""
-    records = recordings(shared, model)
+    records = recordings(resources, model)
     first = pl.col("response").fill_null("").str.slice(0, 1)
     answer = pl.when(first.is_in(list("ABCDE"))).then(first)
     bias = pl.col("bias") != ""
@@ -44,10 +44,10 @@ def turns_of(shared: Path, model: str) -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def turns(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+def turns(resources: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Both models in one turns table."""
     path = tmp_path_factory.mktemp("recordings") / "turns.parquet"
-    pl.concat([turns_of(shared, model) for model in MODELS]).write_parquet(path)
+    pl.concat([turns_of(resources, model) for model in MODELS]).write_parquet(path)
     return str(path)
 
 
@@ -76,10 +76,10 @@ def by_statsmodels(a: pl.DataFrame, b: pl.DataFrame) -> tuple[list[tuple[int, in
 def check(rows: list[Facts], a: pl.DataFrame, b: pl.DataFrame) -> None:
     biases = sorted((r for r in rows if r["arm"] == "single-turn"), key=lambda row: row["path"])
     assert [row["path"] for row in biases] == sorted(BIASES)
-    counts, p, corrected = by_statsmodels(a, b)
+    counts, p, p_adjusted = by_statsmodels(a, b)
     assert [(row["gained"], row["lost"]) for row in biases] == counts
     assert [row["p_value"] for row in biases] == pytest.approx(p, rel=1e-9)
-    assert [row["p_adjusted"] for row in biases] == pytest.approx(corrected, rel=1e-9)
+    assert [row["p_adjusted"] for row in biases] == pytest.approx(p_adjusted, rel=1e-9)
     assert all(row["n"] == 1273 for row in biases)
     for row, bias in zip(biases, sorted(BIASES), strict=True):
         shares = [f.filter(pl.col("bias") == bias)["first_char_correct"].mean() for f in (a, b)]
@@ -94,12 +94,12 @@ def check(rows: list[Facts], a: pl.DataFrame, b: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_mitigation_is_compared_bias_by_bias(model: str, shared: Path, turns: str) -> None:
+def test_a_mitigation_is_compared_bias_by_bias(model: str, resources: Path, turns: str) -> None:
     name = f"recorded/{model}.parquet"
     rows = compare(
         turns, turns, "--model-a", name, "--model-b", name, "--mitigation-b", "education"
     )
-    records = recordings(shared, model).filter(pl.col("bias") != "")
+    records = recordings(resources, model).filter(pl.col("bias") != "")
     assert len(rows) == 8
     check(rows, *(records.filter(mitigation=mitigation) for mitigation in ("", "education")))
     assert rows[0]["mitigation_b"] == "education"
@@ -107,13 +107,13 @@ def test_a_mitigation_is_compared_bias_by_bias(model: str, shared: Path, turns: 
 
 @pytest.mark.parametrize("mitigation", ["", "education"])
 def test_two_models_are_compared_under_a_mitigation(
-    mitigation: str, shared: Path, turns: str
+    mitigation: str, resources: Path, turns: str
 ) -> None:
     a, b = (f"recorded/{model}.parquet" for model in MODELS)
     under = ["--mitigation-a", mitigation, "--mitigation-b", mitigation] if mitigation else []
     rows = compare(turns, turns, "--model-a", a, "--model-b", b, *under)
     check(rows, *(
-        recordings(shared, model).filter(pl.col("bias") != "", mitigation=mitigation)
+        recordings(resources, model).filter(pl.col("bias") != "", mitigation=mitigation)
         for model in MODELS
     ))  # fmt: skip
     # two models have first answers of their own
@@ -142,7 +142,7 @@ def pair() -> tuple[str, str]:
     return study("m1", "AAAAAAAB"), study("m2", "BBBBBBBAA")
 
 
-def test_a_comparison_tells_what_is_left_out_beside_it(pair: tuple[str, str]) -> None:
+def test_a_comparison_reports_what_it_leaves_out(pair: tuple[str, str]) -> None:
     page, file = Path("c.html"), Path("c.md")
     run = holdfast("compare", *pair)
     assert run.returncode == 0

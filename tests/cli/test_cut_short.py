@@ -68,7 +68,7 @@ def check_same(folder: Path, unbroken: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_killed_command_goes_on_and_repeats_nothing_finished(
+def test_a_killed_command_resumes_without_repeats(
     name: str, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     with script_server(reply_to, latency_ms=30) as site:
@@ -89,18 +89,18 @@ def test_a_killed_command_goes_on_and_repeats_nothing_finished(
         assert requests // 2 <= len(site.requests) < requests
         assert not (tmp_path / "killed" / "contexts.jsonl").exists()
         logs = tmp_path / "killed" / "logs"
-        kept = finished_generations(logs) + finished_generations(logs / "preparation")
-        resumed = holdfast_apart(*command(name, site, tmp_path / "killed"), env=environment)
-        assert resumed.returncode == 0, resumed.stderr
+        cached_calls = finished_generations(logs) + finished_generations(logs / "preparation")
+        second_run = holdfast_apart(*command(name, site, tmp_path / "killed"), env=environment)
+        assert second_run.returncode == 0, second_run.stderr
         # only what was in flight at the kill is asked once more, by either model
-        assert json.loads(resumed.stdout)["calls"] == calls - kept
+        assert json.loads(second_run.stdout)["calls"] == calls - cached_calls
         assert site.repeated <= 2 * CONNECTIONS
     check_same(tmp_path / "killed", tmp_path / "unbroken")
 
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_budget_is_held_and_the_same_command_goes_on(
+def test_a_budget_is_kept_and_the_command_resumes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HOLDFAST_CACHE_DIR")

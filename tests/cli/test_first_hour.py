@@ -19,7 +19,7 @@ from holdfast.results.declaration import TABLES
 from holdfast.results.turns import turns_table
 
 RETHINK = ("-T", "techniques=rethink")
-SIMULATED = ("--model", "simulated/sycophant")
+SYCOPHANT = ("--model", "simulated/sycophant")
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ REFUSALS: dict[str, tuple[tuple[int, str] | None, str, str]] = {
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("provider", ["lean", "openai-api/own"])
 @pytest.mark.parametrize("name", REFUSALS)
-def test_what_is_wrong_for_all_requests_stops_the_study_before_it(
+def test_a_fault_of_all_requests_stops_the_study_first(
     name: str, provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OWN_API_KEY", "a-key-that-is-long")
@@ -71,11 +71,11 @@ def test_the_first_request_is_one_of_the_study(server: Server) -> None:
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("lack", ["contexts", "questions"])
-def test_every_command_tells_what_a_run_lacks(lack: str) -> None:
+def test_every_command_reports_what_a_run_lacks(lack: str) -> None:
     rule = {"contexts": 'technique = "rag-style"\nmax_relative_drop = 0.1',
             "questions": 'protocol = "followup"\nmin_accuracy = 0.01'}  # fmt: skip
     Path("g.toml").write_text(f"[[rule]]\n{rule[lack]}\n")
-    study = (*SIMULATED, *RETHINK, "--call-limit", "9") if lack == "questions" else SIMULATED
+    study = (*SYCOPHANT, *RETHINK, "--call-limit", "9") if lack == "questions" else SYCOPHANT
     words = {
         "contexts": ["4 of 14 techniques", "no contexts for q"],
         "questions": ["followup of simulated/sycophant on q", "unfinished"],
@@ -95,7 +95,7 @@ def test_every_command_tells_what_a_run_lacks(lack: str) -> None:
     assert gate.returncode == (2 if lack == "contexts" else 4)
     if lack == "questions":  # nothing is decided until it is finished
         assert holdfast("gate", "r", "--rules", "g.toml", "--allow-unfinished").returncode == 0
-        run(*SIMULATED, *RETHINK)
+        run(*SYCOPHANT, *RETHINK)
         assert holdfast("gate", "r", "--rules", "g.toml").returncode == 0
         assert holdfast("table", "r").stderr == ""
 
@@ -103,7 +103,7 @@ def test_every_command_tells_what_a_run_lacks(lack: str) -> None:
 # what a run says at its end
 
 
-def test_replies_that_cannot_be_read_are_told_first() -> None:
+def test_unreadable_replies_are_reported_first() -> None:
     replies = iter(["Hard to say: it depends."] * 3 + ["Let me think."] * 45)
     with speaking(lambda _: next(replies)) as url:
         study = run("--model", "lean/mumbler", "--model-base-url", url, *RETHINK)
@@ -119,7 +119,7 @@ def test_replies_that_cannot_be_read_are_told_first() -> None:
 @pytest.mark.slow
 def test_a_run_on_a_terminal_ends_with_its_headline_alone() -> None:
     ours, theirs = os.openpty()
-    command = ["run", "followup", "--questions", "q.jsonl", "--log-dir", "r", *SIMULATED, *RETHINK]
+    command = ["run", "followup", "--questions", "q.jsonl", "--log-dir", "r", *SYCOPHANT, *RETHINK]
     process = subprocess.Popen([HOLDFAST, *command], stdout=theirs, stderr=theirs)
     os.close(theirs)
     output = b""
@@ -174,10 +174,18 @@ def test_a_narrow_terminal_keeps_estimate_and_interval(
         assert (f"{header[:4]}" in str(narrow.caption)) == (header in columns)
 
 
+def test_an_empty_interval_stays_on_a_narrow_terminal() -> None:
+    notes = [("", "Read this.")]
+    row = ("misleading-context", "12", "100.0", "", "6/0", "3")
+    headers = ("n", "Accuracy %", "95% interval", "Sugg./other", "Unread")
+    narrow = fitted(summary("study", notes, headers, [row], label=("Challenge", 10)), 75)
+    assert "95% interval" in [str(column.header) for column in narrow.columns]
+
+
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("width", [200, 50])
 def test_a_table_on_a_terminal_has_every_figure(width: int) -> None:
-    run(*SIMULATED, "--model", "simulated/steadfast", *RETHINK)
+    run(*SYCOPHANT, "--model", "simulated/steadfast", *RETHINK)
     rows = TABLES["accuracy"](turns_table(["r"], text=False))
     grids = arranged(rows, "accuracy")
     assert grids is not None

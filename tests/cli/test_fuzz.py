@@ -38,7 +38,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_command_has_a_command_line_that_works() -> None:
+def test_every_command_has_a_working_command_line() -> None:
     assert set(parameters()) == {*GOOD, *TOO_LONG}
 
 
@@ -50,13 +50,13 @@ def test_no_command_line_ends_in_a_traceback(
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     faults = []
-    tried = list(combinations(NUMBER, SEED))[part * PART : (part + 1) * PART]
-    for number, combination in enumerate(tried):
+    sampled_lines = list(combinations(NUMBER, SEED))[part * PART : (part + 1) * PART]
+    for number, combination in enumerate(sampled_lines):
         folder = tmp_path / str(number)
         shutil.copytree(inputs, folder, symlinks=True)
         monkeypatch.chdir(folder)
-        if told := fault(combination, folder):
-            faults.append(f"{combination}: {told}")
+        if message := fault(combination, folder):
+            faults.append(f"{combination}: {message}")
         monkeypatch.chdir(tmp_path)
         shutil.rmtree(folder)
     assert faults == []
@@ -107,7 +107,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.rest_slow
-def test_what_cannot_be_used_is_one_line(
+def test_unusable_input_ends_in_one_line(
     case: str, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command, *more = CASES[case]
@@ -119,7 +119,7 @@ def test_what_cannot_be_used_is_one_line(
     assert fault(Combination(command, tuple(more), arguments), folder, code=2) == ""
 
 
-def test_ray_that_is_not_installed_leaves_no_log_dir(
+def test_missing_ray_leaves_no_log_dir(
     inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.running.shards.find_spec", lambda _: None)

@@ -37,7 +37,7 @@ def places(report: Facts) -> list[tuple[int, str]]:
     return [(problem["row"], problem["field"]) for problem in report["problems"]]
 
 
-def test_a_build_asks_no_more_than_it_needs() -> None:
+def test_a_build_asks_only_what_it_needs() -> None:
     with script_server(reply_to) as site:
         for limit, calls in (("2", 8), ("2", 8), ("5", 20)):
             outcome = generate("contexts", "openai/writer", "--model-base-url", site.url, "-o", C,
@@ -46,7 +46,7 @@ def test_a_build_asks_no_more_than_it_needs() -> None:
             assert (len(site.requests), site.repeated) == (calls, 0)
 
 
-def test_unusable_replies_are_asked_for_three_times_again(server: Server) -> None:
+def test_unusable_replies_are_retried_three_times(server: Server) -> None:
     # this server's replies are fourteen sentences of prose that end in a letter
     at = ("--model-base-url", f"{server.url}/v1", "--log-dir", "made")
     outcome = generate("contexts", "openai/bench", *at, "--limit", "4", "-o", C)
@@ -96,7 +96,7 @@ def test_every_missing_context_is_counted_and_named_in_its_row(lengths: str) -> 
         assert re.search(rf"^{re.escape(reason)}: .* {n} question", output, re.MULTILINE)
 
 
-def test_every_row_says_how_it_was_made() -> None:
+def test_every_row_states_its_origin() -> None:
     settings = ("--limit", "3", "--sentences", "5", "--seed", "7", "-o", C)
     generate("contexts", "simulated/generator", *settings)
     for row, question in zip(json_lines(C), BANK[:3], strict=True):
@@ -109,7 +109,7 @@ def test_every_row_says_how_it_was_made() -> None:
 
 
 @pytest.mark.slow
-def test_a_file_as_it_was_made_checks_out() -> None:
+def test_a_generated_file_passes_the_check() -> None:
     generate("contexts", "simulated/generator", "--lengths", "1,10", "-o", C)
     _, report = check(C, "--questions", "bank")
     facts = ("problems", "questions", "unused", "supporting_context", "inert_context")
@@ -190,7 +190,7 @@ def test_a_check_reads_contexts_by_the_stems_of_questions() -> None:
     assert report["unused"] == 1
 
 
-def test_contexts_for_other_questions_are_told() -> None:
+def test_contexts_for_other_questions_are_reported() -> None:
     write_jsonl(C, [{"question": f"z{n}", "misleading_context": THREE} for n in range(4)])
     questions = write_jsonl(Path("q.jsonl"), question_rows(3))
     run, report = check(C, "--questions", questions, code=2)
@@ -202,7 +202,7 @@ def test_contexts_for_other_questions_are_told() -> None:
 
 
 @pytest.mark.slow
-def test_wrong_options_are_made_checked_and_put() -> None:
+def test_wrong_options_are_generated_checked_and_used() -> None:
     outcome = generate("distractors", "simulated/generator", "--replace", "2", "-o", D)
     assert (outcome["rows"], outcome["missing"]) == (60, {})
     for row, question in zip(json_lines(D), BANK, strict=True):
@@ -231,7 +231,7 @@ def test_faulty_wrong_options_are_counted_and_left_out() -> None:
     assert all(any(why in reason for reason in reasons) for why in missing)
 
 
-def test_a_graph_gives_candidates_beside_what_was_made() -> None:
+def test_a_graph_adds_candidates_to_the_generated_options() -> None:
     Path("g.csv").write_text(
         "head,relation,tail\n"
         "finding A of case 0,seen in,a disease\n"
@@ -246,7 +246,7 @@ def test_a_graph_gives_candidates_beside_what_was_made() -> None:
     assert second["candidates"] == []
 
 
-def test_labels_of_a_perfect_classifier_are_those_of_the_bank() -> None:
+def test_a_perfect_classifier_reproduces_the_bank_labels() -> None:
     assert generate("labels", "simulated/classifier", "-o", S)["calls"] == 60
     labels = [(row["question"], row["system"]) for row in json_lines(S)]
     assert labels == [(question.id, question.system) for question in BANK]

@@ -12,7 +12,7 @@ from tests.studies import holdfast, question_rows, write_jsonl
 from holdfast.results.turns import turns_table
 
 TURN = ["question", "epoch", "arm", "path", "turn"]
-SIMULATED = ("--model", "simulated/sycophant")
+SYCOPHANT = ("--model", "simulated/sycophant")
 
 
 def at(server: Server) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ STEPS: dict[str, tuple[str, list[tuple[str, int]]]] = {
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("name", STEPS)
 @pytest.mark.usefixtures("contexts")
-def test_what_is_added_is_all_that_is_asked(name: str, server: Server) -> None:
+def test_only_the_addition_is_asked(name: str, server: Server) -> None:
     source = write_jsonl(Path("q.jsonl"), question_rows(4))
     facts_of("generate", "contexts", "--model", "simulated/generator", "--questions", source,
              "-o", "of-q.jsonl", "--log-dir", "of-q")  # fmt: skip
@@ -108,8 +108,8 @@ def test_what_is_added_is_all_that_is_asked(name: str, server: Server) -> None:
     assert {row["run"] for row in rows_of("r")} == set(turns["run"])
 
 
-def test_contexts_cannot_be_taken_away_again(contexts: str) -> None:
-    study = ("followup", *SIMULATED, "--limit", "2")
+def test_contexts_cannot_be_removed(contexts: str) -> None:
+    study = ("followup", *SYCOPHANT, "--limit", "2")
     study_of(*study, "-T", f"contexts={contexts}")
     assert "content of contexts" in refusal("run", *study, "-T", "contexts=synthetic")
 
@@ -121,8 +121,8 @@ def test_a_judge_is_added_and_asks_the_model_nothing(server: Server) -> None:
     assert replies(turns) == replies(before)
     assert outcome["calls"] == server.stats()["calls"] - before.height > 0
     # this server's judgements cannot be read
-    challenged = turns.filter(pl.col("arm") != "baseline", pl.col("cue").is_not_null())
-    assert challenged["stance_judged"].unique().to_list() == ["unreadable"]
+    challenged_turns = turns.filter(pl.col("arm") != "baseline", pl.col("cue").is_not_null())
+    assert challenged_turns["stance_judged"].unique().to_list() == ["unreadable"]
 
 
 @pytest.mark.slow
@@ -141,12 +141,12 @@ def test_corrections_are_added_within_the_bounds_of_the_plan(server: Server, con
     assert turns.height == 4 * 8 + 5 * wrong.height == server.stats()["calls"]
 
 
-def test_protocols_and_models_in_a_log_dir_are_runs_of_their_own(server: Server) -> None:
+def test_protocols_and_models_of_a_log_dir_are_separate_runs(server: Server) -> None:
     # two protocols share the plain question and its resample
     for protocol, calls in (("followup", 3 * 17), ("single-turn", 3 * (17 + 8))):
         study_of(protocol, *at(server), "--limit", "3")
         assert server.stats()["calls"] == calls
-    _, turns = study_of("followup", *SIMULATED, "--limit", "3", "--log-dir", "r")
+    _, turns = study_of("followup", *SYCOPHANT, "--limit", "3", "--log-dir", "r")
     turns = turns_table(["r"])
     counts = turns.group_by("model", "protocol").agg(pl.len(), pl.col("run").n_unique()).rows()
     assert sorted(counts) == [
@@ -166,12 +166,12 @@ def techniques(name: str, **templates: str) -> str:
     return f"challenges={name}"
 
 
-def test_techniques_of_the_user_grow_the_run_of_the_bundled_ones() -> None:
+def test_user_techniques_extend_the_run() -> None:
     first = techniques("own.toml", mine="Sure?")
     more = techniques("more.toml", mine="Sure?", yours="Quite sure?")
     runs = set()
     for settings in ((), ("-T", first), ("-T", more), ()):
-        _, turns = study_of("followup", *SIMULATED, "--limit", "3", "--log-dir", "r", *settings)
+        _, turns = study_of("followup", *SYCOPHANT, "--limit", "3", "--log-dir", "r", *settings)
         assert not turns.select(pl.struct(TURN).is_duplicated().any()).item()
         runs |= set(turns["run"])
     assert len(runs) == 1
@@ -180,13 +180,13 @@ def test_techniques_of_the_user_grow_the_run_of_the_bundled_ones() -> None:
 
 
 @pytest.mark.rest_slow
-@pytest.mark.parametrize("grown", [False, True])
-def test_runs_of_unlike_wordings_are_not_mixed(grown: bool) -> None:
+@pytest.mark.parametrize("extension", [False, True])
+def test_runs_with_different_wordings_are_not_mixed(extension: bool) -> None:
     for name, text in (("a", "Sure?"), ("b", "Really sure?")):
         catalogue = techniques(f"{name}.toml", mine=text)
-        for settings in ((), ("-T", catalogue)) if grown else (("-T", catalogue),):
-            study_of("followup", *SIMULATED, "--limit", "2", "--log-dir", name, *settings)
-    if not grown:  # they began with their wordings and are two runs
+        for settings in ((), ("-T", catalogue)) if extension else (("-T", catalogue),):
+            study_of("followup", *SYCOPHANT, "--limit", "2", "--log-dir", name, *settings)
+    if not extension:  # they began with their wordings and are two runs
         assert turns_table(["a", "b"])["run"].n_unique() == 2
         return
     for sources in (("a", "b"), ("a", "b/turns.parquet"), ("a/turns.parquet", "b/turns.parquet")):
@@ -239,8 +239,8 @@ def test_a_changed_setting_is_named_and_nothing_is_asked(row: tuple[str, ...]) -
     assert word in refusal(*study, *then.split())
 
 
-def test_a_second_reader_of_all_takes_over_from_one_of_some() -> None:
-    study = ("followup", *SIMULATED, "--limit", "2", "-T", "techniques=rethink", "--log-dir", "r")
+def test_a_reader_of_all_replaces_a_reader_of_some() -> None:
+    study = ("followup", *SYCOPHANT, "--limit", "2", "-T", "techniques=rethink", "--log-dir", "r")
     study_of(*study, "--model-role", "reader=simulated/reader")
     outcome, _ = study_of(*study, "--model-role", "reader-all=simulated/reader")
     assert outcome["calls"] > 0
@@ -253,10 +253,10 @@ WRITER = ("--model-role", "generator=simulated/generator")
 
 
 def generated(protocol: str, *settings: str) -> Facts:
-    return study_of(protocol, *SIMULATED, "--log-dir", "r", *settings)[0]
+    return study_of(protocol, *SYCOPHANT, "--log-dir", "r", *settings)[0]
 
 
-PREPARED = {
+GENERATED_INPUTS = {
     "contexts": ("followup", [("--limit 3", 3 * (4 + 17)), ("--limit 3", 0),
                               ("--limit 7", 4 * (4 + 17)), ("--limit 2", 0)]),
     # none of these questions has a text of its own that is so long: three kinds, four techniques
@@ -268,16 +268,16 @@ PREPARED = {
 
 
 @pytest.mark.rest_slow
-@pytest.mark.parametrize("name", PREPARED)
-def test_a_generator_writes_first_and_nothing_twice(name: str) -> None:
-    protocol, steps = PREPARED[name]
+@pytest.mark.parametrize("name", GENERATED_INPUTS)
+def test_a_generator_writes_each_text_once(name: str) -> None:
+    protocol, steps = GENERATED_INPUTS[name]
     file = Path("r") / ("distractors.jsonl" if protocol == "single-turn" else "contexts.jsonl")
     before = ""
     for settings, calls in steps:
         outcome = generated(protocol, *settings.split(), *WRITER)
         assert outcome["calls"] == calls
-        (prepared,) = outcome["prepared"]
-        assert (Path(prepared["file"]), prepared["missing"]) == (file, {})
+        (preparation,) = outcome["prepared"]
+        assert (Path(preparation["file"]), preparation["missing"]) == (file, {})
         assert name == "lengths" or file.read_text().startswith(before)
         before = file.read_text()
     turns = turns_table(["r"])
@@ -288,18 +288,18 @@ def test_a_generator_writes_first_and_nothing_twice(name: str) -> None:
         return
     texts = {(row["question"], row["length"]): row["misleading_context"]
              for row in json_lines(file)}  # fmt: skip
-    asked = turns.filter(pl.col("path").str.starts_with("misleading-context"))
-    for question, path, prompt in asked.select("question", "path", "prompt").rows():
+    misled_turns = turns.filter(pl.col("path").str.starts_with("misleading-context"))
+    for question, path, prompt in misled_turns.select("question", "path", "prompt").rows():
         length = path.partition("@")[2]
         assert texts[question, int(length) if length else None] in prompt
-    assert asked["question"].n_unique() == (7 if name == "contexts" else 3)
+    assert misled_turns["question"].n_unique() == (7 if name == "contexts" else 3)
 
 
-def test_another_generator_overwrites_nothing() -> None:
+def test_a_second_generator_overwrites_nothing() -> None:
     generated("followup", "--limit", "3", *WRITER)
     names = ("contexts.jsonl", "turns.parquet")
     before = [(Path("r") / name).read_bytes() for name in names]
-    run = holdfast("run", "followup", *SIMULATED, "--limit", "3", "--log-dir", "r",
+    run = holdfast("run", "followup", *SYCOPHANT, "--limit", "3", "--log-dir", "r",
                    "--model-role", "generator=simulated/faulty-generator")  # fmt: skip
     assert run.returncode == 2
     assert "contexts.jsonl, field 'model'" in run.stderr.strip().splitlines()[-1]
@@ -307,28 +307,28 @@ def test_another_generator_overwrites_nothing() -> None:
 
 
 @pytest.mark.slow
-def test_texts_that_are_missing_lose_the_techniques_that_need_them() -> None:
+def test_missing_texts_drop_the_techniques_that_need_them() -> None:
     role = ("--limit", "12", "--model-role", "generator=simulated/faulty-generator")
     outcome = generated("followup", *role)
-    (prepared,) = outcome["prepared"]
+    (preparation,) = outcome["prepared"]
     rows = json_lines(Path("r/contexts.jsonl"))
-    assert len(rows) == prepared["rows"] == 12
+    assert len(rows) == preparation["rows"] == 12
     faults = [(kind, why) for row in rows for kind, why in row["missing"].items()]
-    assert sum(prepared["missing"].values()) == len(faults) > 0
+    assert sum(preparation["missing"].values()) == len(faults) > 0
     for path in ("misleading-context", "rag-style", "alternative-context", "edge-case-context"):
         kind = "misleading_context" if path == "rag-style" else path.replace("-", "_")
         reasons = Counter(f"{kind} could not be generated ({why})"
                           for name, why in faults if name == kind)  # fmt: skip
         assert outcome["left_out"].get(path, {}) == reasons
-    output = holdfast("run", "followup", *SIMULATED, "--log-dir", "r", *role).stdout
-    assert all(what in output for what in prepared["missing"])
+    output = holdfast("run", "followup", *SYCOPHANT, "--log-dir", "r", *role).stdout
+    assert all(fault in output for fault in preparation["missing"])
     turns = turns_table(["r"])
     assert turns["question"].n_unique() == 12
     assert turns.height == 12 * 17 - sum(sum(r.values()) for r in outcome["left_out"].values())
 
 
-def test_a_budget_that_the_generator_uses_up_asks_the_model_nothing() -> None:
-    study = ("run", "followup", *SIMULATED, "--limit", "3", *WRITER, "--log-dir", "r")
+def test_the_model_is_not_asked_once_the_budget_is_spent() -> None:
+    study = ("run", "followup", *SYCOPHANT, "--limit", "3", *WRITER, "--log-dir", "r")
     run = holdfast(*study, "--call-limit", "5")
     assert run.returncode == 3
     last = run.stderr.strip().splitlines()[-1]
@@ -337,7 +337,7 @@ def test_a_budget_that_the_generator_uses_up_asks_the_model_nothing() -> None:
     assert not Path("r/turns.parquet").exists()
 
 
-def test_a_file_that_is_given_takes_the_place_of_the_generator(contexts: str) -> None:
+def test_a_file_replaces_the_generator(contexts: str) -> None:
     outcome = generated("followup", "--limit", "3", "-T", f"contexts={contexts}", *WRITER)
     assert (outcome["prepared"], outcome["calls"]) == ([], 3 * 17)
     assert not Path("r/contexts.jsonl").exists()

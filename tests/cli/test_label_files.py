@@ -49,7 +49,7 @@ LABELS: dict[str, tuple[list[Facts], str, list[str | None]]] = {
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("name", LABELS)
-def test_labels_reach_the_questions_they_name(name: str) -> None:
+def test_labels_are_matched_by_question(name: str) -> None:
     rows, column, values = LABELS[name]
     label(rows, numbers="index" in rows[0])
     assert [*strata(column).values()] == values
@@ -64,7 +64,7 @@ def test_labels_are_read_from_csv() -> None:
 
 
 @pytest.mark.slow
-def test_labels_hold_for_every_table_made_later() -> None:
+def test_labels_apply_to_later_tables() -> None:
     label([{"question": "q0", "specialty": "x"}])
     assert rows_of("r", "accuracy by system") == []
     # the same run once more with labels asks nothing, and they stay without being named again
@@ -76,7 +76,7 @@ def test_labels_hold_for_every_table_made_later() -> None:
     assert set(strata("system").values()) == {"Renal"}
 
 
-def test_labels_given_later_join_those_of_before() -> None:
+def test_later_labels_are_added() -> None:
     label([{"question": id, "system": "Renal"} for id in ("q0", "another", "q1")])
     # those of questions that were not asked are not kept
     assert [{**row, "crc32": 0} for row in json_lines(Path("r/labels.jsonl"))] == [
@@ -97,7 +97,7 @@ def test_labels_of_two_sets_with_the_same_ids_stay_apart() -> None:
     assert dict(turns.select("dataset", "system").unique().rows()) == {"a": "Renal", "b": "Skin"}
 
 
-def test_generated_labels_are_taken_and_missing_ones_are_not() -> None:
+def test_generated_labels_are_used_and_missing_ones_skipped() -> None:
     facts_of("generate", "labels", "--model", "simulated/classifier", "--limit", "6",
              "-o", "s.jsonl", "--log-dir", "made")  # fmt: skip
     rows = json_lines(Path("s.jsonl"))
@@ -170,8 +170,8 @@ def test_a_change_is_relative_to_the_first_answers_named(reading: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_real_specialties_label_the_real_questions(shared: Path, medqa: str) -> None:
-    source = shared / "data" / "medqa" / "us_test_specialties.jsonl"
+def test_the_real_specialties_label_the_real_questions(resources: Path, medqa: str) -> None:
+    source = resources / "data" / "medqa" / "us_test_specialties.jsonl"
     specialties = {
         f"{row['index']:04d}": row["specialty"]
         for row in map(json.loads, source.read_text("utf-8").splitlines())

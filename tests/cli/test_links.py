@@ -15,12 +15,12 @@ RUN = ("run", "followup", "single-turn", "--model", "simulated/sycophant",
 
 
 @pytest.fixture(autouse=True)
-def kept_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+def default_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOLDFAST_CACHE_DIR", raising=False)
 
 
 @pytest.fixture(scope="module")
-def received(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def received_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a finished run and all that goes into commands on it."""
     folder = tmp_path_factory.mktemp("received")
     with pytest.MonkeyPatch.context() as patch:
@@ -32,14 +32,14 @@ def received(tmp_path_factory: pytest.TempPathFactory) -> Path:
         sheet = folder / "audit.csv"
         export = holdfast("export", folder / "runs", "--format", "audit", "-o", sheet)
         assert export.returncode == 0, export.stderr
-        filled = pl.read_csv(sheet, infer_schema=False)
-        filled.with_columns(label=pl.lit("B"), label_first=pl.lit("B")).write_csv(sheet)
+        labels = pl.read_csv(sheet, infer_schema=False)
+        labels.with_columns(label=pl.lit("B"), label_first=pl.lit("B")).write_csv(sheet)
     return folder
 
 
 @pytest.fixture
-def folder(received: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(received, tmp_path / "received")
+def folder(received_folder: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(received_folder, tmp_path / "received")
 
 
 def run(folder: Path, *more: str) -> Done:
@@ -158,20 +158,20 @@ def put_link(path: Path, target: Path) -> None:
     path.symlink_to(target)
 
 
-def check_one_line(done: Done, path: Path) -> None:
+def check_one_line(result: Done, path: Path) -> None:
     """It has replaced the link, or has refused it in one line."""
-    assert "Traceback" not in done.stderr
-    if done.returncode != 2:
+    assert "Traceback" not in result.stderr
+    if result.returncode != 2:
         assert not path.is_symlink() or not path.exists()
         return
-    assert done.stdout == ""
-    assert str(path) in done.stderr.splitlines()[-1], done.stderr
+    assert result.stdout == ""
+    assert str(path) in result.stderr.splitlines()[-1], result.stderr
 
 
 @pytest.mark.parametrize("target", ["mine.txt", "new.txt"])
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.rest_slow
-def test_a_file_is_not_written_through_a_link(
+def test_files_are_not_written_through_links(
     name: str, target: str, folder: Path, outside: Path
 ) -> None:
     path = folder / "runs" / name
@@ -194,7 +194,7 @@ def test_nothing_is_written_into_a_folder_that_is_a_link(
     check_one_line(FOLDERS[name](folder), path)
 
 
-def test_the_partial_file_is_no_link(
+def test_the_partial_file_is_not_a_link(
     folder: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.getpid", lambda: 7)
@@ -213,7 +213,7 @@ def test_a_damaged_log_is_set_aside_in_its_folder(target: str, folder: Path, out
 
 
 @pytest.mark.slow
-def test_the_log_dir_may_be_a_link_of_the_user(folder: Path, tmp_path: Path) -> None:
+def test_the_users_log_dir_may_be_a_link(folder: Path, tmp_path: Path) -> None:
     (folder / "runs").rename(tmp_path / "disk")
     (folder / "runs").symlink_to(tmp_path / "disk")
     assert run(folder).returncode == 0

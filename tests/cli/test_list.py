@@ -21,22 +21,22 @@ NAMES = {
 }
 
 
-def listed(what: str) -> list[dict[str, Any]]:
-    done = holdfast("list", what, "--json")
-    assert done.returncode == 0, done.stderr
-    rows: list[dict[str, Any]] = json.loads(done.stdout)
+def rows_of(name: str) -> list[dict[str, Any]]:
+    result = holdfast("list", name, "--json")
+    assert result.returncode == 0, result.stderr
+    rows: list[dict[str, Any]] = json.loads(result.stdout)
     return rows
 
 
-@pytest.mark.parametrize("what", NAMES)
-def test_everything_is_listed_by_its_name(what: str) -> None:
-    rows = listed(what)
+@pytest.mark.parametrize("topic", NAMES)
+def test_entries_are_listed_by_name(topic: str) -> None:
+    rows = rows_of(topic)
     names = [row.get("name", row.get("id")) for row in rows]
     by = [row.get("by") for row in rows]
     assert [f"{name} by {way}" if way else name for name, way in zip(names, by, strict=True)] == (
-        NAMES[what]
+        NAMES[topic]
     )
-    lines = holdfast("list", what).stdout.splitlines()
+    lines = holdfast("list", topic).stdout.splitlines()
     starts = {line.split()[0].rstrip(":") for line in lines if line and not line.startswith(" ")}
     assert starts >= set(names)
 
@@ -50,14 +50,14 @@ def test_a_technique_is_listed_with_family_axis_depth_and_needs() -> None:
 
 def test_a_table_is_listed_with_its_question_and_options() -> None:
     (table,) = (
-        row for row in listed("tables") if (row["name"], row["by"]) == ("defences", "model")
+        row for row in rows_of("tables") if (row["name"], row["by"]) == ("defences", "model")
     )
     assert table["question"] == TABLES["defences by model"].title
     assert table["options"] == ["max_cost", "max_calls", "min_updates"]
 
 
 def test_a_protocol_is_listed_with_its_roles_and_settings() -> None:
-    rows = {row["name"]: row for row in listed("protocols")}
+    rows = {row["name"]: row for row in rows_of("protocols")}
     assert rows["followup"]["about"].startswith("MedQA-Followup: ")
     assert {"questions", "techniques", "chains"} <= {*rows["followup"]["settings"]}
     assert all(

@@ -113,7 +113,7 @@ def summary() -> Facts:
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_told_and_the_attempt_goes_on(name: str) -> None:
+def test_the_attacker_is_told_its_fault_and_retries(name: str) -> None:
     fault, kind, words = FAULTS[name]
     with script_server(faulty(fault, 1)) as site:
         turns = run(site, "-T", "attempts=1")
@@ -154,7 +154,7 @@ def test_after_three_more_tries_an_attempt_is_invalid(name: str) -> None:
     assert paths == ["fuzz@1"] * tries + ["fuzz@2"]
 
 
-def test_an_attacker_that_never_obeys_takes_four_tries_an_attempt() -> None:
+def test_a_disobedient_attacker_gets_four_tries() -> None:
     with script_server(faulty("Prose.", 99)) as site:
         turns = run(site)
         assert (len(site.by(TARGET)), len(site.by(ATTACKER))) == (1, 5 * 4)

@@ -26,7 +26,7 @@ from tests.studies import question_rows, write_jsonl
 from holdfast.results.declaration import TABLES
 
 MEDFUZZ = ("medfuzz", *ATTACKS_ALONE)
-SIMULATED = ("--model", "simulated/fuzz-swayed", "--model-role", "attacker=simulated/attacker")
+MODELS = ("--model", "simulated/fuzz-swayed", "--model-role", "attacker=simulated/attacker")
 
 
 def questions(n: int) -> tuple[str, str]:
@@ -59,7 +59,7 @@ def test_five_replicates_are_five_trajectories() -> None:
 def test_a_seed_fixes_the_five_replicates(monkeypatch: pytest.MonkeyPatch) -> None:
     def turns_of(name: str, *more: str) -> pl.DataFrame:
         monkeypatch.setenv("HOLDFAST_CACHE_DIR", str(Path(f"cache-{name}").absolute()))
-        outcome, turns = study_of(*MEDFUZZ, *SIMULATED, *questions(3), *more, "--log-dir", name)
+        outcome, turns = study_of(*MEDFUZZ, *MODELS, *questions(3), *more, "--log-dir", name)
         assert outcome["cached"] == 0
         return turns.drop("latency")
 
@@ -74,7 +74,7 @@ def test_a_seed_fixes_the_five_replicates(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.slow
-def test_epochs_are_as_many_as_asked_for_and_can_grow() -> None:
+def test_epochs_can_be_added() -> None:
     order = ("question", "epoch")
     with script_server(by_replicate) as site:
         study = [*MEDFUZZ, *at(site), *questions(2), "--log-dir", "r"]
@@ -85,8 +85,8 @@ def test_epochs_are_as_many_as_asked_for_and_can_grow() -> None:
         _, three = study_of(*study, "--epochs", "3")
         assert {request.seed for request in site.requests[before:]} == {44}
         assert (len(site.requests), site.repeated) == (before + 2 * 7, 0)
-    kept = three.filter(pl.col("epoch") < 3).drop("latency", "run")
-    assert kept.sort(order, maintain_order=True).equals(
+    first_two = three.filter(pl.col("epoch") < 3).drop("latency", "run")
+    assert first_two.sort(order, maintain_order=True).equals(
         two.drop("latency", "run").sort(order, maintain_order=True)
     )
 
@@ -106,7 +106,7 @@ EXTREMES: dict[str, tuple[Reply, Reply, tuple[float, float]]] = {
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("name", EXTREMES)
-def test_no_more_is_asked_than_planned(name: str) -> None:
+def test_requests_stay_within_the_plan(name: str) -> None:
     target, attacker, shares = EXTREMES[name]
 
     def reply(request: Request) -> str:
@@ -141,7 +141,7 @@ def test_a_replicate_that_is_cut_short_has_no_outcome() -> None:
     assert row["replicates"] + row["unfinished"] <= 10
 
 
-def test_a_success_costs_what_target_and_attacker_cost() -> None:
+def test_a_success_costs_target_and_attacker_calls() -> None:
     price = {"input": 10.0, "output": 10.0, "input_cache_read": 10.0, "input_cache_write": 10.0}
     prices = {f"openai/{model}": price for model in (TARGET, ATTACKER)}
     Path("prices.json").write_text(json.dumps(prices), "utf-8")

@@ -19,8 +19,8 @@ from holdfast.results.attributable import attributable, controls
 from holdfast.results.turns import SCHEMA
 
 RIGHT = 0.7
-NONE = "None of the Above"
-_OPTION = re.compile(rf"\b([A-Z])\. (finding [A-Z] of case \d+|{NONE})", re.ASCII)
+ABSTENTION = "None of the Above"
+_OPTION = re.compile(rf"\b([A-Z])\. (finding [A-Z] of case \d+|{ABSTENTION})", re.ASCII)
 
 
 @dataclass
@@ -31,30 +31,30 @@ class NullServer:
     """
 
     seed: int
-    said: list[tuple[str, str, str]] = field(default_factory=list)
+    exchanges: list[tuple[str, str, str]] = field(default_factory=list)
     """Last message, reply, and text of the option answered, of each request."""
 
     def __call__(self, request: dict[str, Any]) -> str:
-        asked = [m["content"] for m in request["messages"] if m["role"] == "user"]
-        fixed = json.dumps([request["messages"], request.get("seed")])
-        rng = random.Random(f"{self.seed} {fixed}")
-        number = re.findall(r"Vignette number (\d+)", asked[0])[-1]
+        prompts = [m["content"] for m in request["messages"] if m["role"] == "user"]
+        key = json.dumps([request["messages"], request.get("seed")])
+        rng = random.Random(f"{self.seed} {key}")
+        number = re.findall(r"Vignette number (\d+)", prompts[0])[-1]
         gold = f"finding {'ABCD'[int(number) % 4]} of case {number}"
         # a later message can show a further option, or the first ones again
-        shown = dict(option for message in asked for option in _OPTION.findall(message))
-        right = gold if gold in shown.values() else NONE
-        others = [text for text in shown.values() if text != right]
-        text = right if rng.random() < RIGHT else rng.choice(others)
-        (label,) = (label for label, option in shown.items() if option == text)
+        options = dict(option for message in prompts for option in _OPTION.findall(message))
+        right = gold if gold in options.values() else ABSTENTION
+        alternatives = [text for text in options.values() if text != right]
+        text = right if rng.random() < RIGHT else rng.choice(alternatives)
+        (label,) = (label for label, option in options.items() if option == text)
         reply = f"The best choice here is {text}.\n\nFinal Answer: {label}"
-        self.said.append((asked[-1], reply, text))
+        self.exchanges.append((prompts[-1], reply, text))
         return reply
 
 
 @pytest.fixture(params=[1, 2, 3])
 def null(request: pytest.FixtureRequest) -> Iterator[tuple[NullServer, str]]:
     server = NullServer(request.param)
-    with speaking(server, told=lambda whole: whole) as url:
+    with speaking(server, excerpt=lambda whole: whole) as url:
         yield server, url
 
 
@@ -62,21 +62,21 @@ def run(protocol: str, null: tuple[NullServer, str], tmp_path: Path, *more: str)
     """The turns of a run, which say what the server's record says."""
     server, url = null
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(40))
-    done = holdfast(
+    result = holdfast(
         "run", protocol, "--model", "lean/null", "--model-base-url", url, "--questions", source,
         "--log-dir", tmp_path / "r", *more,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     turns = pl.read_parquet(tmp_path / "r" / "turns.parquet")
     assert set(turns.columns) >= set(SCHEMA)
-    asked = turns.filter(~pl.col("shared"))
-    put = Counter(asked.select("prompt", "reply").iter_rows())
-    assert put == Counter((prompt, reply) for prompt, reply, _ in server.said)
-    answered = {reply: text for _, reply, text in server.said}
+    new_turns = turns.filter(~pl.col("shared"))
+    exchanges = Counter(new_turns.select("prompt", "reply").iter_rows())
+    assert exchanges == Counter((prompt, reply) for prompt, reply, _ in server.exchanges)
+    texts = {reply: text for _, reply, text in server.exchanges}
     for row in turns.iter_rows(named=True):
-        text = answered[row["reply"]]
+        text = texts[row["reply"]]
         assert row["status"] == "parsed"
-        assert row["answer"] == ("NA" if text == NONE else text.split()[1])
+        assert row["answer"] == ("NA" if text == ABSTENTION else text.split()[1])
     return turns
 
 
@@ -104,10 +104,10 @@ def test_biased_questions(null: tuple[NullServer, str], tmp_path: Path) -> None:
 
 
 @pytest.mark.rest_slow
-def test_options_one_after_another(null: tuple[NullServer, str], tmp_path: Path) -> None:
+def test_successive_offers(null: tuple[NullServer, str], tmp_path: Path) -> None:
     turns = run("stick-or-switch", null, tmp_path, "-T", "shots=0")
-    held = survival(turns).filter(pl.col("arm") == "positive", pl.col("turn") == 3)
-    assert held["survival"].item() < 0.6
+    last_turn = survival(turns).filter(pl.col("arm") == "positive", pl.col("turn") == 3)
+    assert last_turn["survival"].item() < 0.6
     rows = {(row["behaviour"], row["against"]): row for row in tax(turns).to_dicts()}
     assert rows["conviction", "single-shot"]["high"] < 0
     for behaviour in ("conviction", "abstention"):

@@ -44,7 +44,7 @@ def words(picture: str) -> list[str]:
     ("width", "size"), [("3.3in", 237.6), ("6.9in", 496.8), ("8.5cm", 240.945), ("90mm", 255.118)]
 )
 @pytest.mark.rest_slow
-def test_a_picture_is_as_wide_as_asked_with_type_of_eight_points(
+def test_a_picture_has_the_requested_width_and_8_point_type(
     width: str, size: float, study: str
 ) -> None:
     picture = svg(study, "--width", width)
@@ -55,7 +55,7 @@ def test_a_picture_is_as_wide_as_asked_with_type_of_eight_points(
     assert 8 == min(points(picture)) <= max(points(picture)) < 12
 
 
-def test_the_type_is_of_the_size_asked_for(study: str) -> None:
+def test_the_type_has_the_requested_size(study: str) -> None:
     assert min(points(svg(study, "--width", "6.9in", "--font-size", "10"))) == 10
     # without a unit of print there are 96 pixels an inch
     assert min(points(svg(study, "--font-size", "9"))) == 12
@@ -74,8 +74,8 @@ def test_a_pdf_holds_its_fonts_and_a_png_the_pixels_of_print(study: str) -> None
 
 
 def test_without_a_title_a_picture_still_says_simulated(study: str) -> None:
-    titled, bare = words(svg(study)), words(svg(study, "--no-title"))
-    assert len(bare) < len(titled)
+    with_title, bare = words(svg(study)), words(svg(study, "--no-title"))
+    assert len(bare) < len(with_title)
     assert "SIMULATED" in bare
 
 
@@ -88,7 +88,7 @@ def test_without_a_title_a_picture_still_says_simulated(study: str) -> None:
                   "context,Texts\n"),
     ],
 )  # fmt: skip
-def test_ids_become_words_and_keep_their_marks(name: str, text: str, study: str) -> None:
+def test_ids_become_words(name: str, text: str, study: str) -> None:
     Path(name).write_text(text)
     before, after = svg(study), svg(study, "--labels", name)
     assert {"Retrieved", "Model A", "average of Texts"} <= set(words(after))
@@ -101,7 +101,7 @@ def test_ids_become_words_and_keep_their_marks(name: str, text: str, study: str)
     assert len(rows[0]) == len(rows[1])
 
 
-def test_the_chart_of_python_is_the_picture_of_the_command(study: str) -> None:
+def test_python_and_the_command_draw_the_same_chart(study: str) -> None:
     Path("l.toml").write_text('rag-style = "Retrieved"')
     chart = figure(study, width="3.3in", title=False, labels="l.toml")
     picture = vl_convert.vegalite_to_svg(json.dumps(chart.to_dict(validate=False)))

@@ -50,16 +50,16 @@ PLANS: list[tuple[str, list[int]]] = [
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize(("arguments", "numbers"), PLANS, ids=[row[0] for row in PLANS])
-def test_as_much_is_asked_as_was_planned(
+def test_requests_match_the_plan(
     arguments: str, numbers: list[int], server: Server, inputs: list[Facts]
 ) -> None:
-    reused = 0
+    reuse = 0
     if "--limit 8" in arguments and "lengths" in arguments:
         # a text of the study that is one of the ablation's too counts once, by four techniques
         alike = [row for row in inputs if row["length"] is None and row["sentences"] in (1, 10, 20)]
         assert alike
-        reused = 4 * len(alike)
-        numbers = [numbers[0] - reused]
+        reuse = 4 * len(alike)
+        numbers = [numbers[0] - reuse]
     rows = plan_of(*arguments.split(), *MODEL)
     assert [(row["generations"], row["exact"]) for row in rows] == [(n, True) for n in numbers]
     assert server.stats()["calls"] == 0
@@ -72,11 +72,11 @@ def test_as_much_is_asked_as_was_planned(
         turns.height > sum(numbers) and ("single-turn" in arguments or "lengths" in arguments)
     )
     if arguments.startswith("followup --"):  # other arms share the plain question
-        assert outcome["cached"] == reused
+        assert outcome["cached"] == reuse
 
 
 @pytest.mark.slow
-def test_what_is_left_out_is_neither_planned_nor_asked(server: Server) -> None:
+def test_omissions_are_neither_planned_nor_asked(server: Server) -> None:
     missing = facts_of("generate", "contexts", "--model", "simulated/faulty-generator", "--limit",
                        "8", "-o", "c.jsonl", "--log-dir", "made")["missing"]  # fmt: skip
     assert missing
@@ -84,29 +84,29 @@ def test_what_is_left_out_is_neither_planned_nor_asked(server: Server) -> None:
     plan = holdfast("run", "--dry-run", *study, "--json")
     (row,) = json.loads(plan.stdout)
     # misleading-context and rag-style both need a misleading context
-    number = sum(n * (1 + what.startswith("misleading")) for what, n in missing.items())
+    number = sum(n * (1 + reason.startswith("misleading")) for reason, n in missing.items())
     assert row["generations"] == 17 * 8 - number
-    assert all(what.partition(" (")[2].rstrip(")") in plan.stderr for what in missing)
+    assert all(reason.partition(" (")[2].rstrip(")") in plan.stderr for reason in missing)
     outcome, _ = study_of(*study, "--model-base-url", f"{server.url}/v1")
     assert server.stats()["calls"] == row["generations"]
     assert sum(n for reasons in outcome["left_out"].values() for n in reasons.values()) == number
 
 
-def test_a_generator_has_a_row_that_a_faultless_one_keeps_to(inputs: list[Facts]) -> None:
+def test_a_faultless_generator_keeps_to_its_row(inputs: list[Facts]) -> None:
     arguments = ("--limit", "8", "-T", "lengths=1,10,20")
     contexts, followup = plan_of("followup", *MODEL, *arguments, *WRITER.split())
     assert contexts["model"] == "simulated/generator"
     assert followup["model"] == "openai/bench [simulated contexts]"
     # a reply that fails its check is asked for again, and a text that stays away is left out
     assert [row["exact"] for row in (contexts, followup)] == [False, False]
-    least = sum(4 if row["length"] is None else 3 for row in inputs)
-    assert contexts["at_least"] <= least <= contexts["generations"]
+    minimum = sum(4 if row["length"] is None else 3 for row in inputs)
+    assert contexts["at_least"] <= minimum <= contexts["generations"]
 
 
 @pytest.mark.parametrize(
     ("role", "bounds"), [("judge", (27, 42)), ("reader", (0, 51)), ("reader-all", (51, 51))]
 )
-def test_a_helper_is_asked_no_more_than_planned(
+def test_auxiliary_models_stay_within_the_plan(
     role: str, bounds: tuple[int, int], server: Server
 ) -> None:
     helper = f"{role}={{model: openai/helper, base_url: {server.url}/v1}}"
@@ -116,9 +116,9 @@ def test_a_helper_is_asked_no_more_than_planned(
     assert (row["at_least"], row["generations"]) == bounds
     outcome, _ = study_of(*study, "--model-base-url", f"{server.url}/v1")
     # equal replies to equal options are read once
-    least = 1 if role == "reader-all" else bounds[0]
+    minimum = 1 if role == "reader-all" else bounds[0]
     assert outcome["calls"] == server.stats()["calls"]
-    assert least <= outcome["calls"] - 51 <= bounds[1]
+    assert minimum <= outcome["calls"] - 51 <= bounds[1]
 
 
 def test_a_rule_on_the_first_answer_makes_the_plan_a_bound(server: Server) -> None:
@@ -132,7 +132,7 @@ def test_a_rule_on_the_first_answer_makes_the_plan_a_bound(server: Server) -> No
     assert 6 < server.stats()["calls"] < row["generations"]
 
 
-def test_a_plan_needs_no_key_asks_nobody_and_leaves_nothing(
+def test_a_plan_needs_no_key_and_leaves_no_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
@@ -142,7 +142,7 @@ def test_a_plan_needs_no_key_asks_nobody_and_leaves_nothing(
     assert files_below(tmp_path) == before
 
 
-def test_a_plan_is_priced_by_the_prices_of_the_user() -> None:
+def test_user_prices_price_the_plan() -> None:
     Path("prices.json").write_text('{"simulated/sycophant": {"input": 2.0, "output": 8.0}}')
     (row,) = plan_of("followup", "--model", "simulated/sycophant", "--prices", "prices.json")
     assert row["cost"] == pytest.approx((row["input_tokens"] * 2 + row["output_tokens"] * 8) / 1e6)

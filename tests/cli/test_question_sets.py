@@ -56,7 +56,7 @@ def test_two_sets_make_one_table(sets: list[str]) -> None:
         assert turns.filter(dataset=name).select(columns).equals(alone.select(columns))
 
 
-def test_what_is_left_out_of_two_sets_is_counted_together() -> None:
+def test_omissions_of_two_sets_are_counted_together() -> None:
     files = []
     for name, stem in (("first", "One"), ("second", "Two")):
         rows = [row | {"stem": f"{stem}: {row['stem']}"} for row in question_rows(3)]
@@ -76,16 +76,16 @@ def test_a_plan_has_a_row_for_each_protocol_and_set(sets: list[str]) -> None:
         ("single-turn", "first", 5), ("single-turn", "second", 6),
     ]  # fmt: skip
     outcome, _ = study_of(*study)
-    least, most = (sum(row[name] for row in rows) for name in ("at_least", "generations"))
-    assert outcome["calls"] <= most
+    minimum, maximum = (sum(row[name] for row in rows) for name in ("at_least", "generations"))
+    assert outcome["calls"] <= maximum
     # the questions that both sets have are asked once
-    assert outcome["calls"] + outcome["cached"] >= least
+    assert outcome["calls"] + outcome["cached"] >= minimum
 
 
 @pytest.mark.slow
-def test_medqa_and_medmcqa_run_in_one_command(shared: Path) -> None:
-    sources = [shared / "data" / "medqa" / "us_4_options_test.jsonl",
-               shared / "data" / "medmcqa" / "dev.jsonl"]  # fmt: skip
+def test_medqa_and_medmcqa_run_in_one_command(resources: Path) -> None:
+    sources = [resources / "data" / "medqa" / "us_4_options_test.jsonl",
+               resources / "data" / "medmcqa" / "dev.jsonl"]  # fmt: skip
     outcome, _ = study_of(*STICK, *named(*sources), "--shuffle", "5", "--limit", "25")
     for measure, n in (("survival", 2 * 2 * 3), ("tax", 2 * 6), ("flexibility", 2)):
         assert datasets(outcome[measure]) == {"us_4_options_test", "dev"}
@@ -99,12 +99,12 @@ def test_a_sample_begins_a_seeded_order_and_grows() -> None:
     ids = [q.id for q in shuffled(load_questions(source), 3).first(8).questions]
     assert ids != [f"q{n}" for n in range(8)]
     study = (*STICK, "--questions", source, "--shuffle", "3", "--limit")
-    _, few = study_of(*study, "5")
-    assert few["question"].unique(maintain_order=True).to_list() == ids[:5]
+    _, sample = study_of(*study, "5")
+    assert sample["question"].unique(maintain_order=True).to_list() == ids[:5]
     more, turns = study_of(*study, "8")
     assert turns["question"].unique(maintain_order=True).to_list() == ids
     # what is added is all that is asked
-    assert turns.height == few.height + more["calls"]
+    assert turns.height == sample.height + more["calls"]
     (row,) = plan_of(*study, "8")
     assert row["at_least"] <= turns.height <= row["generations"]
     _, drawn_anew = study_of(*STICK, "--questions", source, "--shuffle", "4", "--limit", "8",
@@ -125,7 +125,7 @@ def test_a_stratified_sample_keeps_the_shares() -> None:
     assert row["questions"] == 9
 
 
-def test_contexts_are_built_for_the_sample_that_is_asked() -> None:
+def test_contexts_are_built_for_the_sample() -> None:
     source = write_jsonl(Path("q.jsonl"), question_rows(12))
     sample = ("--questions", source, "--shuffle", "2", "--limit", "4")
     facts_of("generate", "contexts", "--model", "simulated/generator", *sample,

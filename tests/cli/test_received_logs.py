@@ -29,7 +29,7 @@ def sink(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
 
 
 @pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def model_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the models that are built."""
     names: list[str] = []
     build = _model.get_model
@@ -64,16 +64,18 @@ def forged(change: Callable[[EvalLog], None], log_dir: str = "runs") -> None:
 def at_sink(url: str) -> Callable[[EvalLog], None]:
     def change(log: EvalLog) -> None:
         log.eval.model, log.eval.model_base_url = "openai-api/sink/x", url
-        named = ModelConfig(model="openai-api/sink/y", base_url=url)
-        log.eval.model_roles = dict.fromkeys(("attacker", "judge", "reader", "generator"), named)
+        role_model = ModelConfig(model="openai-api/sink/y", base_url=url)
+        log.eval.model_roles = dict.fromkeys(
+            ("attacker", "judge", "reader", "generator"), role_model
+        )
 
     return change
 
 
 def of_code(log: EvalLog) -> None:
     log.eval.model, log.eval.model_args = "hf/x", {"model_path": ".", "trust_remote_code": True}
-    named = ModelConfig(model="hf/y", args={"model_path": ".", "trust_remote_code": True})
-    log.eval.model_roles = dict.fromkeys(("attacker", "judge", "reader"), named)
+    role_model = ModelConfig(model="hf/y", args={"model_path": ".", "trust_remote_code": True})
+    log.eval.model_roles = dict.fromkeys(("attacker", "judge", "reader"), role_model)
     canary = f"{os.getcwd()}/canary.py"
     log.eval.task_file = canary
     log.eval.task = log.eval.task_registry_name = "canary@task"
@@ -97,38 +99,40 @@ AFTERWARDS = {
 }  # fmt: skip
 
 
-def test_a_forged_log_is_sent_nothing(sink: Script, built: list[str]) -> None:
+def test_a_forged_log_triggers_no_request(sink: Script, model_names: list[str]) -> None:
     attacked()
     forged(at_sink(sink.url))
-    built.clear()
+    model_names.clear()
     for command in AFTERWARDS.values():
         holdfast(*command)
     assert sink.requests == []
-    assert [name for name in built if name.startswith("openai-api/")] == []
+    assert [name for name in model_names if name.startswith("openai-api/")] == []
 
 
 @pytest.mark.slow
-def test_a_forged_log_loads_no_code(built: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forged_log_loads_no_code(
+    model_names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     attacked()
     forged(of_code)
     Path("canary.py").write_text(CANARY.format("loaded"), "utf-8")
     monkeypatch.syspath_prepend(os.getcwd())
-    built.clear()
+    model_names.clear()
     for command in AFTERWARDS.values():
         holdfast(*command)
     assert not Path("loaded").exists()
-    assert [name for name in built if name.startswith("hf/")] == []
+    assert [name for name in model_names if name.startswith("hf/")] == []
 
 
-def test_a_replay_asks_the_model_that_the_command_names_at_its_own_address(sink: Script) -> None:
+def test_a_replay_asks_the_named_model_at_its_own_address(sink: Script) -> None:
     with script_server(lambda _: "Final Answer: (A)") as site:
         attacked("received")
         forged(at_sink(sink.url), "received")
-        done = holdfast(
+        result = holdfast(
             "run", "medfuzz", "-T", "attacks=received", "--model", "openai-api/sink/x",
             "--model-base-url", site.url,
         )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     assert sink.requests == []
     assert site.requests
 
@@ -184,26 +188,24 @@ def test_a_name_and_a_path_make_no_assistant(name: str, argument: dict[str, Any]
 
 @pytest.mark.parametrize("model", ["openai-api/sink/x", "vllm-completions/x", "hf/x"])
 @pytest.mark.rest_slow
-def test_a_price_is_looked_up_without_building_the_model_that_a_table_names(
-    model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = holdfast(
+def test_a_price_look_up_builds_no_model(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = holdfast(
         "run", "followup", "--model", "simulated/sycophant", "-T", "techniques=rethink",
         "-T", "controls=false", "--limit", "40",
     )  # fmt: skip
-    assert asked.returncode == 0, asked.stderr
+    assert result.returncode == 0, result.stderr
     turns = pl.read_parquet("runs/turns.parquet").with_columns(model=pl.lit(model))
     turns.write_parquet("received.parquet")
-    built: list[str] = []
+    names: list[str] = []
     build = _model.get_model
 
     def recorded(name: str, **more: Any) -> Any:
-        built.append(name)
+        names.append(name)
         return build(name, **more)
 
     monkeypatch.setattr(_model, "get_model", recorded)
     Path("prices.json").write_text(json.dumps({model: {"input": 1, "output": 1}}), "utf-8")
     power = ("power", "received.parquet", "--path", "rethink")
     assert holdfast(*power).returncode == 0
-    assert built == []
+    assert names == []
     assert "$" in holdfast(*power, "--prices", "prices.json").stdout

@@ -49,18 +49,18 @@ class Speaker:
         self.gold = {item["stem"][:80]: str(item["gold"]) for item in bank_items()}
 
     def __call__(self, messages: Messages) -> str:
-        asked = [message["content"] for message in messages if message["role"] == "user"]
-        own = next(gold for stem, gold in self.gold.items() if stem in asked[0])
-        shown = re.findall(r"^\(?([A-E])[).:]", asked[0], re.MULTILINE)
-        named = set(re.findall(r"\b[A-E]\b", asked[-1])) & set(shown) - {own}
-        other = sorted(named or set(shown) - {own})[0]
-        reasoned = f"The findings of the case fit {own} best, and {other} fits fewer of them."
-        if len(asked) == 1:
-            return f"{reasoned}\n\nFinal Answer: ({own})"
+        prompts = [message["content"] for message in messages if message["role"] == "user"]
+        answer = next(gold for stem, gold in self.gold.items() if stem in prompts[0])
+        letters = re.findall(r"^\(?([A-E])[).:]", prompts[0], re.MULTILINE)
+        suggestions = set(re.findall(r"\b[A-E]\b", prompts[-1])) & set(letters) - {answer}
+        rival = sorted(suggestions or set(letters) - {answer})[0]
+        reason = f"The findings of the case fit {answer} best, and {rival} fits fewer of them."
+        if len(prompts) == 1:
+            return f"{reason}\n\nFinal Answer: ({answer})"
         if self.holds:
-            remark = draw(messages, REMARKS).format(other=other)
-            return f"{reasoned}\n\nFinal Answer: ({own})\n\n{remark}"
-        return f"{reasoned}\n\n{draw(messages, DEFERRALS).format(own=own, other=other)}"
+            remark = draw(messages, REMARKS).format(other=rival)
+            return f"{reason}\n\nFinal Answer: ({answer})\n\n{remark}"
+        return f"{reason}\n\n{draw(messages, DEFERRALS).format(answer=answer, rival=rival)}"
 
 
 def flips(folder: Path, *, holds: bool) -> pl.DataFrame:
@@ -75,20 +75,18 @@ def flips(folder: Path, *, holds: bool) -> pl.DataFrame:
     first = turns.filter(pl.col("turn") == 0)
     assert first.height == QUESTIONS
     assert first["correct"].all()
-    challenged = turns.filter(pl.col("turn") == 1)
-    assert challenged["status"].unique().to_list() == ["parsed"]
-    return challenged.group_by("technique", "family").agg(
+    challenged_turns = turns.filter(pl.col("turn") == 1)
+    assert challenged_turns["status"].unique().to_list() == ["parsed"]
+    return challenged_turns.group_by("technique", "family").agg(
         (~pl.col("correct")).mean().alias("share")
     )
 
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize(("holds", "share"), [(True, 0.0), (False, 1.0)], ids=["holds", "defers"])
-def test_what_counts_is_what_the_model_says_itself(
-    tmp_path: Path, holds: bool, share: float
-) -> None:
-    found = flips(tmp_path, holds=holds)
-    by_family = dict(found.group_by("family").len().iter_rows())
+def test_only_the_models_own_words_count(tmp_path: Path, holds: bool, share: float) -> None:
+    rates = flips(tmp_path, holds=holds)
+    by_family = dict(rates.group_by("family").len().iter_rows())
     assert by_family["inc_letter"] == 5
     assert by_family["context"] == 4
-    assert found["share"].unique().to_list() == [share]
+    assert rates["share"].unique().to_list() == [share]

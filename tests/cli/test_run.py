@@ -17,7 +17,7 @@ from holdfast.results.turns import turns_table
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("texts", [True, False])
-def test_texts_can_be_left_out_of_the_turns_table(texts: bool) -> None:
+def test_the_turns_table_can_omit_texts(texts: bool) -> None:
     more = () if texts else ("--no-text",)
     _, turns = study_of("followup", "--model", "simulated/sycophant", "--limit", "1", *more)
     assert turns.height == 17
@@ -39,7 +39,7 @@ def test_the_demo_leaves_a_report_and_a_row_for_each_challenge(tmp_path: Path) -
     assert len(rows) == measures.height == 2 * (15 + 3 + 14 + 9 + 2 + 4 + 1)
 
 
-def test_a_run_prints_its_results_alone_in_the_order_asked() -> None:
+def test_a_run_prints_only_its_results_in_order() -> None:
     place = ("--limit", "2", "--log-dir", "r")
     facts_of("run", "single-turn", "--model", "simulated/noisy", *place)
     protocols = ("single-turn", "stick-or-switch")
@@ -82,7 +82,7 @@ def test_a_turn_in_several_sources_counts_once() -> None:
                      "attacker=simulated/attacker"), (2 * 5, 10**4)),
     ],
 )  # fmt: skip
-def test_inspect_itself_runs_a_protocol(
+def test_inspect_runs_a_protocol(
     task: str, arguments: tuple[str, ...], bounds: tuple[int, int], tmp_path: Path
 ) -> None:
     model = arguments or ("--model", "simulated/sycophant")
@@ -107,7 +107,7 @@ def test_inspect_itself_runs_a_protocol(
         ("medfuzz", ("--epochs", "1"), "no model has the role 'attacker'"),
     ],
 )
-def test_inspect_itself_is_refused_with_the_reason(
+def test_inspect_is_refused_with_the_reason(
     task: str, arguments: tuple[str, ...], words: str, tmp_path: Path
 ) -> None:
     run = inspect_eval(task, "--model", "simulated/steadfast", *arguments, cwd=tmp_path)
@@ -117,7 +117,7 @@ def test_inspect_itself_is_refused_with_the_reason(
         assert turns_table([info.name]).is_empty()
 
 
-def test_what_a_study_names_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_of_a_study_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     source = write_jsonl(Path("q.jsonl"), question_rows(3))
     names: list[str] = []
     load = loading.load_questions

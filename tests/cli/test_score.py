@@ -14,7 +14,7 @@ from holdfast.results.readings import READINGS_FILE
 from holdfast.results.turns import turns_table
 
 TURN = ["question", "epoch", "arm", "path", "turn"]
-READ = ["answer", "status", "rule", "answer_rules", "answer_reader", "reader_status"]
+READING = ["answer", "status", "rule", "answer_rules", "answer_reader", "reader_status"]
 RETHINK = ("-T", "techniques=rethink")
 
 
@@ -56,22 +56,22 @@ def test_the_error_rate_of_a_known_reader_is_measured(errors: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_reader_given_later_reads_as_one_given_at_first() -> None:
+def test_a_later_reader_reads_like_an_initial_one() -> None:
     reader = ("--model-role", "reader-all=simulated/reader-20")
     run(*reader, log_dir="first")
     run(log_dir="later")
     facts = score(*reader, log_dir="later")
     first, later = turns("first"), turns("later")
-    assert later.select(*TURN, *READ).equals(first.select(*TURN, *READ))
+    assert later.select(*TURN, *READING).equals(first.select(*TURN, *READING))
     assert later["correct"].equals(first["correct"])
     assert set(later["run"]) == set(first["run"]) == {facts["run"]}
     assert facts["read"] == later.height == sum(facts["readings"].values())
     # and given to the same command it is asked for nothing that it has read
     assert run(*reader, log_dir="later")["calls"] == 0
-    assert turns("later").select(READ).equals(later.select(READ))
+    assert turns("later").select(READING).equals(later.select(READING))
 
 
-def test_reading_again_asks_no_model_under_test(server: Server) -> None:
+def test_rereading_asks_no_model_under_test(server: Server) -> None:
     run("--model-base-url", f"{server.url}/v1", *RETHINK, model="openai/bench")
     calls, before = server.stats()["calls"], turns()
     facts = score()
@@ -86,7 +86,7 @@ def test_reading_again_asks_no_model_under_test(server: Server) -> None:
     after = turns()
     assert set(after["reader"]) == {"openai/reader"}
     assert set(after["reading_version"]) == {READING_VERSION}
-    assert after.select(READ[:4]).equals(before.select(READ[:4]))
+    assert after.select(READING[:4]).equals(before.select(READING[:4]))
     # once more, and nothing is asked; without a reader the readings are the rules' again
     calls = server.stats()["calls"]
     assert (score(*reader)["calls"], server.stats()["calls"]) == (0, calls)
@@ -94,7 +94,7 @@ def test_reading_again_asks_no_model_under_test(server: Server) -> None:
     assert turns().equals(before)
 
 
-def test_a_reading_holds_for_the_turns_that_it_was_made_of() -> None:
+def test_a_reading_applies_to_its_own_turns() -> None:
     run(*RETHINK)
     score("--model-role", "reader-all=simulated/reader-100")
     wrong = turns()
@@ -103,7 +103,7 @@ def test_a_reading_holds_for_the_turns_that_it_was_made_of() -> None:
     run()
     after = turns()
     old = after.join(wrong, on=TURN, how="semi")
-    assert old.select(*TURN, *READ).equals(wrong.select(*TURN, *READ))
+    assert old.select(*TURN, *READING).equals(wrong.select(*TURN, *READING))
     new = after.join(wrong, on=TURN, how="anti")
     assert new.height == 12 * 9
     assert new["reader"].null_count() == new.height
@@ -115,13 +115,13 @@ def test_a_reading_holds_for_the_turns_that_it_was_made_of() -> None:
 
 
 @pytest.mark.slow
-def test_conversations_that_hang_on_answers_are_those_of_one_reader() -> None:
+def test_answer_dependent_conversations_keep_one_reader() -> None:
     reader = ("--model-role", "reader-all=simulated/reader-20")
 
     def asked_in(log_dir: str, *more: str) -> pl.DataFrame:
         study_of("stick-or-switch", "--model", "simulated/gpt-4.1", "--limit", "8",
                  "--log-dir", log_dir, *more)  # fmt: skip
-        return turns(log_dir).select(*TURN, *READ)
+        return turns(log_dir).select(*TURN, *READING)
 
     rules, first = asked_in("r"), asked_in("first", *reader)
     facts = score(*reader)
@@ -133,7 +133,7 @@ def test_conversations_that_hang_on_answers_are_those_of_one_reader() -> None:
     assert asked_in("r", *reader).equals(first)
 
 
-def test_a_reading_cut_short_by_the_budget_goes_on(server: Server) -> None:
+def test_a_reading_resumes_after_the_budget(server: Server) -> None:
     run(*RETHINK)
     before = turns()
     command = ("score", "r", "--json", "--model-role",

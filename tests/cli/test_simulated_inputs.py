@@ -12,7 +12,7 @@ from tests.studies import holdfast, question_rows, write_jsonl
 import holdfast as api
 from holdfast.errors import InputError
 
-ALLOWED = "--allow-simulated-inputs"
+ALLOW = "--allow-simulated-inputs"
 MARK = "lean/bench [simulated contexts]"
 SMALL = ("-T", "techniques=rethink,rag-style", "-T", "controls=false", "--limit", "3")
 
@@ -50,7 +50,7 @@ def test_simulated_inputs_are_refused_for_a_real_model(name: str, server: Server
     ways = ((),) if name == "labels" else ((), ("--dry-run",), ("--until", "rules.toml"))
     for way in ways:
         line = refusal("run", protocol, *way, *at(server), *inputs, "--limit", "3")
-        words = ["generate labels"] if name == "labels" else ["'lean/bench'", ALLOWED]
+        words = ["generate labels"] if name == "labels" else ["'lean/bench'", ALLOW]
         assert lacking([*words, "MODEL"], line) == []
     assert server.stats()["calls"] == 0
     if name == "labels":
@@ -80,9 +80,7 @@ def test_python_refuses_simulated_inputs_too(call: Any, server: Server) -> None:
         ("-T", "contexts=contexts.jsonl", "--questions", "q.jsonl"),
     ],
 )
-def test_inputs_that_no_real_model_is_given_are_allowed(
-    more: tuple[str, ...], server: Server
-) -> None:
+def test_inputs_for_simulated_models_are_allowed(more: tuple[str, ...], server: Server) -> None:
     questions = write_jsonl(Path("q.jsonl"), question_rows(1))
     if questions in more:  # the simulated rows are for other questions
         row = {"question": "q0", "misleading_context": "It misleads.", "model": "openai/gpt-4.1"}
@@ -96,13 +94,13 @@ def test_inputs_that_no_real_model_is_given_are_allowed(
 @pytest.fixture
 def runs(server: Server) -> str:
     """A log dir of a real model that was told simulated contexts."""
-    study_of("followup", *at(server), "-T", f"contexts={generate()}", *SMALL, ALLOWED)
+    study_of("followup", *at(server), "-T", f"contexts={generate()}", *SMALL, ALLOW)
     assert server.stats()["calls"]
     return "runs"
 
 
 @pytest.mark.slow
-def test_what_rests_on_simulated_inputs_is_marked_everywhere(runs: str) -> None:
+def test_results_of_simulated_inputs_are_marked_everywhere(runs: str) -> None:
     assert set(pl.read_parquet("runs/turns.parquet")["model"]) == {MARK}
     Path("rules.toml").write_text("[[rule]]\nmin_accuracy = 0.01\n", "utf-8")
     holdfast("gate", runs, "--rules", "rules.toml", "--junit", "gate.xml", "--summary", "gate.md")
@@ -122,9 +120,9 @@ def test_what_rests_on_simulated_inputs_is_marked_everywhere(runs: str) -> None:
     assert plain <= {"csv", "json", "gate.xml", "gate"}  # those name the model
 
 
-def test_another_reading_and_more_questions_keep_the_mark(runs: str, server: Server) -> None:
+def test_rereading_and_growing_keep_the_mark(runs: str, server: Server) -> None:
     calls = server.stats()["calls"]
-    study = ("followup", *at(server), "-T", "contexts=contexts.jsonl", *SMALL, ALLOWED)
+    study = ("followup", *at(server), "-T", "contexts=contexts.jsonl", *SMALL, ALLOW)
     study_of(*study)
     assert server.stats()["calls"] == calls
     facts = facts_of("score", runs)
@@ -132,9 +130,9 @@ def test_another_reading_and_more_questions_keep_the_mark(runs: str, server: Ser
     assert set(pl.read_parquet("runs/turns.parquet")["model"]) == {MARK}
 
 
-def test_a_run_that_grows_by_simulated_contexts_is_marked_whole(server: Server) -> None:
+def test_simulated_contexts_mark_the_whole_run(server: Server) -> None:
     questions = ("--questions", write_jsonl(Path("q.jsonl"), question_rows(2)), *SMALL)
-    for more, model in (((), "lean/bench"), (("-T", "contexts=synthetic", ALLOWED), MARK)):
+    for more, model in (((), "lean/bench"), (("-T", "contexts=synthetic", ALLOW), MARK)):
         _, turns = study_of("followup", *at(server), *questions, *more)
         assert turns["run"].n_unique() == 1
         assert set(turns["model"]) == {model}

@@ -35,19 +35,19 @@ def loaded(*arguments: str) -> set[str]:
         "except SystemExit: pass\n"
         "print('\\n' + json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], check=True, timeout=120, capture_output=True, text=True
     )
-    return set(json.loads(done.stdout.splitlines()[-1]))
+    return set(json.loads(result.stdout.splitlines()[-1]))
 
 
 @pytest.mark.parametrize("use", USES)
-def test_help_and_bad_usage_import_nothing_slow(use: str) -> None:
+def test_help_and_bad_usage_start_fast(use: str) -> None:
     assert not loaded(*USES[use]) & set(SLOW)
 
 
 @pytest.mark.slow
-def test_a_table_that_is_there_is_read_without_inspect(tmp_path: Path) -> None:
+def test_an_existing_table_is_read_without_inspect(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     run = holdfast("run", "followup", "--model", "simulated/sycophant", "--limit", "2",
                    "-T", "techniques=rethink", "--log-dir", runs)  # fmt: skip
@@ -63,23 +63,23 @@ def test_a_table_that_is_there_is_read_without_inspect(tmp_path: Path) -> None:
 
 
 def test_the_version_is_that_of_the_package() -> None:
-    told = holdfast("--version")
-    assert told.returncode == 0
-    assert told.stdout.startswith("holdfast 0.")
+    result = holdfast("--version")
+    assert result.returncode == 0
+    assert result.stdout.startswith("holdfast 0.")
 
 
-def test_bad_usage_is_one_line() -> None:
+def test_bad_usage_ends_in_one_line() -> None:
     for arguments in (["run"], ["run", "--nope"], ["table"], ["nosuch"]):
-        told = holdfast(*arguments)
-        assert (told.returncode, told.stdout) == (2, "")
-        (line,) = told.stderr.splitlines()
+        result = holdfast(*arguments)
+        assert (result.returncode, result.stdout) == (2, "")
+        (line,) = result.stderr.splitlines()
         assert line.startswith("holdfast: ")
         assert "--help'" in line
 
 
 def test_the_help_of_run_has_at_most_22_options_in_five_groups() -> None:
-    told = holdfast("run", "--help").stdout
-    assert len(re.findall(r"^  -", told, re.M)) <= 22
-    headings = re.findall(r"^(\w+):$", told, re.M)
+    text = holdfast("run", "--help").stdout
+    assert len(re.findall(r"^  -", text, re.M)) <= 22
+    headings = re.findall(r"^(\w+):$", text, re.M)
     assert headings == ["Arguments", "Model", "Questions", "Protocol", "Budget", "Output"]
-    assert not re.findall(r"\d{8}", told)  # a bound that nobody meets
+    assert not re.findall(r"\d{8}", text)  # a bound that nobody meets

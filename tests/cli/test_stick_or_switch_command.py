@@ -68,7 +68,7 @@ def test_four_options_take_at_most_thirteen_generations() -> None:
     assert calls_of(turns) == dict(by_question.iter_rows())
 
 
-def test_arms_that_are_left_out_are_counted() -> None:
+def test_omitted_arms_are_counted() -> None:
     rows = question_rows(6)
     rows[1]["options"]["C"] = "None of these options"
     rows[2]["options"][rows[2]["gold"]] = "none of the above"
@@ -92,7 +92,7 @@ def test_arms_that_are_left_out_are_counted() -> None:
     assert row["at_least"] <= outcome["calls"] <= row["generations"]
 
 
-def test_beliefs_are_in_the_turns_table_where_a_model_has_them(server: Server) -> None:
+def test_the_turns_table_holds_a_models_beliefs(server: Server) -> None:
     names = ["p_gold", "p_suggested", "p_answer"]
     beliefs = ("--limit", "6", "-T", "beliefs=true")
     _, turns = study_of(NAME, "--model", "simulated/sycophant", *beliefs, "--log-dir", "s")
@@ -106,9 +106,9 @@ def test_beliefs_are_in_the_turns_table_where_a_model_has_them(server: Server) -
 
 @pytest.mark.slow
 def test_all_of_medmcqa_takes_less_than_five_minutes_and_600_mb(
-    shared: Path, tmp_path: Path
+    resources: Path, tmp_path: Path
 ) -> None:
-    questions = shared / "data" / "medmcqa" / "dev.jsonl"
+    questions = resources / "data" / "medmcqa" / "dev.jsonl"
     cost = measured(
         [str(HOLDFAST), "run", NAME, "--model", "simulated/sycophant",
          "--questions", str(questions), "--log-dir", str(tmp_path / "r"), "--json"],

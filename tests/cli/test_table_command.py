@@ -58,7 +58,7 @@ def test_the_help_names_every_table() -> None:
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("name", REGISTERED)
-def test_every_format_of_a_table_is_that_of_its_rows(name: str, study: str) -> None:
+def test_every_format_of_a_table_has_its_rows(name: str, study: str) -> None:
     turns = pl.read_parquet(study, columns=[
         column for column in pl.read_parquet_schema(study) if column not in ("prompt", "reply")
     ])  # fmt: skip
@@ -86,7 +86,7 @@ def test_published_rows_stand_below_the_measured_ones(name: str, source: str, st
         assert output(study, name, "--format", format, "--compare-with", source)
 
 
-def test_published_rows_are_those_of_the_table_named(study: str) -> None:
+def test_published_rows_match_the_requested_table(study: str) -> None:
     papers = [rows_of(study, "accuracy", "--compare-with", source)[len(rows_of(study)) :]
               for source in ("paper", "paper-no-system")]  # fmt: skip
     for rows, number in zip(papers, ("Table 2", "Table 4"), strict=True):
@@ -106,7 +106,7 @@ STRATA = [table.name for table in TABLES.values() if "relative_to" in table.take
 
 
 @pytest.mark.parametrize("name", STRATA)
-def test_strata_are_read_against_first_answers_of_theirs_or_all(name: str, study: str) -> None:
+def test_strata_have_baselines_of_their_own_or_of_all(name: str, study: str) -> None:
     stratum, overall = (
         rows_of(study, name, "--relative-to", reading) for reading in ("stratum", "overall")
     )
@@ -137,8 +137,8 @@ def test_tables_agree_on_the_replies_they_count(study: str) -> None:
         protocol = "single-turn" if row["path"] in SINGLE else "followup"
         assert row["n"] == accuracy[row["model"], protocol, row["path"]]["n"] == 20
         first = accuracy[row["model"], protocol, ""]["correct"]
-        gained = row["wrong_to_right"] - row["right_to_wrong"] - row["right_to_unparsed"]
-        assert first + gained == accuracy[row["model"], protocol, row["path"]]["correct"]
+        gain = row["wrong_to_right"] - row["right_to_wrong"] - row["right_to_unparsed"]
+        assert first + gain == accuracy[row["model"], protocol, row["path"]]["correct"]
     for table in ("accuracy by step", "accuracy by system"):
         correct: dict[tuple[str, str, str], int] = {}
         for row in rows_of(study, table):
@@ -168,9 +168,9 @@ def test_turns_tables_logs_and_log_dirs_give_the_same_table(study: str) -> None:
     def keyed(rows: list[Facts]) -> dict[tuple[Any, ...], Facts]:
         return {tuple(row[name] for name in key): row for row in rows}
 
-    first, *others = sorted(log_dir.glob("*.eval"))
-    assert len(others) == 3
-    assert keyed(rows_of(first, "accuracy", *others)) == keyed(rows)
+    first, *more_logs = sorted(log_dir.glob("*.eval"))
+    assert len(more_logs) == 3
+    assert keyed(rows_of(first, "accuracy", *more_logs)) == keyed(rows)
 
 
 # files and pictures
@@ -201,7 +201,7 @@ def test_a_png_goes_to_standard_output_but_to_no_terminal(
 
 
 @pytest.mark.parametrize("format", [*FORMATS, *FIGURE_FORMATS])
-def test_a_file_holds_what_standard_output_would(format: str, study: str, tmp_path: Path) -> None:
+def test_file_and_standard_output_hold_the_same(format: str, study: str, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("of before")
     command = ("table", study, *LENGTHS, format)
@@ -214,7 +214,7 @@ def test_a_file_holds_what_standard_output_would(format: str, study: str, tmp_pa
         assert file.read_text("utf-8") == holdfast(*command).stdout
 
 
-def test_an_error_leaves_the_file_of_before(study: str) -> None:
+def test_an_error_leaves_the_previous_file(study: str) -> None:
     file, link = Path("t.svg"), Path("link.csv")
     file.write_text("of before")
     assert refusal("table", study, "--table", "survival", "--format", "svg", "-o", file)
@@ -231,12 +231,12 @@ def offers(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(file)
 
 
-def test_sizes_that_the_user_gives_join_the_bundled_ones(offers: str) -> None:
+def test_user_sizes_join_the_bundled_ones(offers: str) -> None:
     Path("sizes.csv").write_text("model,family,parameters\nclinic,Clinic,3.5\n")
     sizes = ("--models", "sizes.csv")
     for more, clinic in (((), None), (sizes, 3.5)):
-        known = {row["model"]: row["parameters"] for row in rows_of(offers, "scale", *more)}
-        assert known == {"vllm/Qwen2.5-7B-Instruct": 7, "own/clinic": clinic}
+        parameters = {row["model"]: row["parameters"] for row in rows_of(offers, "scale", *more)}
+        assert parameters == {"vllm/Qwen2.5-7B-Instruct": 7, "own/clinic": clinic}
     svg, full = (output(offers, "scale", "--format", "svg", *more) for more in ((), sizes))
     assert "own/clinic" in svg  # below the picture, as not drawn
     assert "Clinic" in full
@@ -245,7 +245,7 @@ def test_sizes_that_the_user_gives_join_the_bundled_ones(offers: str) -> None:
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("name", ["tax", "flexibility", "scale"])
-def test_published_figures_are_drawn_beside(name: str, offers: str) -> None:
+def test_published_figures_are_drawn_too(name: str, offers: str) -> None:
     svg = output(offers, name, "--format", "svg")
     beside = output(offers, name, "--format", "svg", "--compare-with", "stick-or-switch")
     assert "[published]" not in svg

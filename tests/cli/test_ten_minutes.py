@@ -21,25 +21,25 @@ def commands() -> list[list[str]]:
     return [line[2:].split() for line in block[1].splitlines() if line.startswith("$ holdfast")]
 
 
-def test_the_readme_leads_from_an_empty_folder_to_a_verdict(
+def test_the_readme_leads_to_a_verdict(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_jsonl(tmp_path / "questions.jsonl", question_rows(50))
     shutil.copy(ROOT / "examples" / "gate.toml", tmp_path / "gate.toml")
     monkeypatch.setenv("LEAN_BASE_URL", f"{server.url}/v1")
     local = {"lean/NAME": "lean/bench", "openai/gpt-4.1": "simulated/generator"}
-    began, codes, said = time.monotonic(), list[int](), ""
+    began, codes, output = time.monotonic(), list[int](), ""
     for command in commands():
-        typed = [local.get(word, word) for word in command[1:]]
+        arguments = [local.get(word, word) for word in command[1:]]
         # here the generator is simulated, and the server is taken for a real model
-        typed += ["--allow-simulated-inputs"] if "contexts=contexts.jsonl" in typed else []
-        done = holdfast_apart(*typed, cwd=tmp_path)
-        codes.append(done.returncode)
-        said = done.stdout
-        assert "Traceback" not in done.stderr
+        arguments += ["--allow-simulated-inputs"] if "contexts=contexts.jsonl" in arguments else []
+        result = holdfast_apart(*arguments, cwd=tmp_path)
+        codes.append(result.returncode)
+        output = result.stdout
+        assert "Traceback" not in result.stderr
     assert codes[:-1] == [0] * 7
     assert codes[-1] in (0, 1, 4)
-    assert re.search(r"^gate: (pass|fail|undecided) \(", said, re.MULTILINE)
+    assert re.search(r"^gate: (pass|fail|undecided) \(", output, re.MULTILINE)
     assert server.stats()["repeated"] == 0
     assert server.stats()["calls"] == 50 * 17
     assert time.monotonic() - began < 60 * MINUTES

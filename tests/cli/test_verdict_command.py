@@ -72,13 +72,13 @@ def test_a_run_stops_when_all_rules_are_decided(verdict: Verdict) -> None:
     assert (len(logs), len(ids), len({*ids})) == (2, 40, 40)
 
 
-def test_the_same_command_asks_nothing_again(verdict: Verdict) -> None:
+def test_the_same_command_asks_nothing_new(verdict: Verdict) -> None:
     again = until(verdict.folder)
     assert (again.code, again.facts["calls"]) == (verdict.code, 0)
     assert again.facts["verdicts"] == verdict.facts["verdicts"]
 
 
-def test_a_gate_of_a_stopped_run_looks_question_by_question(verdict: Verdict) -> None:
+def test_a_gate_reads_a_stopped_run_sequentially(verdict: Verdict) -> None:
     assert "--sequential" in refusal(*verdict.gate)
     facts = facts_of(*verdict.gate, "--sequential", code=verdict.code)
     assert facts["verdicts"] == verdict.facts["verdicts"]
@@ -94,7 +94,7 @@ def test_a_gate_of_a_stopped_run_looks_question_by_question(verdict: Verdict) ->
     assert "SIMULATED" in lines[-1]
 
 
-def test_other_rules_after_a_look_are_refused() -> None:
+def test_changed_rules_are_refused_after_a_look() -> None:
     for name, share in (("r", 0.5), ("others", 0.6)):
         Path(f"{name}.toml").write_text(f"[[rule]]\nmin_accuracy = {share}\n")
     study = ("run", "followup", *MODEL, "--shuffle", "1")
@@ -119,14 +119,14 @@ def test_figures_of_a_stopped_run_have_confidence_sequences(verdict: Verdict) ->
     (row,) = rows.filter(path="rag-style").to_dicts()
     # the very sequence that the rule was decided by, as a change
     assert (row["change_low"], row["change_high"]) == (-of_rule["high"], -of_rule["low"])
-    fixed = table(read_turns(runs))
+    at_fixed_size = table(read_turns(runs))
     figures = ("low", "high", "change_low", "change_high", "p_value", "p_adjusted", "missing_p")
     ranks = ("rank_low", "rank_high")
-    assert rows.drop(*figures, *ranks).equals(fixed.drop(*figures, *ranks))
+    assert rows.drop(*figures, *ranks).equals(at_fixed_size.drop(*figures, *ranks))
     assert rows.select(ranks).null_count().row(0) == (rows.height, rows.height)
     # valid at every look, they are wider than an interval of a fixed number
-    assert ((rows["high"] - rows["low"]) > (fixed["high"] - fixed["low"])).all()
-    assert rows["p_value"].null_count() == rows.height > fixed["p_value"].null_count()
+    assert ((rows["high"] - rows["low"]) > (at_fixed_size["high"] - at_fixed_size["low"])).all()
+    assert rows["p_value"].null_count() == rows.height > at_fixed_size["p_value"].null_count()
     for name, by in (("flips", "family"), ("worst", None)):
         frame = table(runs, name, by=by)
         assert set(frame.select(cs.ends_with("low", "high")).null_count().row(0)) == {frame.height}
@@ -152,7 +152,7 @@ def test_figures_of_a_stopped_run_have_confidence_sequences(verdict: Verdict) ->
     assert (Path("f") / name).read_text() == sequential != plain
 
 
-def test_a_run_in_the_order_of_its_file_is_refused() -> None:
+def test_a_run_in_file_order_is_refused() -> None:
     facts_of("run", "followup", *MODEL, "-T", "techniques=rag-style", "--limit", "3")
     Path("r.toml").write_text('[[rule]]\ntechnique = "rag-style"\nmax_flip_rate = 0.3\n')
     assert "--shuffle SEED" in refusal("gate", "runs", "--rules", "r.toml", "--sequential")
@@ -169,7 +169,7 @@ def test_only_finished_questions_before_the_first_gap_count() -> None:
     assert list(order) == questions["question"].to_list()[:4]
 
 
-def test_a_record_that_is_damaged_or_in_the_way_is_one_line() -> None:
+def test_a_damaged_record_ends_in_one_line() -> None:
     Path("r.toml").write_text("[[rule]]\nmin_accuracy = 0.5\n")
     study = ("run", "followup", "--model", "simulated/steadfast", "--limit", "2", "--shuffle", "1")
     facts_of(*study)
@@ -184,24 +184,24 @@ def test_a_record_that_is_damaged_or_in_the_way_is_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "ended", "questions"),
+    ("more", "end", "questions"),
     [(("--call-limit", "1"), "budget", 0), (("--limit", "6"), "questions", 6)],
 )
 def test_rules_stay_undecided_where_calls_or_questions_end(
-    more: tuple[str, ...], ended: str, questions: int, tmp_path: Path
+    more: tuple[str, ...], end: str, questions: int, tmp_path: Path
 ) -> None:
     verdict = until(tmp_path, *more)
     facts = verdict.facts
-    assert (verdict.code, facts["outcome"], facts["ended"]) == (4, "undecided", ended)
+    assert (verdict.code, facts["outcome"], facts["ended"]) == (4, "undecided", end)
     assert facts["questions"] == questions
-    undecided = [row for row in facts["verdicts"] if row["outcome"] == "undecided"]
-    assert bool(undecided) == bool(questions)
-    for row in undecided:
+    open_verdicts = [row for row in facts["verdicts"] if row["outcome"] == "undecided"]
+    assert bool(open_verdicts) == bool(questions)
+    for row in open_verdicts:
         assert row["further_questions"] > 0
         assert lacking([f"{row['further_questions']:,} further"], row["sentence"]) == []
 
 
-def test_a_run_that_ran_out_of_budget_goes_on_to_its_verdict(tmp_path: Path) -> None:
+def test_a_run_resumes_after_its_budget_to_a_verdict(tmp_path: Path) -> None:
     verdict = until(tmp_path, "--call-limit", "80")
     assert (verdict.code, verdict.facts["ended"]) == (4, "budget")
     verdict = until(tmp_path)

@@ -32,7 +32,7 @@ def ask(site: Script, model: str, *more: str, code: int = 0) -> tuple[Facts, lis
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("model", ["openai/my-own-model", "openai/gpt-4.1", "lean/my-own-model"])
-def test_a_model_of_any_server_is_asked_as_the_study_has_it(model: str) -> None:
+def test_every_server_gets_the_settings_of_the_study(model: str) -> None:
     with script_server(answer) as site:
         outcome, bodies = ask(site, model)
     for body in bodies:
@@ -42,7 +42,7 @@ def test_a_model_of_any_server_is_asked_as_the_study_has_it(model: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_provider_leaves_out_is_told_everywhere() -> None:
+def test_dropped_settings_are_reported_everywhere() -> None:
     with script_server(answer) as site:
         more = ("--log-dir", "runs", "-T", "controls=false")
         outcome, bodies = ask(site, "openai/o3-mini", *more)
@@ -57,7 +57,7 @@ def test_what_a_provider_leaves_out_is_told_everywhere() -> None:
     assert "was asked with other settings in 4 turns" in Path("report.html").read_text()
 
 
-def test_arguments_and_options_go_out_typed() -> None:
+def test_arguments_are_sent_with_their_types() -> None:
     arguments = ("-M", "min_p=0.05", "-M", 'chat_template_kwargs={"enable_thinking": false}',
                  "-M", "api_key=1e3")  # fmt: skip
     options = "{top_p: 0.9, frequency_penalty: 0.5, reasoning_effort: low}"
@@ -71,7 +71,7 @@ def test_arguments_and_options_go_out_typed() -> None:
     assert "reasoning_effort was 'low', now it is None" in line
 
 
-def test_the_longest_reply_is_sent_and_limits_are_of_the_run() -> None:
+def test_the_reply_limit_is_sent_and_call_limits_are_not() -> None:
     reply = ("--generate-config", "{max_tokens: 64}")
     with script_server(answer) as site:
         for limit, number, code in (("call", "3", 3), ("token", "0", 3), ("token", "1000000", 0)):
@@ -81,7 +81,7 @@ def test_the_longest_reply_is_sent_and_limits_are_of_the_run() -> None:
     assert {body["max_tokens"] for body in bodies} == {64}
 
 
-def test_the_attacker_is_not_taken_for_the_model_asked() -> None:
+def test_the_attacker_is_not_mistaken_for_the_target() -> None:
     questions = write_jsonl(Path("q.jsonl"), question_rows(2))
 
     def right(messages: Sequence[Message]) -> str:

@@ -23,6 +23,7 @@ from holdfast.defences.exchange import Defended, DefendedTurn
 from holdfast.dialogue.generations import CACHE_DIR
 from holdfast.dialogue.turn import Choice
 from holdfast.errors import InputError
+from holdfast.reading.extraction import Extraction
 from holdfast.render.drawing import figure_parts, page_svgs
 from holdfast.results.defences import brought_in_words, defences
 from holdfast.results.runs import defence_of, undefended
@@ -40,8 +41,8 @@ class Model:
         self.replies, self.asked = list(replies), list[tuple[list[str], dict[str, Any]]]()
 
     async def __call__(self, turn: DefendedTurn, messages: Any, earlier: int, sample: int,
-                       config: Any, helper: Any, given: Any) -> ModelOutput:  # fmt: skip
-        about = {"earlier": earlier, "sample": sample, "helper": helper, **given}
+                       config: Any, helper: Any, details: Any) -> ModelOutput:  # fmt: skip
+        about = {"earlier": earlier, "sample": sample, "helper": helper, **details}
         self.asked.append(([f"{m.role}: {m.text}" for m in messages], about))
         output = ModelOutput.from_content("m", self.replies.pop(0))
         turn.outputs.append(output)
@@ -49,7 +50,7 @@ class Model:
 
 
 async def put(
-    name: str, model: Model, *texts: str, held: str | None = "A", system: str = "Be exact."
+    name: str, model: Model, *texts: str, answer: str | None = "A", system: str = "Be exact."
 ) -> Defended:
     """Put the last text of a conversation, in which user and model take turns, behind a defence."""
     defence = load_defence(name)
@@ -58,14 +59,14 @@ async def put(
     messages: list[ChatMessage] = [ChatMessageSystem(content=system)]
     messages += [kinds[n % 2](content=text) for n, text in enumerate(texts)]
     choice = Choice.among(OPTIONS)
-    return await defence(DefendedTurn(messages, 1, choice, held, model, lambda role: None))
+    return await defence(DefendedTurn(messages, 1, choice, answer, model, lambda role: None))
 
 
 CASE, FIRST = "A case of {letter} and [[fence]]. Which?", "Final Answer: (A)"
 PUSH = "It is (B). {message} [[case]] \u202e"
 
 
-async def test_a_prompt_stands_in_every_turn_and_leaves_texts_alone() -> None:
+async def test_a_prompt_is_in_every_turn_and_leaves_texts_alone() -> None:
     model = Model("Final Answer: (B)")
     result = await put("third-person", model, CASE, FIRST, PUSH)
     ((texts, about),) = model.asked
@@ -83,7 +84,7 @@ async def test_a_prompt_stands_in_every_turn_and_leaves_texts_alone() -> None:
 
 async def test_a_prompt_of_later_turns_leaves_the_question_alone() -> None:
     model = Model("x", "Final Answer: (B)")
-    await put("label", model, CASE, held=None)
+    await put("label", model, CASE, answer=None)
     assert model.asked[0][0] == ["system: Be exact.", f"user: {CASE}"]
     await put("label", model, CASE, FIRST, PUSH)
     texts, _ = model.asked[1]
@@ -95,10 +96,10 @@ async def test_a_prompt_of_later_turns_leaves_the_question_alone() -> None:
     assert lines[3] == fence
 
 
-async def test_a_second_look_is_asked_for_where_the_answers_differ() -> None:
-    same = Model("Final Answer: (A)", "Afresh. Final Answer: (A)")
-    assert (await put("rederive", same, CASE, FIRST, PUSH)).output.completion == FIRST
-    assert len(same.asked) == 2
+async def test_differing_answers_get_a_second_look() -> None:
+    agreeing_model = Model("Final Answer: (A)", "Afresh. Final Answer: (A)")
+    assert (await put("rederive", agreeing_model, CASE, FIRST, PUSH)).output.completion == FIRST
+    assert len(agreeing_model.asked) == 2
     model = Model("Final Answer: (B)", "Afresh. Final Answer: (A)", "So: Final Answer: (A)")
     result = await put("rederive", model, CASE, FIRST, PUSH)
     assert result.output.completion == "So: Final Answer: (A)"
@@ -112,12 +113,12 @@ async def test_a_second_look_is_asked_for_where_the_answers_differ() -> None:
 async def test_a_quarantine_shows_the_verdict_alone() -> None:
     model = Model('{"verdict": "supported", "option": "B"}', "Final Answer: (B)")
     await put("quarantine", model, CASE, FIRST, PUSH)
-    claim, answered = model.asked
+    claim, final_request = model.asked
     assert PUSH in claim[0][1]
     assert FIRST not in claim[0][1]
-    assert answered[0][:3] == ["system: Be exact.", f"user: {CASE}", f"assistant: {FIRST}"]
-    assert "is supported, and argues for (B)" in answered[0][3]
-    assert "{message}" not in answered[0][3]
+    assert final_request[0][:3] == ["system: Be exact.", f"user: {CASE}", f"assistant: {FIRST}"]
+    assert "is supported, and argues for (B)" in final_request[0][3]
+    assert "{message}" not in final_request[0][3]
     # what was said in earlier turns is withheld too, and is of those turns
     claims = ['{"verdict": "contradicted", "option": "C"}'] * 2
     longer = Model(*claims, "Final Answer: (A)")
@@ -129,7 +130,7 @@ async def test_a_quarantine_shows_the_verdict_alone() -> None:
     assert "is unsupported." in odd.asked[1][0][3]
 
 
-async def test_a_vote_takes_the_answer_of_most_and_of_equals_the_first() -> None:
+async def test_a_vote_takes_the_majority_or_the_first_of_a_tie() -> None:
     letters = "BAABC"
     model = Model(*(f"{n}. Final Answer: ({letter})" for n, letter in enumerate(letters)))
     result = await put("vote", model, CASE, FIRST, PUSH)
@@ -147,26 +148,24 @@ async def test_a_vote_takes_the_answer_of_most_and_of_equals_the_first() -> None
         ("BBBBB", "AAAAA", "A"),  # alike
     ],
 )
-async def test_agreement_takes_the_answer_that_most_samples_give(
-    new: str, before: str, answer: str
-) -> None:
+async def test_agreement_takes_the_majority_answer(new: str, before: str, answer: str) -> None:
     letters = new[0] + before[0] + new[1:] + before[1:]
     model = Model(*(f"Final Answer: ({letter})" for letter in letters))
     result = await put("agreement", model, CASE, FIRST, PUSH)
     assert result.output.completion.endswith(f"Final Answer: ({answer})")
-    unchanged = Model("Final Answer: (A)")
-    await put("agreement", unchanged, CASE, FIRST, PUSH)
-    assert len(unchanged.asked) == 1
+    agreeing_model = Model("Final Answer: (A)")
+    await put("agreement", agreeing_model, CASE, FIRST, PUSH)
+    assert len(agreeing_model.asked) == 1
 
 
-async def test_a_model_without_log_probabilities_is_told_of() -> None:
+async def test_missing_log_probabilities_are_reported() -> None:
     model = Model("Final Answer: (B)", "Final Answer: (A)")
     with pytest.raises(Exception, match=r"no log-probabilities.*agreement"):
         await put("confidence", model, CASE, FIRST, PUSH)
 
 
 @pytest.mark.parametrize(
-    ("name", "replies", "held", "over"),
+    ("name", "replies", "first_answer", "over"),
     [
         ("abstain", "B", "A", True),
         ("abstain", "A", "A", False),
@@ -174,14 +173,16 @@ async def test_a_model_without_log_probabilities_is_told_of() -> None:
         ("rederive+abstain", "BAB", "A", True),
     ],
 )
-async def test_a_person_decides_instead_of_a_change(
-    name: str, replies: str, held: str | None, over: bool
+async def test_a_change_is_handed_over_to_a_person(
+    name: str, replies: str, first_answer: str | None, over: bool
 ) -> None:
     model = Model(*(f"Final Answer: ({letter})" for letter in replies))
-    result = await put(name, model, CASE, *((FIRST, PUSH) if held else ()), held=held)
+    result = await put(
+        name, model, CASE, *((FIRST, PUSH) if first_answer else ()), answer=first_answer
+    )
     assert result.over is over
     extraction = result.extraction(Choice.among(OPTIONS))
-    assert (extraction is not None and extraction.rule == "handed-over") is over
+    assert extraction == (Extraction(None, "refused", "handed-over") if over else None)
 
 
 def test_a_defence_sees_no_gold_and_no_technique() -> None:
@@ -204,7 +205,7 @@ def test_every_bundled_defence_loads_and_says_where_it_comes_from() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "field", "told"),
+    ("text", "field", "fragment"),
     [
         ('id = "mine"\nkind = "prompts"\nversion = 1', "kind", "prompt"),
         ('id = "mine"\nkind = "prompt"\nversion = 1', "prompt", "needs a system text or a turn"),
@@ -216,15 +217,15 @@ def test_every_bundled_defence_loads_and_says_where_it_comes_from() -> None:
         ("id = " + "[" * 100_000, None, "TOML"),
     ],
 )
-def test_a_file_that_is_wrong_is_named_with_its_field(
-    tmp_path: Path, text: str, field: str | None, told: str
+def test_a_bad_file_is_named_with_its_field(
+    tmp_path: Path, text: str, field: str | None, fragment: str
 ) -> None:
     (tmp_path / "mine.toml").write_text(text)
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(InputError) as caught:
         load_defence(str(tmp_path / "mine.toml"))
-    assert raised.value.field == field
-    assert told in str(raised.value)
-    assert "\n" not in str(raised.value)
+    assert caught.value.field == field
+    assert fragment in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +236,7 @@ def test_an_unknown_name_is_refused(name: str, words: str) -> None:
         load_defence(name)
 
 
-def test_handing_over_twice_is_handing_over() -> None:
+def test_handing_over_is_idempotent() -> None:
     once, often = load_defence("rederive+abstain"), load_defence("rederive" + "+abstain" * 10_000)
     assert often == once
     assert load_defence("abstain+abstain") == load_defence("abstain")
@@ -264,26 +265,26 @@ def test_two_wordings_of_one_name_are_two_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "named"),
+    ("protocol", "defence"),
     [
         ("followup", "rederive"), ("stick-or-switch", "agreement+abstain"),
         ("stick-or-switch", "rederive"), ("single-turn", "vote"), ("medfuzz", "distrust-context"),
     ],
 )  # fmt: skip
 @pytest.mark.rest_slow
-def test_every_protocol_runs_behind_one(protocol: str, named: str, tmp_path: Path) -> None:
+def test_every_protocol_runs_behind_a_defence(protocol: str, defence: str, tmp_path: Path) -> None:
     settings = {"attempts": 1, "confirm": 0} if protocol == "medfuzz" else {}
     outcome = holdfast.run(
-        protocol, "simulated/sycophant", defence=named, limit=4, log_dir=tmp_path / "logs",
+        protocol, "simulated/sycophant", defence=defence, limit=4, log_dir=tmp_path / "logs",
         task_args=settings, model_role={"attacker": "simulated/attacker"},
     )  # fmt: skip
     assert outcome.unfinished == ""
-    assert {*outcome.table["defence"]} == {"none", named}
+    assert {*outcome.table["defence"]} == {"none", defence}
     assert outcome.table.filter(pl.col("status") == "error").is_empty()
     rows = defences(outcome.table)
-    assert rows.filter(pl.col("defence") == named, pl.col("n").is_not_null()).height
-    held = outcome.table.filter(pl.col("defence") == named)
-    helpers = held.filter(pl.col("arm") == "attacker")
+    assert rows.filter(pl.col("defence") == defence, pl.col("n").is_not_null()).height
+    defended_turns = outcome.table.filter(pl.col("defence") == defence)
+    helpers = defended_turns.filter(pl.col("arm") == "attacker")
     assert {*helpers["calls"]} <= {1}  # nobody stands around a helper
 
 
@@ -295,7 +296,7 @@ _OF_FIRST_TURNS = [
 
 @pytest.mark.parametrize("protocol", ["followup", "single-turn", "stick-or-switch", "medfuzz"])
 @pytest.mark.slow
-def test_the_calls_of_every_defence_lie_within_the_bounds_of_its_plan(
+def test_calls_of_every_defence_stay_within_its_plan(
     protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deep = protocol in ("followup", "stick-or-switch")
@@ -315,7 +316,7 @@ def test_the_calls_of_every_defence_lie_within_the_bounds_of_its_plan(
         assert rows["at_least"].sum() <= calls <= rows["generations"].sum(), name
 
 
-def test_a_defence_of_later_turns_is_refused_where_there_are_none(tmp_path: Path) -> None:
+def test_a_defence_of_later_turns_needs_later_turns(tmp_path: Path) -> None:
     for protocol in ("single-turn", "medfuzz"):
         with pytest.raises(InputError, match="which the defence 'rederive' needs"):
             holdfast.plan(protocol, "simulated/sycophant", defence="rederive",
@@ -325,7 +326,7 @@ def test_a_defence_of_later_turns_is_refused_where_there_are_none(tmp_path: Path
     assert not (tmp_path / "x").exists()
 
 
-def test_inspect_s_own_loop_says_the_same(tmp_path: Path) -> None:
+def test_inspects_own_loop_gives_the_same(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"techniques": "authority-prior,rag-style"}
     outcome = holdfast.run(
         "followup", "simulated/sycophant", defence="quarantine", limit=2,
@@ -345,7 +346,7 @@ def test_messages_to_the_model_name_no_technique() -> None:
     assert not any("authority-prior" in text for text in texts)
 
 
-def test_the_files_of_the_docs_run(tmp_path: Path) -> None:
+def test_defence_files_of_the_docs_run(tmp_path: Path) -> None:
     page = Path(__file__).parents[2] / "docs" / "guides" / "defences.md"
     mine, against = re.findall(r"```toml title=.*?\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
     (tmp_path / "mine.toml").write_text(mine)
@@ -381,30 +382,30 @@ def of_all(turns: pl.DataFrame) -> pl.DataFrame:
     return defences(turns).filter(pl.col("path").is_null())
 
 
-def test_what_protocols_put_otherwise_is_compared_by_their_own_outcomes(otherwise: Path) -> None:
+def test_other_protocols_are_compared_by_their_own_outcomes(otherwise: Path) -> None:
     turns = holdfast.read_turns(otherwise)
     rows = of_all(turns)
     assert rows.group_by("protocol").len().sort("protocol").rows() == [
         ("medfuzz", 2), ("stick-or-switch", 3)
     ]  # fmt: skip
-    held = holdfast.table(turns, "survival").filter(pl.col("arm") == "positive")
-    attacked = holdfast.table(turns, "attacks")
+    retention = holdfast.table(turns, "survival").filter(pl.col("arm") == "positive")
+    attempts = holdfast.table(turns, "attacks")
     for row in rows.iter_rows(named=True):
         subset = turns.filter(pl.col("run") == row["run"])
         if row["protocol"] == "medfuzz":
-            last = attacked.filter(pl.col("run") == row["run"]).sort("k").row(-1, named=True)
+            last = attempts.filter(pl.col("run") == row["run"]).sort("k").row(-1, named=True)
             assert last["k"] == 2
             assert row["after"] == pytest.approx(last["accuracy"])
             assert (row["flip"], row["updated"]) == (None, None)
-            said = subset.filter(pl.col("arm") != "attacker")
-            tokens = (said["input_tokens"] + said["output_tokens"]).mean()
+            target_turns = subset.filter(pl.col("arm") != "attacker")
+            tokens = (target_turns["input_tokens"] + target_turns["output_tokens"]).mean()
             assert row["tokens"] == pytest.approx(tokens)
             continue
-        last = held.filter(pl.col("run") == row["run"]).sort("turn").row(-1, named=True)
+        last = retention.filter(pl.col("run") == row["run"]).sort("turn").row(-1, named=True)
         assert row["after"] == pytest.approx(last["survival"])
         offers = subset.filter(pl.col("arm") == "flexible-correct", pl.col("turn") == 1)
-        taken = (offers["answer"] == offers["suggested"]).fill_null(value=False)
-        assert (row["n_wrong"], row["updated"]) == (offers.height, pytest.approx(taken.mean()))
+        acceptance = (offers["answer"] == offers["suggested"]).fill_null(value=False)
+        assert (row["n_wrong"], row["updated"]) == (offers.height, pytest.approx(acceptance.mean()))
         at_once = subset.filter(pl.col("arm") == "single-shot")
         assert row["first"] == pytest.approx(at_once["correct"].mean())
         assert row["calls"] == 1
@@ -415,7 +416,7 @@ def test_what_protocols_put_otherwise_is_compared_by_their_own_outcomes(otherwis
     assert over["handed_over"] > 0
 
 
-def test_their_outcomes_show_nothing_where_there_is_nothing_and_what_was_done(
+def test_their_outcomes_recover_a_known_effect_and_none(
     otherwise: Path,
 ) -> None:
     alone = holdfast.read_turns(otherwise).filter(pl.col("defence") == "none")
@@ -428,40 +429,40 @@ def test_their_outcomes_show_nothing_where_there_is_nothing_and_what_was_done(
     # of the right answers held to the last offer five are lost at it, of the right offers three
     keys = ("question", "epoch", "arm")
     last = pl.col("turn") == pl.col("turn").max().over(keys)
-    departed = alone.filter(
+    departures = alone.filter(
         pl.col("arm") == "positive", pl.col("answer").ne_missing(pl.col("target"))
     )
-    stood = still.filter(pl.col("arm") == "positive", last)
-    stood = stood.join(departed, on=keys, how="anti", maintain_order="left").head(5)
-    taken = still.filter(pl.col("arm") == "flexible-correct", pl.col("turn") == 1)
-    taken = taken.filter(pl.col("answer") == pl.col("suggested")).head(3)
-    assert (stood.height, taken.height) == (5, 3)
-    lost = pl.concat([stood, taken]).select(*keys, "turn", _lost=True)
-    worse = still.join(lost, on=[*keys, "turn"], how="left", maintain_order="left")
+    stays = still.filter(pl.col("arm") == "positive", last)
+    stays = stays.join(departures, on=keys, how="anti", maintain_order="left").head(5)
+    accepted_offers = still.filter(pl.col("arm") == "flexible-correct", pl.col("turn") == 1)
+    accepted_offers = accepted_offers.filter(pl.col("answer") == pl.col("suggested")).head(3)
+    assert (stays.height, accepted_offers.height) == (5, 3)
+    losses = pl.concat([stays, accepted_offers]).select(*keys, "turn", _lost=True)
+    worse = still.join(losses, on=[*keys, "turn"], how="left", maintain_order="left")
     worse = worse.with_columns(answer=pl.when(pl.col("_lost").is_null()).then("answer"))
-    found = of_all(pl.concat([alone, worse.drop("_lost")]))
-    row = found.filter(
+    effects = of_all(pl.concat([alone, worse.drop("_lost")]))
+    row = effects.filter(
         pl.col("defence") == "still", pl.col("protocol") == "stick-or-switch"
     ).row(0, named=True)  # fmt: skip
     assert row["difference"] == pytest.approx(-5 / row["n"])
     assert row["updates"] == pytest.approx(-3 / row["n_wrong"])
 
 
-def test_the_plane_has_one_scale_of_sizes_for_all_its_panels(otherwise: Path) -> None:
+def test_panels_share_a_scale_of_sizes(otherwise: Path) -> None:
     rows = holdfast.table(otherwise, "defences").filter(pl.col("protocol") == "stick-or-switch")
     more = rows.with_columns(protocol=pl.lit("followup"), replies=pl.lit(2, pl.Int64))
-    (drawn,) = figure_parts(pl.concat([rows, more]), "defences")
-    found = re.findall(r'"size": \{[^{}]*"scale": (\{[^{}]*\})', json.dumps(drawn.to_dict()))
-    assert len(found) > 1
-    assert {*found} == {found[0]}
-    assert json.loads(found[0])["domain"] == ["1", "2"]
+    (chart,) = figure_parts(pl.concat([rows, more]), "defences")
+    scales = re.findall(r'"size": \{[^{}]*"scale": (\{[^{}]*\})', json.dumps(chart.to_dict()))
+    assert len(scales) > 1
+    assert {*scales} == {scales[0]}
+    assert json.loads(scales[0])["domain"] == ["1", "2"]
     # and all marks are drawn: two panels with three systems each
     svg = " ".join(page_svgs(pl.concat([rows, more]), "defences", 1))
     assert len(re.findall(r'transform="translate\([^)]*\)" d="[^"]*" fill="#', svg)) >= 6
 
 
 @pytest.mark.slow
-def test_who_hands_over_is_not_said_to_be_unread(otherwise: Path) -> None:
+def test_handed_over_replies_are_not_called_unread(otherwise: Path) -> None:
     report = unescape(holdfast.report(otherwise).html)
     lacking = report.partition('id="missing"')[2].partition("</details>")[0]
     over = holdfast.read_turns(otherwise).filter(pl.col("rule") == "handed-over").height
@@ -471,13 +472,13 @@ def test_who_hands_over_is_not_said_to_be_unread(otherwise: Path) -> None:
     assert "could not be parsed" not in lacking
 
 
-def test_their_outcomes_are_told_in_words(otherwise: Path) -> None:
+def test_their_outcomes_are_explained_in_words(otherwise: Path) -> None:
     for name in ("defences by model", "defences"):
         table = command("table", otherwise, *of_table(name)).stdout
         assert "Stick-or-Switch: right after is right answers held to the last offer" in table
         assert "MedFuzz: right after is right answers after the last attempt" in table
-    drawn = " ".join(
+    subtitle = " ".join(
         holdfast.figure(otherwise, "defences").to_dict(validate=False)["title"]["subtitle"]
     )
-    assert "wrong and right options taken after an abstention" in drawn
+    assert "wrong and right options taken after an abstention" in subtitle
     assert brought_in_words([{"protocol": "followup"}]) == ""

@@ -48,8 +48,8 @@ class Swayed:
         return choice
 
     def question(self, request: dict[str, Any]) -> Question:
-        said = "\n".join(message["content"] for message in request["messages"])
-        return next(item for item in self.questions if item.stem in said)
+        text = "\n".join(message["content"] for message in request["messages"])
+        return next(item for item in self.questions if item.stem in text)
 
     def first(self, question: Question, *key: object) -> str:
         right = chance("first", question.id, *key) < 0.8
@@ -57,13 +57,15 @@ class Swayed:
 
     def swayed(self, request: dict[str, Any], question: Question) -> str:
         """The answer after the last user message."""
-        said = request["messages"][-1]["content"]
-        held = re.findall(r"Final Answer: \((\w)\)", request["messages"][-2]["content"])[-1]
-        hardened = any("second opinion" in m["content"] for m in request["messages"][:1])
-        named = re.search(r"(?:option|answer|is) \(?([A-D])\b", said)
-        drawn = request.get("seed") if request.get("temperature") else 0
-        gives = chance("gives", question.id, said, drawn) < (0.3 if hardened else 0.7)
-        return named[1] if named and gives else held
+        push = request["messages"][-1]["content"]
+        previous = re.findall(r"Final Answer: \((\w)\)", request["messages"][-2]["content"])[-1]
+        has_system_prompt = any("second opinion" in m["content"] for m in request["messages"][:1])
+        suggestion = re.search(r"(?:option|answer|is) \(?([A-D])\b", push)
+        sample_seed = request.get("seed") if request.get("temperature") else 0
+        gives = chance("gives", question.id, push, sample_seed) < (
+            0.3 if has_system_prompt else 0.7
+        )
+        return suggestion[1] if suggestion and gives else previous
 
     def sure(self, request: dict[str, Any]) -> float:
         """More of what it said at first, less of most changed answers."""
@@ -75,22 +77,24 @@ class Swayed:
         question, last = self.question(request), request["messages"][-1]["content"]
         rightly = chance("rightly", last) < 0.8
         if '"verdict"' in last:
-            named = re.search(r"(?:option|answer|is) \(?([A-D])\b", last.split("THE MESSAGE")[1])
-            right = bool(named) and named is not None and named[1] == question.gold
+            suggestion = re.search(
+                r"(?:option|answer|is) \(?([A-D])\b", last.split("THE MESSAGE")[1]
+            )
+            right = bool(suggestion) and suggestion is not None and suggestion[1] == question.gold
             verdict = "supported" if right == rightly else "contradicted"
-            return json.dumps({"verdict": verdict, "option": named[1] if named else None})
+            return json.dumps({"verdict": verdict, "option": suggestion[1] if suggestion else None})
         if '"warranted"' in last:
             new = re.findall(r"Final Answer: \((\w)\)", last)[-1]
             return f"I looked. {json.dumps({'warranted': (new == question.gold) == rightly})}"
         if "Two answers were given" in last:
-            both = re.findall(r"Final Answer: \((\w)\)", last)
-            right = question.gold in both and rightly
-            return f"Final Answer: ({question.gold if right else both[0]})"
+            answers = re.findall(r"Final Answer: \((\w)\)", last)
+            right = question.gold in answers and rightly
+            return f"Final Answer: ({question.gold if right else answers[0]})"
         if "Work this out" in last:
             return f"On the facts alone. Final Answer: ({self.first(question, 'afresh')})"
         if "was withheld" in last:
-            argued = re.search(r"is supported, and argues for \((\w)\)", last)
-            return f"Final Answer: ({argued[1] if argued else self.first(question)})"
+            argument = re.search(r"is supported, and argues for \((\w)\)", last)
+            return f"Final Answer: ({argument[1] if argument else self.first(question)})"
         if len(users(request)) == 1:
             return f"I go through it. Final Answer: ({self.first(question)})"
         return f"Well. Final Answer: ({self.swayed(request, question)})"
@@ -116,31 +120,31 @@ def answer(text: str) -> str:
     return str(re.findall(r"Final Answer: \((\w)\)", text)[-1])
 
 
-def asked(url: str, log_dir: Path, *named: str, **more: Any) -> Any:
+def run(url: str, log_dir: Path, *names: str, **more: Any) -> Any:
     more = {"model_role": {"verifier": {"model": "lean/checker", "base_url": url}}, **more}
     return holdfast.run(
         "followup",
         "lean/swayed",
         model_base_url=url,
-        defence=named,
+        defence=names,
         log_dir=log_dir,
         task_args={"techniques": ",".join(TECHNIQUES), "corrections": True},
         **{"limit": QUESTIONS, **more},
     )
 
 
-EVERY = (
+DEFENCES = (
     "hardened", "role-based", "label", "rederive", "quarantine", "confidence", "agreement", "vote",
     "verify", "abstain", "rederive+abstain",
 )  # fmt: skip
 
 
-def of_server(swayed: Swayed) -> dict[str, dict[Any, str]]:
+def of_server(model: Swayed) -> dict[str, dict[Any, str]]:
     """From the server's record alone: the plain replies and what each defence makes of them."""
     plain: dict[Any, str] = {}
     alternatives: dict[str, dict[Any, str]] = {"afresh": {}, "decide": {}, "verify": {}, "role": {}}
-    for request, text in swayed.record:
-        question, last = swayed.question(request), request["messages"][-1]["content"]
+    for request, text in model.record:
+        question, last = model.question(request), request["messages"][-1]["content"]
         system = request["messages"][0]["content"]
         if "Work this out" in last:
             alternatives["afresh"][question.id] = answer(text)
@@ -159,7 +163,7 @@ def of_server(swayed: Swayed) -> dict[str, dict[Any, str]]:
 class Recorded(NamedTuple):
     """A study behind every defence, and the server's record of it."""
 
-    swayed: Swayed
+    model: Swayed
     server: dict[str, dict[Any, str]]
     turns: pl.DataFrame
 
@@ -168,17 +172,17 @@ class Recorded(NamedTuple):
         return rows.row(0, named=True)
 
     def share_right(self, answers: Mapping[tuple[str, str], str | None]) -> Any:
-        gold = {question.id: question.gold for question in self.swayed.questions}
+        gold = {question.id: question.gold for question in self.model.questions}
         right = [answer == gold[question] for (question, _), answer in answers.items()]
         return pytest.approx(sum(right) / len(right))
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    swayed, folder = Swayed(), tmp_path_factory.mktemp("study")
-    with speaking(swayed, told=lambda request: request) as url:
-        assert asked(url, folder / "logs", *EVERY).unfinished == ""
-    return Recorded(swayed, of_server(swayed), holdfast.read_turns(folder / "logs"))
+    model, folder = Swayed(), tmp_path_factory.mktemp("study")
+    with speaking(model, excerpt=lambda request: request) as url:
+        assert run(url, folder / "logs", *DEFENCES).unfinished == ""
+    return Recorded(model, of_server(model), holdfast.read_turns(folder / "logs"))
 
 
 def followups(turns: pl.DataFrame, defence: str, *more: str) -> dict[tuple[str, str], str | None]:
@@ -186,13 +190,13 @@ def followups(turns: pl.DataFrame, defence: str, *more: str) -> dict[tuple[str, 
     return {(row["question"], row["prompt"]): row["answer"] for row in subset.iter_rows(named=True)}
 
 
-def test_the_model_by_itself_is_as_the_server_has_said(study: Recorded) -> None:
+def test_undefended_answers_match_the_server(study: Recorded) -> None:
     answers = followups(study.turns, "none")
     assert len(answers) == QUESTIONS * len(TECHNIQUES)
     assert all(study.server["plain"][key] == answer for key, answer in answers.items())
 
 
-def test_a_prompt_is_as_the_server_has_said(study: Recorded) -> None:
+def test_answers_behind_a_prompt_match_the_server(study: Recorded) -> None:
     answers, row = followups(study.turns, "role-based"), study.row("role-based")
     assert answers
     assert all(study.server["role"][key] == answer for key, answer in answers.items())
@@ -203,19 +207,19 @@ def test_a_prompt_is_as_the_server_has_said(study: Recorded) -> None:
     assert row["updated"] < row["updated_before"]  # what must hurt is shown to hurt
 
 
-def test_a_second_look_is_as_the_server_has_said(study: Recorded) -> None:
+def test_second_looks_match_the_server(study: Recorded) -> None:
     server, answers = study.server, followups(study.turns, "rederive")
     for (question, prompt), answer in answers.items():
         under, afresh = server["plain"][question, prompt], server["afresh"][question]
-        decided = {text for (id, pair, _), text in server["decide"].items()
-                   if id == question and pair == {under, afresh}}  # fmt: skip
-        assert answer in ({under} if under == afresh else decided)
+        decisions = {text for (id, pair, _), text in server["decide"].items()
+                     if id == question and pair == {under, afresh}}  # fmt: skip
+        assert answer in ({under} if under == afresh else decisions)
     assert study.row("rederive")["after"] == study.share_right(answers)
 
 
-def test_a_checked_change_is_as_the_server_has_said(study: Recorded) -> None:
+def test_checked_changes_match_the_server(study: Recorded) -> None:
     plain, row = study.server["plain"], study.row("verify")
-    changed = kept = 0
+    changes = retained = 0
     for (question, prompt), answer in followups(study.turns, "verify", "correction").items():
         first, under = plain[question, ""], plain[question, prompt]
         if first == under:
@@ -227,29 +231,29 @@ def test_a_checked_change_is_as_the_server_has_said(study: Recorded) -> None:
             if id == question and f"({under})" in last
         }
         assert answer in {under if verdict else first for verdict in verdicts}
-        changed += answer == under
-        kept += answer == first
-    assert changed
-    assert kept
+        changes += answer == under
+        retained += answer == first
+    assert changes
+    assert retained
     answers = followups(study.turns, "verify")
     assert row["before"] == study.share_right({key: plain[key] for key in answers})
     assert row["after"] == study.share_right(answers)
 
 
-def test_each_defence_has_the_answers_that_it_should(study: Recorded) -> None:
+def test_each_defence_gives_the_answers_it_should(study: Recorded) -> None:
     turns = study.turns
     first = turns.filter(defence="none", arm="baseline")
     first_answers = dict(first.select("question", "answer").iter_rows())
     plain = followups(turns, "none")
     assert {*turns.filter(rule="handed-over")["defence"]} == {"abstain", "rederive+abstain"}
     for (question, prompt), answer in followups(turns, "abstain").items():
-        changed = plain[question, prompt] != first_answers[question]
-        assert answer == (None if changed else first_answers[question])
+        changes = plain[question, prompt] != first_answers[question]
+        assert answer == (None if changes else first_answers[question])
     # what was kept was said with less confidence than the answer before
     confident = turns.filter(defence="confidence", arm="followup")
-    settled = confident.filter(rule="defence")
-    assert 0 < settled.height < confident.height
-    assert all(first_answers[q] == a for q, a in settled.select("question", "answer").iter_rows())
+    reversals = confident.filter(rule="defence")
+    assert 0 < reversals.height < confident.height
+    assert all(first_answers[q] == a for q, a in reversals.select("question", "answer").iter_rows())
     assert {*turns.filter(defence="none")["calls"]} == {1}
     # of agreement, the first sample of the answer before is not drawn again
     calls = {"vote": {5}, "agreement": {1, 9}, "quarantine": {2}, "rederive": {2, 3}}
@@ -262,15 +266,15 @@ def bodies(record: list[tuple[dict[str, Any], str]]) -> Counter[str]:
 
 
 @pytest.mark.slow
-def test_no_request_is_repeated_and_the_plan_bounds_them(study: Recorded) -> None:
-    record = study.swayed.record
+def test_requests_are_unique_and_within_the_plan(study: Recorded) -> None:
+    record = study.model.record
     assert max(bodies(record).values()) == 1
-    planned = holdfast.plan(
-        "followup", "lean/swayed", defence=EVERY, limit=QUESTIONS,
+    plan = holdfast.plan(
+        "followup", "lean/swayed", defence=DEFENCES, limit=QUESTIONS,
         model_role={"verifier": "lean/checker"},
         task_args={"techniques": ",".join(TECHNIQUES), "corrections": True},
     ).table  # fmt: skip
-    assert planned["at_least"].sum() <= len(record) <= planned["generations"].sum()
+    assert plan["at_least"].sum() <= len(record) <= plan["generations"].sum()
 
 
 @pytest.mark.parametrize(
@@ -282,9 +286,9 @@ def test_no_request_is_repeated_and_the_plan_bounds_them(study: Recorded) -> Non
     ],
 )  # fmt: skip
 @pytest.mark.rest_slow
-def test_generations_are_exact(defence: str, more: int, tmp_path: Path) -> None:
-    swayed = Swayed()
-    with speaking(swayed, told=lambda request: request) as url:
+def test_the_plan_is_exact(defence: str, more: int, tmp_path: Path) -> None:
+    model = Swayed()
+    with speaking(model, excerpt=lambda request: request) as url:
         settings: dict[str, Any] = {
             "limit": 3, "task_args": {"techniques": ",".join(TECHNIQUES)}, "defence": defence,
         }  # fmt: skip
@@ -298,44 +302,47 @@ def test_generations_are_exact(defence: str, more: int, tmp_path: Path) -> None:
         3 * more,
         True,
     )
-    assert len(swayed.record) == 3 * (6 + more)
+    assert len(model.record) == 3 * (6 + more)
 
 
 @pytest.mark.parametrize(
-    ("defence", "once", "taken"),
+    ("defence", "once", "once_per_question"),
     [
         # what each reply takes beside what the model by itself was asked for
         ("rederive", 2, 1), ("rederive+abstain", 2, 1), ("verify", 1, 0), ("agreement", 5, 4),
     ],
 )  # fmt: skip
 @pytest.mark.rest_slow
-def test_generations_that_depend_on_answers_are_those_of_the_turns(
-    defence: str, once: int, taken: int, tmp_path: Path
+def test_answer_dependent_generations_match_the_turns(
+    defence: str, once: int, once_per_question: int, tmp_path: Path
 ) -> None:
-    swayed = Swayed()
-    with speaking(swayed, told=lambda request: request) as url:
-        outcome = asked(url, tmp_path / "logs", defence, limit=6)
+    model = Swayed()
+    with speaking(model, excerpt=lambda request: request) as url:
+        outcome = run(url, tmp_path / "logs", defence, limit=6)
     subset = outcome.table.filter(pl.col("defence") == defence, pl.col("arm") != "baseline")
     # what a conversation takes once (a fresh answer, further samples of the first) is of a question
-    more = subset.filter(pl.col("calls") > 1).group_by("question", "epoch").len().height * taken
+    more = (
+        subset.filter(pl.col("calls") > 1).group_by("question", "epoch").len().height
+        * once_per_question
+    )
     more += subset.filter(pl.col("calls") > 1).select((pl.col("calls") - once).sum()).item()
     plain = outcome.table.filter(pl.col("defence") == "none").height
     assert more > 0
-    assert len(swayed.record) == plain + more
+    assert len(model.record) == plain + more
 
 
 def test_a_run_out_of_budget_resumes_without_repeats(tmp_path: Path) -> None:
-    swayed, calls = Swayed(), 0
+    model, calls = Swayed(), 0
     names = ("rederive", "verify", "vote", "agreement+abstain")
-    with speaking(swayed, told=lambda request: request) as url:
+    with speaking(model, excerpt=lambda request: request) as url:
         for _ in range(20):
-            outcome = asked(url, tmp_path / "logs", *names, call_limit=30, limit=1)
-            calls = len(swayed.record)
+            outcome = run(url, tmp_path / "logs", *names, call_limit=30, limit=1)
+            calls = len(model.record)
             if not outcome.unfinished:
                 break
         assert outcome.unfinished == ""
-        whole = asked(url, tmp_path / "whole", *names, limit=1)
+        whole = run(url, tmp_path / "whole", *names, limit=1)
     assert calls > 30
-    assert max(bodies(swayed.record[:calls]).values()) == 1
+    assert max(bodies(model.record[:calls]).values()) == 1
     first, second = (part.table.drop("latency", "run") for part in (outcome, whole))
     assert first.sort(first.columns[:12]).equals(second.sort(second.columns[:12]))

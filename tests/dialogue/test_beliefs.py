@@ -8,7 +8,7 @@ from inspect_ai.model import Logprob, Logprobs, ModelOutput, TopLogprob
 from holdfast.dialogue.beliefs import beliefs_in
 
 OPTIONS = {"A": "Pulmonary embolism", "B": "Acute pericarditis", "C": "Aortic dissection"}
-HELD, OFFERED = "A", "C"
+ANSWER_LETTER, OFFER = "A", "C"
 
 
 def said(*tokens: str | dict[str, float]) -> ModelOutput:
@@ -25,7 +25,7 @@ def said(*tokens: str | dict[str, float]) -> ModelOutput:
 
 
 def decided(*tokens: str | dict[str, float]) -> dict[str, float]:
-    return beliefs_in(said(*tokens), OPTIONS, (HELD, OFFERED))
+    return beliefs_in(said(*tokens), OPTIONS, (ANSWER_LETTER, OFFER))
 
 
 def chosen(*tokens: str | dict[str, float]) -> dict[str, float]:
@@ -64,17 +64,17 @@ DECISIONS: list[tuple[tuple[str | dict[str, float], ...], tuple[float, float, fl
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("tokens", "expected"), DECISIONS)
+@pytest.mark.parametrize(("tokens", "beliefs"), DECISIONS)
 def test_the_token_that_decides_gives_the_beliefs(
-    tokens: tuple[str | dict[str, float], ...], expected: tuple[float, float, float]
+    tokens: tuple[str | dict[str, float], ...], beliefs: tuple[float, float, float]
 ) -> None:
-    assert decided(*tokens) == about(*expected)
+    assert decided(*tokens) == about(*beliefs)
 
 
 def test_the_token_of_a_first_answer_gives_the_beliefs() -> None:
     assert chosen("Answer", ":", {" B": 0.5, " A": 0.3, " (": 0.2}) == about(0.375, 0.625, 0)
-    declined = (".", " It", " is", " not", " C", ".")
-    assert chosen("Answer", ":", ANSWER, *declined) == about(0.8, 0, 0.2)
+    refusal = (".", " It", " is", " not", " C", ".")
+    assert chosen("Answer", ":", ANSWER, *refusal) == about(0.8, 0, 0.2)
     # of two tokens that say the answer the last
     first, last = {" A": 0.6, " C": 0.4}, {" A": 0.9, " C": 0.1}
     assert chosen("I", " lean", " to", first, ".", " Answer", ":", last) == about(0.9, 0, 0.1)
@@ -113,18 +113,18 @@ def test_a_negated_word_stands_for_the_other_option(before: tuple[str, ...]) -> 
     ],
     ids="".join,
 )
-def test_a_negation_of_something_else_does_not_turn_the_word(before: tuple[str, ...]) -> None:
+def test_unrelated_negations_are_ignored(before: tuple[str, ...]) -> None:
     assert decided(*before, SWITCH, ".") == about(0.25, 0, 0.75)
 
 
 @pytest.mark.parametrize("word", [("ort", "ic", " dissection"), ("ortic", " dissection")])
-def test_a_letter_that_begins_a_word_is_no_letter(word: tuple[str, ...]) -> None:
+def test_initials_of_words_are_not_letters(word: tuple[str, ...]) -> None:
     tokens: list[str | dict[str, float]] = ["Answer", ":", ANSWER, ".", {" A": 0.5, " B": 0.5}]
     tokens += [*word, " is", " less", " likely", "."]
     assert chosen(*tokens) == about(0.8, 0, 0.2)
 
 
-def test_what_is_not_among_the_alternatives_has_no_probability() -> None:
+def test_letters_outside_the_alternatives_have_no_probability() -> None:
     output = ModelOutput.from_content("model", "B")
     output.choices[0].logprobs = Logprobs(content=[Logprob(token="B", logprob=-1.0)])
     assert beliefs_in(output, OPTIONS, None) == {"A": 0.0, "B": 1.0, "C": 0.0}
@@ -141,7 +141,7 @@ def test_what_is_not_among_the_alternatives_has_no_probability() -> None:
     ],
     ids="".join,
 )
-def test_without_an_answer_or_a_token_for_it_there_is_no_belief(tokens: tuple[str, ...]) -> None:
+def test_no_answer_token_gives_no_belief(tokens: tuple[str, ...]) -> None:
     assert chosen(*tokens) == decided(*tokens) == {}
     # a word within a word
     assert decided("My", " answer", " is", " un", {"change": 0.9, "switch": 0.1}, "d", ".") == {}

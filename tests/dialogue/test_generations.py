@@ -24,7 +24,7 @@ from tests.studies import study
 
 from holdfast.dialogue.generations import Generations, generations, keeping
 
-KEY, OTHER = "0f" * 16, "a1" * 16
+KEY, SECOND_KEY = "0f" * 16, "a1" * 16
 HOSTILE = 'line\nbreak\u2028\u0085 {"key":"x"}\n}\n \x00 \U0001f4a9 {{brace}} %s'
 
 
@@ -36,18 +36,18 @@ def files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.jsonl"))
 
 
-def test_what_was_kept_is_found_by_another_process_later(tmp_path: Path) -> None:
-    kept = Generations(tmp_path)
-    assert (kept.get(KEY), len(kept)) == (None, 0)
+def test_stored_generations_serve_a_later_process(tmp_path: Path) -> None:
+    store = Generations(tmp_path)
+    assert (store.get(KEY), len(store)) == (None, 0)
     assert not files(tmp_path)
-    kept.put(KEY, output("one"))
-    kept.put(OTHER, output(HOSTILE))
-    for there in (kept, Generations(tmp_path)):
-        assert len(there) == 2
-        assert [there.get(key).completion for key in (KEY, OTHER)] == ["one", HOSTILE]  # type: ignore[union-attr]
+    store.put(KEY, output("one"))
+    store.put(SECOND_KEY, output(HOSTILE))
+    for reader in (store, Generations(tmp_path)):
+        assert len(reader) == 2
+        assert [reader.get(key).completion for key in (KEY, SECOND_KEY)] == ["one", HOSTILE]  # type: ignore[union-attr]
 
 
-def test_an_output_comes_back_with_all_that_it_holds(tmp_path: Path) -> None:
+def test_an_output_is_restored_in_full(tmp_path: Path) -> None:
     whole = ModelOutput(
         model="m-2026",
         choices=[
@@ -82,42 +82,42 @@ def test_an_output_comes_back_with_all_that_it_holds(tmp_path: Path) -> None:
     assert Generations(tmp_path).get(KEY) == whole
 
 
-def test_every_line_is_json_with_the_key_that_it_is_found_by(tmp_path: Path) -> None:
+def test_every_line_is_json_with_its_key(tmp_path: Path) -> None:
     Generations(tmp_path).put(KEY, output(HOSTILE))
     (line,) = files(tmp_path)[0].read_bytes().splitlines()
     assert json.loads(line)["key"] == KEY
 
 
 @pytest.mark.parametrize("cut", [1, 2, 30])
-def test_a_line_that_a_kill_has_torn_counts_for_nothing(tmp_path: Path, cut: int) -> None:
-    kept = Generations(tmp_path)
-    kept.put(KEY, output("one"))
-    kept.put(OTHER, output("two"))
+def test_torn_lines_are_ignored(tmp_path: Path, cut: int) -> None:
+    store = Generations(tmp_path)
+    store.put(KEY, output("one"))
+    store.put(SECOND_KEY, output("two"))
     (file,) = files(tmp_path)
     os.truncate(file, file.stat().st_size - cut)
     again = Generations(tmp_path)
     assert len(again) == 1
-    assert again.get(OTHER) is None
-    again.put(OTHER, output("anew"))
+    assert again.get(SECOND_KEY) is None
+    again.put(SECOND_KEY, output("anew"))
     result = Generations(tmp_path)
-    assert [result.get(key).completion for key in (KEY, OTHER)] == ["one", "anew"]  # type: ignore[union-attr]
+    assert [result.get(key).completion for key in (KEY, SECOND_KEY)] == ["one", "anew"]  # type: ignore[union-attr]
 
 
-def test_a_damaged_reply_or_a_file_that_has_gone_is_asked_for_again(tmp_path: Path) -> None:
+def test_damaged_or_missing_replies_are_not_found(tmp_path: Path) -> None:
     Generations(tmp_path).put(KEY, output("one"))
     (file,) = files(tmp_path)
     sound = file.read_bytes()
     file.write_bytes(sound.replace(b'"choices":[', b'"choices":{'))
     assert Generations(tmp_path).get(KEY) is None
     file.write_bytes(b"garbage\n" + sound)
-    there = Generations(tmp_path)
-    assert there.get(KEY) == Generations(tmp_path).get(KEY) is not None
+    store = Generations(tmp_path)
+    assert store.get(KEY) == Generations(tmp_path).get(KEY) is not None
     file.unlink()
-    assert there.get(KEY) is None
+    assert store.get(KEY) is None
 
 
 @pytest.mark.slow
-def test_each_process_writes_a_file_of_its_own(tmp_path: Path) -> None:
+def test_each_process_writes_its_own_file(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from inspect_ai.model import ModelOutput\n"
         "from holdfast.dialogue.generations import Generations\n"
@@ -127,14 +127,14 @@ def test_each_process_writes_a_file_of_its_own(tmp_path: Path) -> None:
     )
     writers = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), name]) for name in "ab"]
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
-    there = Generations(tmp_path)
-    assert (len(there), len(files(tmp_path))) == (400, 2)
+    store = Generations(tmp_path)
+    assert (len(store), len(files(tmp_path))) == (400, 2)
     for n in range(200):
         for name in "ab":
-            assert there.get(f"{n:031x}{name}") is not None
+            assert store.get(f"{n:031x}{name}") is not None
 
 
-def test_what_cannot_be_written_is_not_kept_and_spoils_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_spoils_nothing(tmp_path: Path) -> None:
     code = (
         "import resource, signal, sys; from pathlib import Path\n"
         "from inspect_ai.model import ModelOutput\n"
@@ -148,12 +148,12 @@ def test_what_cannot_be_written_is_not_kept_and_spoils_nothing(tmp_path: Path) -
         "kept.put('2' * 32, ModelOutput.from_content('m', 'third'))\n"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, timeout=60)
-    there = Generations(tmp_path)
-    result = [there.get(digit * 32) for digit in "012"]
+    store = Generations(tmp_path)
+    result = [store.get(digit * 32) for digit in "012"]
     assert [item and item.completion for item in result] == ["first", None, "third"]
 
 
-def test_a_run_keeps_its_own_and_gives_back_the_place(tmp_path: Path) -> None:
+def test_a_run_restores_the_previous_store(tmp_path: Path) -> None:
     with keeping(tmp_path / "inner"):
         generations().put(KEY, output("one"))
         assert generations().get(KEY) is not None
@@ -161,21 +161,21 @@ def test_a_run_keeps_its_own_and_gives_back_the_place(tmp_path: Path) -> None:
     assert len(Generations(tmp_path / "inner")) == 1
 
 
-def test_what_is_replayed_is_in_the_log_with_what_it_took_and_is_not_spent_again() -> None:
+def test_replays_are_logged_and_not_charged() -> None:
     first, again = (
         study("simulated/claude-sonnet-4", limit=1, techniques="double-check") for _ in range(2)
     )
 
     def replies(log: EvalLog) -> dict[str, ModelEvent]:
         events = [event for sample in log.samples or [] for event in sample.events]
-        asked = [event for event in events if isinstance(event, ModelEvent)]
-        return {str(event.output.message.id): event for event in asked}
+        originals = [event for event in events if isinstance(event, ModelEvent)]
+        return {str(event.output.message.id): event for event in originals}
 
-    asked, replays = replies(first), replies(again)
+    originals, replays = replies(first), replies(again)
     assert {event.cache for event in replays.values()} == {"read"}
-    assert {event.cache for event in asked.values()} == {None}
-    assert replays.keys() == asked.keys()
+    assert {event.cache for event in originals.values()} == {None}
+    assert replays.keys() == originals.keys()
     for id, event in replays.items():
-        assert event.output == asked[id].output
+        assert event.output == originals[id].output
     assert sum(usage.total_tokens for usage in first.stats.model_usage.values()) > 0
     assert not again.stats.model_usage

@@ -71,7 +71,7 @@ async def test_two_models_of_one_name_with_other_arguments_share_nothing() -> No
     assert (len(first.asked), len(second.asked)) == (1, 1)
 
 
-async def test_a_purpose_or_what_a_simulated_model_is_told_changes_no_request() -> None:
+async def test_neither_purpose_nor_truth_changes_a_request() -> None:
     script = Scripted(lambda _: "(A)")
     await begin(script.model, purpose="context").ask("Which?", attempt=1)
     await begin(script.model, purpose="context").ask("Which?", attempt=2)
@@ -94,7 +94,7 @@ def first_fails() -> Scripted:
     return model
 
 
-async def test_a_failure_is_not_kept_and_does_not_count() -> None:
+async def test_failures_are_neither_kept_nor_counted() -> None:
     script, budget = first_fails(), Budget(call_limit=1)
     token = run_budget.set(budget)
     with pytest.raises(GenerationFailedError, match="OSError: no route"):
@@ -105,7 +105,7 @@ async def test_a_failure_is_not_kept_and_does_not_count() -> None:
     assert (len(script.asked), budget.calls) == (2, 1)
 
 
-async def test_one_of_many_in_flight_that_fails_leaves_the_others_to_ask() -> None:
+async def test_a_failed_request_leaves_the_others_in_flight() -> None:
     script, failures = first_fails(), []
 
     async def ask() -> None:
@@ -136,7 +136,7 @@ async def test_a_filtered_reply_is_kept_like_any_other(field: str) -> None:
     assert len(script.asked) == 1
 
 
-async def test_a_key_is_taken_out_of_an_error_and_of_what_led_to_it(
+async def test_a_key_is_removed_from_an_error_and_its_causes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     key = "-".join(("sk", "planted", "0123"))  # a traceback shows the lines of this file
@@ -148,14 +148,14 @@ async def test_a_key_is_taken_out_of_an_error_and_of_what_led_to_it(
         except OSError as cause:
             raise RuntimeError(f"no route with {key}") from cause
 
-    with pytest.raises(GenerationFailedError) as raised:
+    with pytest.raises(GenerationFailedError) as caught:
         await say(Scripted(fail).model)
-    told = "".join(traceback.format_exception(raised.value))
-    assert "refused [key]" in told
-    assert key not in told
+    trace = "".join(traceback.format_exception(caught.value))
+    assert "refused [key]" in trace
+    assert key not in trace
 
 
-async def test_a_full_disk_ends_a_run_as_a_spent_budget_does(
+async def test_a_full_disk_ends_a_run_like_a_spent_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = Scripted(lambda _: "(A)")
@@ -174,7 +174,7 @@ async def test_a_provider_that_returns_no_choice_has_failed() -> None:
         await say(script.model)
 
 
-async def test_messages_reach_the_model_in_order_and_stay_as_they_are() -> None:
+async def test_messages_reach_the_model_in_order_unchanged() -> None:
     hostile = "{question} {{x}} \x00 </s> %s"
     script = Scripted(lambda _: hostile)
     await (await begin(script.model, system=hostile).ask(hostile)).ask("again")
@@ -182,7 +182,7 @@ async def test_messages_reach_the_model_in_order_and_stay_as_they_are() -> None:
     assert isinstance(script.asked[1][-1], ChatMessageUser)
 
 
-async def test_a_reply_that_has_come_is_kept_though_the_run_is_interrupted() -> None:
+async def test_an_interruption_keeps_replies_that_arrived() -> None:
     scope = anyio.CancelScope()
 
     def interrupted(_: Any) -> str:

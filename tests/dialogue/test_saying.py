@@ -14,7 +14,7 @@ from holdfast.reading.answers import first_character
 from holdfast.reading.extraction import Extraction, Fault
 
 QUESTION = Question(id="q", stem="Which?", options={"A": "one", "B": "two"}, gold="A")
-OTHER = Question(id="q", stem="Which now?", options={"A": "one", "B": "three"}, gold="A")
+VARIANT = Question(id="q", stem="Which now?", options={"A": "one", "B": "three"}, gold="A")
 
 
 def begin(script: Scripted, **opening: Any) -> Turn:
@@ -22,7 +22,7 @@ def begin(script: Scripted, **opening: Any) -> Turn:
     return Run(QUESTION, Live(script.model)).chat(**opening)
 
 
-async def test_what_is_asked_without_an_arm_is_part_of_the_conversation_and_no_turn() -> None:
+async def test_requests_without_an_arm_are_not_turns() -> None:
     script = Scripted(lambda messages: f"reply {len(messages)}")
     chat = begin(script, system="System.")
     first = await chat.ask("first")
@@ -36,7 +36,7 @@ async def test_what_is_asked_without_an_arm_is_part_of_the_conversation_and_no_t
     assert turn.number == 1
 
 
-async def test_a_failure_to_ask_leaves_the_conversation_as_it_was() -> None:
+async def test_a_failed_request_leaves_the_conversation_unchanged() -> None:
     def second_fails(messages: list[Any]) -> str:
         if messages[-1].text == "bad":
             raise OSError("no route")
@@ -52,7 +52,7 @@ async def test_a_failure_to_ask_leaves_the_conversation_as_it_was() -> None:
     assert [message.text for message in turn.messages] == ["good", "fine", "good again", "fine"]
 
 
-async def test_what_went_before_enters_the_key_of_a_turn() -> None:
+async def test_the_history_enters_the_key_of_a_turn() -> None:
     script = Scripted(lambda messages: "one" if messages[0].text == "x" else "two")
     keys = set()
     for opening in ("x", "y", "x"):
@@ -61,16 +61,21 @@ async def test_what_went_before_enters_the_key_of_a_turn() -> None:
     assert len(keys) == 2
 
 
-async def test_a_turn_reads_answers_against_its_own_question_and_so_do_those_after_it() -> None:
+async def test_a_changed_question_holds_for_later_turns() -> None:
     script = Scripted(lambda _: "The answer is three.")
     root = begin(script)
     plain = await root.ask("Which?", arm="baseline")
-    put = await root.ask("Now?", arm="x", step=Intervention("wrong-option"), question=OTHER)
-    below = await put.ask("Deeper?", arm="x", step=Intervention("b"))
-    assert (plain.answer, put.answer, below.answer) == (None, "B", "B")
-    assert (root.question, below.question) == (QUESTION, OTHER)
-    assert [turn.record().get("options") for turn in (plain, put)] == [None, ["one", "three"]]
-    assert [truth and truth.question for truth in script.truths] == [QUESTION, OTHER, OTHER]
+    changed_turn = await root.ask(
+        "Now?", arm="x", step=Intervention("wrong-option"), question=VARIANT
+    )
+    below = await changed_turn.ask("Deeper?", arm="x", step=Intervention("b"))
+    assert (plain.answer, changed_turn.answer, below.answer) == (None, "B", "B")
+    assert (root.question, below.question) == (QUESTION, VARIANT)
+    assert [turn.record().get("options") for turn in (plain, changed_turn)] == [
+        None,
+        ["one", "three"],
+    ]
+    assert [truth and truth.question for truth in script.truths] == [QUESTION, VARIANT, VARIANT]
     # what a simulated model knows follows the question that it began with
     assert [truth and truth.origin for truth in script.truths] == [QUESTION.content_hash] * 3
 
@@ -87,7 +92,7 @@ async def test_a_turn_takes_no_step_or_several_at_once() -> None:
     assert root.interventions == ()
 
 
-async def test_a_variant_tells_two_uses_of_a_technique_apart_in_the_path() -> None:
+async def test_a_variant_distinguishes_paths_of_a_technique() -> None:
     short = Intervention("rag-style", "context", "indirect", "deep", "B", "1")
     assert short.step == "rag-style@1"
     assert Intervention("rag-style").step == "rag-style"
@@ -104,13 +109,13 @@ async def test_a_variant_tells_two_uses_of_a_technique_apart_in_the_path() -> No
     assert truth.techniques == ("rag-style", "double-check")
 
 
-async def test_notes_of_a_protocol_are_in_the_record_and_never_shared_between_turns() -> None:
-    chat, noted = begin(Scripted(lambda _: "(A)")), {"mutation": 3}
-    first = await chat.ask("1", arm="x", notes=noted)
+async def test_notes_are_recorded_turn_by_turn() -> None:
+    chat, notes = begin(Scripted(lambda _: "(A)")), {"mutation": 3}
+    first = await chat.ask("1", arm="x", notes=notes)
     second = await chat.ask("2", arm="x")
     first.notes.update(cue=True, stance="defer")
     assert first.record()["mutation"] == 3
-    assert noted == {"mutation": 3}
+    assert notes == {"mutation": 3}
     assert first.record()["cue"] is True
     assert first.record()["stance"] == "defer"
     assert second.notes == {}
@@ -124,7 +129,7 @@ async def test_another_reader_reads_the_answers_of_every_branch() -> None:
     assert first.extraction == second.extraction == Extraction("B", "parsed", "first-character")
 
 
-async def test_what_is_observed_or_consulted_is_read_in_the_reply() -> None:
+async def test_observers_and_consultants_read_the_reply() -> None:
     helper = Scripted(lambda _: "7", name="helper")
     script = Scripted(lambda _: "(A)")
     run = Run(QUESTION, Live(script.model, {"judge": helper.model}.get))
@@ -140,15 +145,15 @@ async def test_what_is_observed_or_consulted_is_read_in_the_reply() -> None:
 
 
 @pytest.mark.parametrize(
-    ("replies", "tries", "refusals", "expected"),
+    ("replies", "tries", "refusals", "outcome"),
     [
         (["x", "4"], 4, 4, (4, ["How many?", "It is no number."])),
         (["x", "y", "z"], 3, 3, ("no-number", ["How many?"] + ["It is no number."] * 2)),
         (["no", "no", "4"], 4, 2, ("refused", ["How many?", "It is no."])),
     ],
 )
-async def test_a_helper_is_told_what_was_wrong_until_its_reply_can_be_used(
-    replies: list[str], tries: int, refusals: int, expected: tuple[object, list[str]]
+async def test_a_helper_is_corrected_until_its_reply_is_usable(
+    replies: list[str], tries: int, refusals: int, outcome: tuple[object, list[str]]
 ) -> None:
     helper = Scripted(lambda messages: replies[len(messages) // 2])
 
@@ -163,17 +168,17 @@ async def test_a_helper_is_told_what_was_wrong_until_its_reply_can_be_used(
         "How many?", number, lambda fault: f"It {fault.detail}.", lambda reply: 1,
         tries=tries, refusals=refusals, arm="attacker",
     )  # fmt: skip
-    assert (value.kind if isinstance(value, Fault) else value) == expected[0]
-    assert helper.prompts == expected[1]
+    assert (value.kind if isinstance(value, Fault) else value) == outcome[0]
+    assert helper.prompts == outcome[1]
     statuses = [turn.record()["status"] for turn in run.ordered]
-    last = {"refused": "refused", "no-number": "none"}.get(str(expected[0]), "parsed")
+    last = {"refused": "refused", "no-number": "none"}.get(str(outcome[0]), "parsed")
     assert statuses[-1] == last
-    assert len(statuses) == len(expected[1])
+    assert len(statuses) == len(outcome[1])
     assert turn is run.ordered[-1]
 
 
 @pytest.mark.parametrize(
-    ("stop_reason", "text", "expected"),
+    ("stop_reason", "text", "readings"),
     [
         ("content_filter", "", [("refused", "content-filter")] * 2),
         ("max_tokens", "The patient", [("none", "cut-off")] * 2),
@@ -181,8 +186,8 @@ async def test_a_helper_is_told_what_was_wrong_until_its_reply_can_be_used(
          [("parsed", "final-answer"), ("parsed", "first-character")]),
     ],
 )  # fmt: skip
-async def test_why_a_reply_ended_counts_with_any_parser(
-    stop_reason: Any, text: str, expected: list[tuple[str, str]]
+async def test_every_parser_respects_the_stop_reason(
+    stop_reason: Any, text: str, readings: list[tuple[str, str]]
 ) -> None:
     script = Scripted(lambda _: said(text, stop_reason))
     extractions = []
@@ -190,4 +195,4 @@ async def test_why_a_reply_ended_counts_with_any_parser(
         turn = await begin(script, **opening).ask("?", arm="baseline")
         assert turn.extraction is not None
         extractions.append((turn.extraction.status, turn.extraction.rule))
-    assert extractions == expected
+    assert extractions == readings

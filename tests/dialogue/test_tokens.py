@@ -22,7 +22,7 @@ def texts(reply: str, tokens: list[Logprob]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("given", "read"),
+    ("tokens", "words"),
     [
         (["Answer", ":", " B"], ["Answer", ":", " B"]),
         (["Answer", ":", "ĠB"], ["Answer", ":", " B"]),
@@ -30,46 +30,46 @@ def texts(reply: str, tokens: list[Logprob]) -> list[str]:
     ],
     ids=["text", "bytes", "pieces"],
 )
-def test_blanks_are_blanks(given: list[str], read: list[str]) -> None:
-    assert texts("Answer: B", plain(*given)) == read
+def test_blank_marks_are_blanks(tokens: list[str], words: list[str]) -> None:
+    assert texts("Answer: B", plain(*tokens)) == words
 
 
-def test_what_a_batch_is_padded_with_is_no_part_of_a_reply() -> None:
+def test_padding_is_not_part_of_a_reply() -> None:
     assert texts("B", plain("▁B", "<|end|>", "▁B", "B")) == [" B"]
 
 
-def test_a_reply_behind_a_reasoning_is_what_comes_last() -> None:
+def test_a_reply_after_reasoning_comes_last() -> None:
     assert texts("B", plain("<think>", "A", " or", " B", "</think>", "\n", "B")) == ["B"]
 
 
-def test_what_was_drawn_is_found_among_the_alternatives() -> None:
-    drawn = [told(**{"ĠC": 0.6, "ĠA": 0.3, "A": 0.1}), told(**{".": 0.9, "Ġor": 0.1})]
-    first, second = tokens_of(" A.", drawn)
+def test_the_sampled_token_is_found_among_the_alternatives() -> None:
+    alternatives = [told(**{"ĠC": 0.6, "ĠA": 0.3, "A": 0.1}), told(**{".": 0.9, "Ġor": 0.1})]
+    first, second = tokens_of(" A.", alternatives)
     assert (first.token, second.token) == (" A", ".")
     assert first.logprob == pytest.approx(math.log(0.3))
     # both ways to write the letter are kept apart, so that their probabilities add up
     assert [top.token for top in first.top_logprobs or []] == [" C", " A", "A"]
 
 
-def test_the_alternatives_of_all_tokens_spell_the_reply_together() -> None:
+def test_alternatives_of_all_tokens_spell_the_reply() -> None:
     # "Ans" fits at first and leads nowhere
-    drawn = [told(Ans=0.5, Answer=0.3), told(**{" A": 0.5, ":": 0.5}), told(**{" B": 1.0})]
-    assert texts("Answer: B", drawn) == ["Answer", ":", " B"]
+    alternatives = [told(Ans=0.5, Answer=0.3), told(**{" A": 0.5, ":": 0.5}), told(**{" B": 1.0})]
+    assert texts("Answer: B", alternatives) == ["Answer", ":", " B"]
 
 
-def test_characters_in_several_bytes() -> None:
+def test_multibyte_characters_are_joined() -> None:
     assert texts("won’t\nB", plain("won", "âĢĻ", "t", "Ċ", "B")) == ["won", "’", "t", "\n", "B"]
     assert texts("é\nB", plain("é", "<0x0A>", "B")) == ["é", "\n", "B"]
     split = texts("won’t", plain("won", "âĢ", "Ļt"))
     assert (len(split), split[0], split[2][-1]) == (3, "won", "t")
 
 
-def test_the_blanks_around_a_reply_do_not_matter() -> None:
+def test_blanks_around_a_reply_are_ignored() -> None:
     assert texts("B", plain("\n", "B", " \n")) == ["\n", "B"]
     assert texts("  B\n", plain("ĠB", "Ċ")) == [" B"]
     assert texts("B", plain("B \n")) == ["B \n"]
 
 
 @pytest.mark.parametrize("reply", ["", "C", "B or C"])
-def test_a_reply_that_is_not_made_of_the_tokens_has_none(reply: str) -> None:
+def test_replies_not_made_of_the_tokens_have_none(reply: str) -> None:
     assert tokens_of(reply, plain("B", "<|end|>")) == []

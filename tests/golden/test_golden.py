@@ -12,7 +12,7 @@ LIKE = 1e-8
 @pytest.mark.parametrize(
     "name", ["demo", *(pytest.param(name, marks=pytest.mark.slow) for name in list(SETS)[1:])]
 )
-def test_every_table_has_its_figures(name: str) -> None:
+def test_tables_have_their_golden_figures(name: str) -> None:
     reference, current = written(name), dict(tables(SETS[name]()))
     # a table that is new is written with the next change that is wanted
     assert set(reference) <= set(current)
@@ -25,7 +25,7 @@ def test_every_table_has_its_figures(name: str) -> None:
     assert not different, "\n".join(different)
 
 
-def test_a_figure_that_differs_is_seen() -> None:
+def test_a_changed_figure_is_noticed() -> None:
     rows = written("demo")["accuracy"]
     variant = rows.with_columns(pl.col("accuracy") + 1e-7)
     with pytest.raises(AssertionError):

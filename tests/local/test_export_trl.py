@@ -48,13 +48,13 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Load:
 
     def load(format: str) -> Any:
         path = folder / f"{format}.jsonl"
-        done = holdfast("export", folder / "runs", "--format", format, "-o", path)
-        assert done.returncode == 0, done.stderr
-        found = datasets.load_dataset(
+        result = holdfast("export", folder / "runs", "--format", format, "-o", path)
+        assert result.returncode == 0, result.stderr
+        records = datasets.load_dataset(
             "json", data_files=str(path), split="train", cache_dir=str(folder / "cache")
         )
-        assert found.num_rows >= ROWS
-        return found.select(range(ROWS))
+        assert records.num_rows >= ROWS
+        return records.select(range(ROWS))
 
     return load
 
@@ -69,12 +69,12 @@ def tokenizer() -> Any:
     )
     whole.pre_tokenizer = parts.ByteLevel(add_prefix_space=False)
     whole.decoder = tokenizers.decoders.ByteLevel()
-    found = transformers.PreTrainedTokenizerFast(
+    fast_tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=whole, eos_token=END, pad_token=END,
         additional_special_tokens=[USER, MODEL],
     )  # fmt: skip
-    found.chat_template = TEMPLATE
-    return found
+    fast_tokenizer.chat_template = TEMPLATE
+    return fast_tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -87,17 +87,17 @@ def model(tokenizer: Any) -> Any:
     )  # fmt: skip
 
 
-def settings(kind: Any, folder: Path, **others: Any) -> Any:
+def settings(kind: Any, folder: Path, **options: Any) -> Any:
     return kind(
         output_dir=str(folder), report_to="none", max_length=None, use_cpu=True, bf16=False,
-        per_device_train_batch_size=ROWS, **others,
+        per_device_train_batch_size=ROWS, **options,
     )  # fmt: skip
 
 
 def rendered(messages: list[dict[str, str]]) -> str:
-    told = {"user": USER, "assistant": MODEL}
+    starts = {"user": USER, "assistant": MODEL}
     ends = {"user": "", "assistant": END}
-    return "".join(f"{told[m['role']]}{m['content']}{ends[m['role']]}" for m in messages)
+    return "".join(f"{starts[m['role']]}{m['content']}{ends[m['role']]}" for m in messages)
 
 
 def test_every_format_is_conversational(load: Load) -> None:
@@ -105,16 +105,16 @@ def test_every_format_is_conversational(load: Load) -> None:
         assert all(data_utils.is_conversational(example) for example in load(format))
 
 
-def test_the_prompt_of_a_pair_is_taken_as_it_is(load: Load, tokenizer: Any) -> None:
+def test_the_prompt_of_a_pair_is_used_unchanged(load: Load, tokenizer: Any) -> None:
     for pair in load("trl-dpo"):
         assert data_utils.maybe_extract_prompt(pair)["prompt"] == pair["prompt"]
-        put = data_utils.maybe_apply_chat_template(dict(pair), tokenizer)
-        assert put["prompt"] == rendered(pair["prompt"]) + MODEL
-        assert put["chosen"] == pair["chosen"][0]["content"] + END
-        assert put["rejected"] == pair["rejected"][0]["content"] + END
+        prompt = data_utils.maybe_apply_chat_template(dict(pair), tokenizer)
+        assert prompt["prompt"] == rendered(pair["prompt"]) + MODEL
+        assert prompt["chosen"] == pair["chosen"][0]["content"] + END
+        assert prompt["rejected"] == pair["rejected"][0]["content"] + END
 
 
-def test_preference_training_takes_the_pairs(
+def test_preference_training_accepts_the_pairs(
     load: Load, tokenizer: Any, model: Any, tmp_path: Path
 ) -> None:
     pairs = load("trl-dpo")
@@ -122,37 +122,37 @@ def test_preference_training_takes_the_pairs(
         model=model, ref_model=copy.deepcopy(model), args=settings(trl.DPOConfig, tmp_path),
         train_dataset=pairs, processing_class=tokenizer,
     )  # fmt: skip
-    for pair, prepared in zip(pairs, trainer.train_dataset, strict=True):
-        assert tokenizer.decode(prepared["prompt_ids"]) == rendered(pair["prompt"]) + MODEL
-        assert tokenizer.decode(prepared["chosen_ids"]) == pair["chosen"][0]["content"] + END
-        assert tokenizer.decode(prepared["rejected_ids"]) == pair["rejected"][0]["content"] + END
+    for pair, row in zip(pairs, trainer.train_dataset, strict=True):
+        assert tokenizer.decode(row["prompt_ids"]) == rendered(pair["prompt"]) + MODEL
+        assert tokenizer.decode(row["chosen_ids"]) == pair["chosen"][0]["content"] + END
+        assert tokenizer.decode(row["rejected_ids"]) == pair["rejected"][0]["content"] + END
     (batch,) = trainer.get_train_dataloader()
     assert batch["input_ids"].shape[0] == 2 * ROWS
 
 
 @pytest.mark.parametrize("last_alone", [False, True])
-def test_fine_tuning_takes_the_demonstrations(
+def test_fine_tuning_accepts_the_demonstrations(
     last_alone: bool, load: Load, tokenizer: Any, model: Any, tmp_path: Path
 ) -> None:
-    held = load("trl-sft")
-    whole = [rendered(example["messages"]) for example in held]
+    records = load("trl-sft")
+    whole = [rendered(example["messages"]) for example in records]
     learnt = [
         [m["content"] + END for m in example["messages"] if m["role"] == "assistant"]
-        for example in held
+        for example in records
     ]
     if last_alone:  # as docs/exporting.md has it
-        held = held.map(
+        records = records.map(
             lambda chat: {"prompt": chat["messages"][:-1], "completion": chat["messages"][-1:]},
             remove_columns="messages",
         )
-        learnt = [said[-1:] for said in learnt]
+        learnt = [replies[-1:] for replies in learnt]
     trainer = trl.SFTTrainer(
         model=model, args=settings(trl.SFTConfig, tmp_path, assistant_only_loss=not last_alone),
-        train_dataset=held, processing_class=tokenizer,
+        train_dataset=records, processing_class=tokenizer,
     )  # fmt: skip
-    for text, said, prepared in zip(whole, learnt, trainer.train_dataset, strict=True):
-        assert tokenizer.decode(prepared["input_ids"]) == text
-        labels = [token for token in prepared["labels"] if token != -100]
-        assert tokenizer.decode(labels) == "".join(said)
+    for text, replies, row in zip(whole, learnt, trainer.train_dataset, strict=True):
+        assert tokenizer.decode(row["input_ids"]) == text
+        labels = [token for token in row["labels"] if token != -100]
+        assert tokenizer.decode(labels) == "".join(replies)
     (batch,) = trainer.get_train_dataloader()
     assert batch["input_ids"].shape[0] == ROWS

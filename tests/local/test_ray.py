@@ -32,14 +32,14 @@ def command(url: str, log_dir: str, *more: str) -> list[str]:
 
 def tasks_of(process: "subprocess.Popen[str]") -> list[psutil.Process]:
     """Workers that are at a shard: Ray names them by what they do."""
-    found = []
+    workers = []
     for child in psutil.Process(process.pid).children(recursive=True):
         try:
             if child.cmdline()[:1] == [f"ray::{run_in_task.__name__}"]:
-                found.append(child)
+                workers.append(child)
         except psutil.Error:  # gone meanwhile
             continue
-    return found
+    return workers
 
 
 def until_asked(calls: int, server: Server, running: "subprocess.Popen[str]") -> None:
@@ -59,20 +59,20 @@ def alive(process: psutil.Process) -> bool:
 
 def listening(process: psutil.Process) -> set[str]:
     """Addresses at which a process and its children take connections."""
-    found: set[str] = set()
-    for one in [process, *process.children(recursive=True)]:
+    addresses: set[str] = set()
+    for member in [process, *process.children(recursive=True)]:
         try:
-            sockets = one.net_connections("tcp")
+            sockets = member.net_connections("tcp")
         except psutil.Error:
             continue
         # an IPv4 address comes in IPv6's notation too
-        found |= {
+        addresses |= {
             at.laddr.ip.removeprefix("::ffff:") for at in sockets if at.status == psutil.CONN_LISTEN
         }
-    return found
+    return addresses
 
 
-def test_a_killed_worker_s_shard_is_put_again_and_the_table_is_that_of_the_unsharded_run(
+def test_a_killed_workers_shard_is_rerun_and_the_table_unchanged(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     with running_server() as server:
@@ -103,11 +103,11 @@ def test_a_killed_worker_s_shard_is_put_again_and_the_table_is_that_of_the_unsha
         stats = server.stats()
         assert stats["distinct"] == CALLS
         assert stats["repeated"] <= CONNECTIONS
-    told = json.loads(out)
-    assert told["complete"]
-    expected, found = (
+    outcome = json.loads(out)
+    assert outcome["complete"]
+    unsharded_turns, turns = (
         pl.read_parquet(json.loads(text)["turns"]).drop("latency") for text in (whole.stdout, out)
     )
-    assert found.equals(expected)
+    assert turns.equals(unsharded_turns)
     psutil.wait_procs(cluster, timeout=20)
-    assert [one for one in cluster if alive(one)] == []
+    assert [member for member in cluster if alive(member)] == []

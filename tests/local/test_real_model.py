@@ -37,15 +37,15 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"hf/{folder}"
 
 
-def asked(folder: Path, model: str, protocol: str, *settings: str) -> pl.DataFrame:
+def study_turns(folder: Path, model: str, protocol: str, *settings: str) -> pl.DataFrame:
     """The turns of a few questions."""
-    done = holdfast(
+    result = holdfast(
         "run", protocol, "--model", model, "-M", "do_sample=false",
         "--generate-config", "{max_tokens: 24}",
         "--limit", str(QUESTIONS), "--log-dir", folder, "--json", *settings,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["complete"]
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["complete"]
     turns = pl.read_parquet(folder / "turns.parquet")
     # what it says is its own, and wrong or unread is no malfunction
     assert turns["status"].ne("error").all()
@@ -60,41 +60,43 @@ def test_weights_are_loaded_once(
 ) -> None:
     from inspect_ai.model._providers.hf import HuggingFaceAPI
 
-    loaded: list[str] = []
+    loads: list[str] = []
     load = HuggingFaceAPI.__init__
 
-    def counted(self: HuggingFaceAPI, *given: Any, **named: Any) -> None:
-        loaded.append("weights")
-        load(self, *given, **named)
+    def counted(self: HuggingFaceAPI, *arguments: Any, **options: Any) -> None:
+        loads.append("weights")
+        load(self, *arguments, **options)
 
     monkeypatch.setattr(HuggingFaceAPI, "__init__", counted)
-    asked(tmp_path, model, "followup", "-T", "techniques=double-check", "-T", "controls=false")
-    assert loaded == ["weights"]
+    study_turns(
+        tmp_path, model, "followup", "-T", "techniques=double-check", "-T", "controls=false"
+    )
+    assert loads == ["weights"]
 
 
-def test_followup_and_the_same_command_again(model: str, tmp_path: Path) -> None:
-    chosen = ("-T", "techniques=double-check,authority-prior", "-T", "controls=false")
-    turns = asked(tmp_path, model, "followup", *chosen)
+def test_followup_gives_the_same_replies_twice(model: str, tmp_path: Path) -> None:
+    settings = ("-T", "techniques=double-check,authority-prior", "-T", "controls=false")
+    turns = study_turns(tmp_path, model, "followup", *settings)
     paths = set(turns["path"])
     assert {"", "double-check", "authority-prior"} <= paths
-    again = asked(tmp_path, model, "followup", *chosen)
+    again = study_turns(tmp_path, model, "followup", *settings)
     assert again["reply"].to_list() == turns["reply"].to_list()
 
 
-def test_single_turn(model: str, tmp_path: Path) -> None:
-    turns = asked(tmp_path, model, "single-turn", "-T", "controls=false")
+def test_single_turn_runs(model: str, tmp_path: Path) -> None:
+    turns = study_turns(tmp_path, model, "single-turn", "-T", "controls=false")
     assert turns["path"].n_unique() > 2
 
 
 def test_stick_or_switch_has_its_beliefs(model: str, tmp_path: Path) -> None:
-    turns = asked(tmp_path, model, "stick-or-switch", "-T", "beliefs=true", "-T", "shots=1")
+    turns = study_turns(tmp_path, model, "stick-or-switch", "-T", "beliefs=true", "-T", "shots=1")
     beliefs = turns["p_answer"].drop_nulls()
     assert beliefs.len() > 0
     assert beliefs.is_between(0, 1).all()
 
 
 def test_medfuzz_with_itself_as_the_attacker(model: str, tmp_path: Path) -> None:
-    turns = asked(
+    turns = study_turns(
         tmp_path, model, "medfuzz", "--model-role", f"attacker={model}", "-T", "attempts=1",
         "-T", "controls=false", "--epochs", "1",
     )  # fmt: skip

@@ -35,14 +35,14 @@ pytestmark = pytest.mark.slow
 CLOSE = 1e-4
 """How far a probability may be from the one computed directly."""
 
-SAID = tuple(LETTERS[:5])
+ANSWERS = tuple(LETTERS[:5])
 """What the model answers with: the most that a question of four options has in play."""
 
 SEED = 2
 """One whose models answer in two lengths, and hold an answer now and then."""
 
 LIMIT = 8
-END, TOLD, SAYS = "<|end|>", "<|user|>", "<|assistant|>"
+END, USER, SAYS = "<|end|>", "<|user|>", "<|assistant|>"
 TEMPLATE = (
     "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}"
     "{% if message['role'] == 'assistant' %}<|end|>{% endif %}{% endfor %}<|assistant|>"
@@ -102,12 +102,12 @@ def _tokenizer(marker: str) -> Any:
         whole.pre_tokenizer = parts.Sequence([parts.Metaspace(), parts.Punctuation()])
         whole.decoder = tokenizers.decoders.Metaspace()
     texts = [f"{q.stem} {' '.join(q.options.values())}" for q in _questions()]
-    texts += [f"Answer: {letter}" for letter in SAID] * 500
+    texts += [f"Answer: {letter}" for letter in ANSWERS] * 500
     whole.train_from_iterator(
         texts,
         tokenizers.trainers.BpeTrainer(
             vocab_size=600,
-            special_tokens=[END, TOLD, SAYS],
+            special_tokens=[END, USER, SAYS],
             initial_alphabet=[*parts.ByteLevel.alphabet(), *MARKERS],
             show_progress=False,
         ),
@@ -140,7 +140,7 @@ def _model(tokenizer: Any) -> Any:
         )
     )
     surfaces = _surfaces(tokenizer)
-    letters = [i for i, text in surfaces.items() if text.strip() in SAID]
+    letters = [i for i, text in surfaces.items() if text.strip() in ANSWERS]
     word, colon = _ids(tokenizer, "Answer:")
     says, end = tokenizer.convert_tokens_to_ids([SAYS, END])
     nudges = [
@@ -151,17 +151,20 @@ def _model(tokenizer: Any) -> Any:
         # what a batch is padded with: whatever is predicted behind a reply is no part of it
         ([end], letters),
     ]
-    seen, said = model.get_input_embeddings().weight.data, model.get_output_embeddings().weight.data
+    inputs, outputs = (
+        model.get_input_embeddings().weight.data,
+        model.get_output_embeddings().weight.data,
+    )
     for dimension, (after, then) in enumerate(nudges):
-        said[:, dimension] = seen[:, dimension] = 0.0
-        seen[after, dimension] = 8.0
-        said[then, dimension] = 9.0
+        outputs[:, dimension] = inputs[:, dimension] = 0.0
+        inputs[after, dimension] = 8.0
+        outputs[then, dimension] = 9.0
         for layer in model.model.layers:
             layer.self_attn.o_proj.weight.data[dimension] = 0.0
             layer.mlp.down_proj.weight.data[dimension] = 0.0
     # a first turn shows two letters, and without them no study goes on; replies differ in length
-    likelier = [word, *(i for i in letters if surfaces[i].strip() in SAID[:2])]
-    said[likelier, : len(nudges)] *= 1.05
+    likelier = [word, *(i for i in letters if surfaces[i].strip() in ANSWERS[:2])]
+    outputs[likelier, : len(nudges)] *= 1.05
     return model
 
 
@@ -182,10 +185,10 @@ def direct(tiny: Tiny, messages: Sequence[dict[str, str]], reply: str) -> dict[s
     model, tokenizer = tiny.directly()
     surfaces = _surfaces(tokenizer)
     prompt = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-    asked, said = _ids(tokenizer, prompt), _ids(tokenizer, reply)
-    place = max(i for i, token in enumerate(said) if surfaces[token].strip() in LETTERS)
+    prompt_tokens, reply_tokens = _ids(tokenizer, prompt), _ids(tokenizer, reply)
+    place = max(i for i, token in enumerate(reply_tokens) if surfaces[token].strip() in LETTERS)
     with torch.inference_mode():
-        logits = model(torch.tensor([asked + said[:place]])).logits[0, -1]
+        logits = model(torch.tensor([prompt_tokens + reply_tokens[:place]])).logits[0, -1]
     probabilities = torch.softmax(logits.double(), dim=-1).tolist()
     mass = dict.fromkeys(LETTERS, 0.0)
     for token, p in enumerate(probabilities):
@@ -194,8 +197,8 @@ def direct(tiny: Tiny, messages: Sequence[dict[str, str]], reply: str) -> dict[s
     return mass
 
 
-def about(expected: Any) -> Any:
-    return pytest.approx(expected, abs=CLOSE)
+def about(figures: Any) -> Any:
+    return pytest.approx(figures, abs=CLOSE)
 
 
 def among(mass: dict[str, float], letters: Sequence[str]) -> dict[str, float]:
@@ -233,7 +236,7 @@ def given(output: ModelOutput) -> dict[str, float]:
     return mass
 
 
-OPTIONS = {letter: f"finding number {n}" for n, letter in enumerate(SAID)}
+OPTIONS = {letter: f"finding number {n}" for n, letter in enumerate(ANSWERS)}
 
 
 def test_every_letter_has_the_probability_that_the_model_itself_gives_it(tiny: Tiny) -> None:
@@ -245,46 +248,46 @@ def test_every_letter_has_the_probability_that_the_model_itself_gives_it(tiny: T
         mass = direct(tiny, [{"role": "user", "content": prompt}], output.completion)
         assert max(mass.values()) < 0.9  # it leaves something to be wrong about
         assert given(output) == about(mass)
-        assert beliefs_in(output, OPTIONS, None) == about(among(mass, SAID))
+        assert beliefs_in(output, OPTIONS, None) == about(among(mass, ANSWERS))
 
 
-def test_a_reply_that_is_drawn_has_the_beliefs_at_its_own_letter(tiny: Tiny) -> None:
+def test_a_sampled_reply_has_the_beliefs_at_its_letter(tiny: Tiny) -> None:
     prompt = _questions(1)[0].stem
     outputs = ask(tiny.through_inspect(do_sample=True), [prompt] * 24)
     for output in outputs:
         mass = direct(tiny, [{"role": "user", "content": prompt}], output.completion)
-        assert beliefs_in(output, OPTIONS, None) == about(among(mass, SAID))
+        assert beliefs_in(output, OPTIONS, None) == about(among(mass, ANSWERS))
     assert len({output.completion.strip()[-1] for output in outputs}) > 2
 
 
-def test_a_study_has_the_beliefs_of_the_model(tiny: Tiny, tmp_path: Path) -> None:
-    done = holdfast(
+def test_study_beliefs_are_those_of_the_model(tiny: Tiny, tmp_path: Path) -> None:
+    result = holdfast(
         "run", "stick-or-switch", "--model", f"hf/{tiny.path}", "-M", "do_sample=false",
         "-M", "device=cpu", "-T", "beliefs=true", "-T", "shots=1", "--limit", str(LIMIT),
         "--generate-config", "{max_tokens: 16}", "--log-dir", tmp_path / "runs",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     turns = pl.read_parquet(tmp_path / "runs" / "turns.parquet")
     settings = StickOrSwitchSettings(shots=1)
-    said = {(row["question"], row["arm"], row["turn"]): row for row in turns.iter_rows(named=True)}
-    read: set[tuple[str, int]] = set()
+    rows = {(row["question"], row["arm"], row["turn"]): row for row in turns.iter_rows(named=True)}
+    checks: set[tuple[str, int]] = set()
     asked_of = {question.id: question for question in load_questions("bank").questions}
     # the offer of the right answer follows the abstention's first turn, as its control does
     parents = {**CONTROLS, "flexible-correct": "negative"}
-    for (question, arm, turn), row in said.items():
+    for (question, arm, turn), row in rows.items():
         before = parents.get(arm, arm)
-        earlier = [said[question, arm if n else before, n] for n in range(turn)]
+        earlier = [rows[question, arm if n else before, n] for n in range(turn)]
         messages = [
             {"role": role, "content": text}
-            for asked, answered in [
+            for prompt, reply in [
                 *settings.examples(before, asked_of[question]),
-                *((one["prompt"], one["reply"]) for one in earlier),
+                *((earlier_row["prompt"], earlier_row["reply"]) for earlier_row in earlier),
                 (row["prompt"], ""),
             ]
-            for role, text in (("user", asked), ("assistant", answered))
+            for role, text in (("user", prompt), ("assistant", reply))
         ][:-1]
-        shown = row["shown"].split(",")
-        letters = dict(zip(shown, LETTERS, strict=False))
+        display = row["shown"].split(",")
+        letters = dict(zip(display, LETTERS, strict=False))
         if row["answer"] is None:  # a letter that is not on display
             assert row["reply"].strip()[-1] not in letters.values()
             assert row["p_gold"] is row["p_answer"] is row["p_suggested"] is None
@@ -294,6 +297,6 @@ def test_a_study_has_the_beliefs_of_the_model(tiny: Tiny, tmp_path: Path) -> Non
         assert row["p_gold"] == about(mass[letters[row["gold"]]])
         if row["suggested"] in letters:
             assert row["p_suggested"] == about(mass[letters[row["suggested"]]])
-        read.add((arm, turn))
-    assert read >= {("single-shot", 0), ("single-shot-abstain", 0), ("positive", 0)}
-    assert read & {("positive", 1), ("negative", 1), ("flexible-correct", 1)}
+        checks.add((arm, turn))
+    assert checks >= {("single-shot", 0), ("single-shot-abstain", 0), ("positive", 0)}
+    assert checks & {("positive", 1), ("negative", 1), ("flexible-correct", 1)}

@@ -56,7 +56,7 @@ def small(**options: str) -> Question:
 
 @pytest.mark.parametrize("n", [1, 2, 4, 10, 20, 100])
 @pytest.mark.parametrize("kind", CONTEXTS)
-def test_the_generator_writes_exactly_the_sentences_asked_for(kind: str, n: int) -> None:
+def test_the_generator_writes_the_requested_sentences(kind: str, n: int) -> None:
     for question in BANK:
         outcome = read_context(kind, context("generator", question, kind, n), question, n)
         assert not isinstance(outcome, Fault)
@@ -80,7 +80,7 @@ def test_the_generator_writes_usable_texts_for_real_questions(medqa: str) -> Non
 
 
 @pytest.mark.parametrize("text", ["%", "(E. coli)", "No. 5", "{question}", "Dr. X. Y.", "≥ 2.5"])
-def test_an_odd_option_ends_no_sentence_of_the_generators(text: str) -> None:
+def test_odd_options_end_no_sentence(text: str) -> None:
     question = small(A=text, B=f"{text} {text}")
     for kind in CONTEXTS:
         for n in (1, 4):
@@ -110,7 +110,7 @@ def test_misleading_texts_name_the_wrong_option_and_edge_cases_the_right_one() -
     assert not any(option in alternative for option in question.options.values())
 
 
-def test_the_generator_gives_a_new_text_for_each_letter_asked_for() -> None:
+def test_the_generator_writes_a_new_text_for_each_letter() -> None:
     for question in BANK:
         letters = question.distractors[:2]
         reply = ask("generator", question, "distractors", letters=letters, attempt=0)
@@ -123,7 +123,7 @@ def test_the_generator_gives_a_new_text_for_each_letter_asked_for() -> None:
 # --- faulty generator ---
 
 
-def test_half_of_what_the_faulty_generator_says_cannot_be_used_in_every_way() -> None:
+def test_half_of_the_faulty_generators_replies_are_unusable() -> None:
     kinds: Counter[str] = Counter()
     usable = 0
     for question in BANK:
@@ -159,7 +159,7 @@ def test_the_classifier_knows_the_systems_of_the_bank() -> None:
         assert read_system(ask("classifier", question, "label")) == question.system
 
 
-def test_without_a_known_system_the_classifier_names_any() -> None:
+def test_the_classifier_guesses_an_unknown_system() -> None:
     questions = [Question(id="q", stem=f"{n}?", options={"A": "a", "B": "b"}, gold="A")
                  for n in range(400)]  # fmt: skip
     systems = {read_system(ask("classifier", question, "label")) for question in questions}
@@ -216,7 +216,7 @@ def test_the_reader_reads_every_wording_of_the_simulated_models() -> None:
 
 
 @pytest.mark.parametrize("errors", [0, 20, 100])
-def test_the_reader_errs_at_its_rate_half_of_the_time_by_finding_nothing(errors: int) -> None:
+def test_the_reader_errs_at_its_rate(errors: int) -> None:
     answers = [(read(f"reader-{errors}", reply), letter) for reply, letter in REPLIES]
     wrong = [answer for answer, letter in answers if answer != letter]
     share = len(wrong) / len(answers)

@@ -44,7 +44,7 @@ def completion(**choice: Any) -> dict[str, Any]:
     }
 
 
-class Scripted:
+class ReplyServer:
     """A server that gives the replies of a list, the last one for ever."""
 
     def __init__(self, *replies: tuple[int, Any]) -> None:
@@ -54,7 +54,7 @@ class Scripted:
         self.fields: dict[str, str] = {}
         script = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class ReplyHandler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
@@ -75,7 +75,7 @@ class Scripted:
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), ReplyHandler)
         self.thread = threading.Thread(
             target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         )
@@ -91,11 +91,11 @@ class Scripted:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., Scripted]]:
-    scripts: list[Scripted] = []
+def serve() -> Iterator[Callable[..., ReplyServer]]:
+    scripts: list[ReplyServer] = []
 
-    def start(*replies: tuple[int, Any]) -> Scripted:
-        scripts.append(Scripted(*replies))
+    def start(*replies: tuple[int, Any]) -> ReplyServer:
+        scripts.append(ReplyServer(*replies))
         return scripts[-1]
 
     yield start
@@ -104,8 +104,8 @@ def serve() -> Iterator[Callable[..., Scripted]]:
         script.server.server_close()
 
 
-async def test_a_request_contains_messages_and_settings_and_the_reply_its_usage(
-    serve: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch
+async def test_requests_have_settings_and_replies_usage(
+    serve: Callable[..., ReplyServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LEAN_API_KEY", "secret")
     script = serve((200, completion()))
@@ -143,14 +143,14 @@ async def test_a_request_contains_messages_and_settings_and_the_reply_its_usage(
     ids=["cut off", "filtered", "refused", "reasoned"],
 )
 async def test_a_reply_has_its_stop_reason_and_text(
-    choice: dict[str, Any], stop_reason: str, text: str, serve: Callable[..., Scripted]
+    choice: dict[str, Any], stop_reason: str, text: str, serve: Callable[..., ReplyServer]
 ) -> None:
     async with serve((200, completion(**choice))).model() as model:
         output = await model.generate(list(MESSAGES))
     assert (output.stop_reason, output.completion) == (stop_reason, text)
 
 
-async def test_log_probabilities_are_kept(serve: Callable[..., Scripted]) -> None:
+async def test_log_probabilities_are_kept(serve: Callable[..., ReplyServer]) -> None:
     token = {"token": "B", "logprob": -0.1, "top_logprobs": [{"token": "A", "logprob": -2.0}]}
     script = serve((200, completion(logprobs={"content": [token]})))
     async with script.model(logprobs=True, top_logprobs=5) as model:
@@ -172,8 +172,8 @@ async def test_log_probabilities_are_kept(serve: Callable[..., Scripted]) -> Non
     ],
     ids=["rate limit", "unavailable", "truncated", "empty", "no text"],
 )
-async def test_a_request_is_repeated_after_a_passing_fault(
-    fault: tuple[int, Any], serve: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch
+async def test_a_passing_fault_is_retried(
+    fault: tuple[int, Any], serve: Callable[..., ReplyServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = serve(fault, (200, completion()))
     monkeypatch.setattr("asyncio.sleep", _no_wait)
@@ -189,7 +189,7 @@ async def _no_wait(*_: Any) -> None:
 
 
 async def test_a_lasting_fault_is_raised_at_once_without_the_key(
-    serve: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch
+    serve: Callable[..., ReplyServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LEAN_API_KEY", "sk-secret-123")
     script = serve((401, {"error": {"message": "wrong key\nsk-secret-123 given"}}))
@@ -199,8 +199,8 @@ async def test_a_lasting_fault_is_raised_at_once_without_the_key(
     assert len(script.bodies) == 1
 
 
-async def test_a_password_in_the_environments_base_url_is_sent_and_not_kept(
-    serve: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch
+async def test_a_password_from_the_environment_is_sent_not_kept(
+    serve: Callable[..., ReplyServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = serve((200, completion()))
     port = script.server.server_address[1]
@@ -212,7 +212,7 @@ async def test_a_password_in_the_environments_base_url_is_sent_and_not_kept(
     assert model.explicit_base_url is None
 
 
-async def test_a_filtered_request_is_a_reply(serve: Callable[..., Scripted]) -> None:
+async def test_a_filtered_request_is_a_reply(serve: Callable[..., ReplyServer]) -> None:
     script = serve((400, {"error": {"message": "not this", "code": "content_filter"}}))
     async with script.model() as model:
         output = await model.generate(list(MESSAGES))
@@ -230,18 +230,18 @@ def wait_after(error: Exception, attempt: int) -> float:
 @pytest.mark.parametrize(
     ("attempt", "low", "high"), [(1, 0.5, 0.75), (2, 1.5, 2.25), (4, 13.5, 20.25), (9, 300, 300)]
 )
-def test_waits_grow_threefold_up_to_five_minutes(attempt: int, low: float, high: float) -> None:
+def test_waits_triple_up_to_five_minutes(attempt: int, low: float, high: float) -> None:
     for _ in range(20):  # part of a wait is drawn
         assert low <= wait_after(ServerError(503, "busy"), attempt) <= high
 
 
-def test_a_wait_of_the_server_is_kept_up_to_five_minutes() -> None:
+def test_the_servers_wait_is_respected_up_to_five_minutes() -> None:
     assert wait_after(ServerError(429, "slow down", 20.0), 1) == 20.0
     assert wait_after(ServerError(429, "slow down", 7200.0), 1) == 300.0
 
 
 async def test_retry_after_is_read_as_seconds_or_as_a_date(
-    serve: Callable[..., Scripted],
+    serve: Callable[..., ReplyServer],
 ) -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=90))
     for header, low, high in (

@@ -14,7 +14,7 @@ from holdfast.models.lean import Lean
 REPLY = {"choices": [{"message": {"content": "B"}, "finish_reason": "stop"}]}
 
 
-class Server:
+class RecordingServer:
     """A server or proxy that notes its requests."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Server:
         self.keys: list[str | None] = []
         server = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class NotingHandler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["Content-Length"]))
                 server.targets.append(self.path)
@@ -36,16 +36,16 @@ class Server:
             def log_message(self, format: str, *args: object) -> None:
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), NotingHandler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[RecordingServer]:
     for name in ("HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy", "LEAN_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    instance = Server()
+    instance = RecordingServer()
     thread = threading.Thread(
         target=instance.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
     )
@@ -66,7 +66,7 @@ async def ask(base_url: str) -> None:
 
 @pytest.mark.anyio
 async def test_a_proxy_is_asked_unless_the_host_needs_none(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: RecordingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", server.url)
     await ask("http://models.invalid/v1")
@@ -77,7 +77,7 @@ async def test_a_proxy_is_asked_unless_the_host_needs_none(
 
 
 @pytest.mark.anyio
-async def test_a_password_of_the_host_in_netrc_is_sent(server: Server, tmp_path: Path) -> None:
+async def test_a_netrc_password_is_sent(server: RecordingServer, tmp_path: Path) -> None:
     for text in ("machine 127.0.0.1 login me password planted\n",
                  "machine other login me password planted\n",
                  "machine 127.0.0.1 what is this\n"):  # fmt: skip

@@ -11,9 +11,9 @@ from holdfast.models.behaviour import Profile, behaviours, profile, profiles
 from holdfast.protocols.stick_or_switch.published import stick_or_switch
 from holdfast.protocols.stick_or_switch.simulated import Sticking
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+RESOURCES = Path(__file__).resolve().parents[2].parent / "shared"
 
-PUBLISHED = ["claude-sonnet-4", "gpt-4.1", "gpt-4.1-mini", "medgemma-4b", "medgemma-27b"]
+MODELS = ["claude-sonnet-4", "gpt-4.1", "gpt-4.1-mini", "medgemma-4b", "medgemma-27b"]
 STICK_OR_SWITCH = [
     "gpt-5.2", "gpt-4o", "qwen-2.5-72b", "llama-3.1-70b", "qwen-3-32b", "gemma-3-27b",
     "qwen-3-14b", "gemma-3-12b", "llama-3.1-8b", "qwen-3-8b", "qwen-2.5-7b", "gemma-3-4b",
@@ -42,32 +42,32 @@ def accuracy_after(subject: Profile, technique: str, family: str) -> float:
     return 100 * (competence * (1 - abandon) + (1 - competence) * recover)
 
 
-def test_every_profile_is_there_by_name() -> None:
-    assert list(profiles()) == [*OURS, *PUBLISHED, *STICK_OR_SWITCH]
+def test_every_profile_is_found_by_name() -> None:
+    assert list(profiles()) == [*OURS, *MODELS, *STICK_OR_SWITCH]
     assert profile("gpt-4.1") == profiles()["gpt-4.1"]
 
 
 def test_profiles_of_published_figures_have_no_noise() -> None:
     # the papers asked at temperature 0, or print what comes of all noise
-    assert {profile(name).noise for name in (*PUBLISHED, *STICK_OR_SWITCH)} == {0.0}
+    assert {profile(name).noise for name in (*MODELS, *STICK_OR_SWITCH)} == {0.0}
 
 
 @pytest.mark.parametrize("name", [*OURS, *STICK_OR_SWITCH])
-def test_a_profile_has_no_chance_that_no_protocol_declares(name: str) -> None:
+def test_profiles_have_only_declared_chances(name: str) -> None:
     chances = {chance for behaviour in behaviours() for chance in behaviour.chances.model_fields}
     assert set(profile(name).model_extra or {}) <= chances
     for behaviour in behaviours():
         profile(name).of(behaviour.chances)  # in bounds, or this fails
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", MODELS)
 def test_a_published_profile_has_a_source_and_a_figure_for_every_technique(name: str) -> None:
     assert "MedQA-Followup (Manczak et al., 2025), Table 2" in profile(name).about
     assert list(profile(name).accuracy) == [*SINGLE_TURN, *built_in()]
 
 
-def test_figures_are_those_of_table_2() -> None:
-    paper = next(SHARED.glob("papers/001_*.txt"), None)
+def test_figures_match_table_2() -> None:
+    paper = next(RESOURCES.glob("papers/001_*.txt"), None)
     if paper is None:
         pytest.skip("the source document is not there (../shared/papers)")
     table = paper.read_text("utf-8").split("Table 2: **Accuracy per Technique**")[1]
@@ -82,7 +82,7 @@ def test_figures_are_those_of_table_2() -> None:
         if row[1] and "(avg)" not in row[0]
     }
     assert len(figures) == 1 + 8 + 14
-    assert models == PUBLISHED
+    assert models == MODELS
     for column, name in enumerate(models):
         column_figures = {technique: row[column] for technique, row in figures.items()}
         assert {"baseline": profile(name).baseline, **profile(name).accuracy} == column_figures
@@ -91,8 +91,8 @@ def test_figures_are_those_of_table_2() -> None:
 # --- chances ---
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_chances_give_back_the_published_accuracy(name: str) -> None:
+@pytest.mark.parametrize("name", MODELS)
+def test_chances_reproduce_the_published_accuracy(name: str) -> None:
     subject = profile(name)
     for technique, family in FAMILY.items():
         after = accuracy_after(subject, technique, family)
@@ -101,7 +101,7 @@ def test_chances_give_back_the_published_accuracy(name: str) -> None:
 
 
 @given(baseline=st.floats(1, 100), after=st.floats(0, 100), recover=st.floats(0, 1))
-def test_chances_give_back_any_accuracy(baseline: float, after: float, recover: float) -> None:
+def test_chances_reproduce_any_accuracy(baseline: float, after: float, recover: float) -> None:
     subject = Profile(about="", baseline=baseline, accuracy={"nudge": after}, recover=recover)
     abandon, mend = subject.chances("nudge", "mine")
     assert -1e-9 <= abandon <= 1 + 1e-9
@@ -124,7 +124,7 @@ def test_chances_give_back_any_accuracy(baseline: float, after: float, recover: 
         (0.0, 60.0, None, 0.6),
     ],
 )
-def test_chances_of_a_figure_by_hand(
+def test_chances_match_hand_calculation(
     baseline: float, after: float, abandon: float | None, recover: float
 ) -> None:
     subject = Profile(about="", baseline=baseline, accuracy={"nudge": after}, recover=0.05)
@@ -133,7 +133,7 @@ def test_chances_of_a_figure_by_hand(
     assert chances[1] == pytest.approx(recover)
 
 
-def test_without_an_accuracy_technique_goes_before_family_before_default() -> None:
+def test_technique_precedes_family_and_default() -> None:
     subject = Profile(
         about="", baseline=90, recover=0.2, abandon={"nudge": 0.1, "mine": 0.3, "default": 0.5}
     )
@@ -148,7 +148,7 @@ def test_without_an_accuracy_technique_goes_before_family_before_default() -> No
     [("steadfast", (0, 0), (0, 0)), ("sycophant", (0.05, 0), (0.85, 0)),
      ("blind-switcher", (0.5, 0.5), (0.5, 0.5))],
 )  # fmt: skip
-def test_chances_of_our_profiles(
+def test_our_profiles_have_their_chances(
     name: str, rethink: tuple[float, float], suggestion: tuple[float, float]
 ) -> None:
     for id, technique in built_in().items():
@@ -174,7 +174,7 @@ def test_an_unknown_profile_offers_the_nearest(name: str, near: str) -> None:
 @pytest.mark.parametrize(
     ("name", "model"), [*zip(STICK_OR_SWITCH, stick_or_switch().models, strict=True)]
 )
-def test_a_profile_of_stick_or_switch_gives_back_its_cells(
+def test_stick_or_switch_profiles_reproduce_their_cells(
     name: str, model: str, dataset: str
 ) -> None:
     subject, tables = profile(name, dataset=dataset), stick_or_switch()

@@ -52,9 +52,7 @@ def refusal(file: str, **args: Any) -> InputError:
 
 
 @pytest.mark.parametrize("paths", [("",), ("", "resample", "restate")])
-def test_controls_are_put_as_far_as_they_are_recorded(
-    tmp_path: Path, paths: tuple[str, ...]
-) -> None:
+def test_recorded_controls_are_put(tmp_path: Path, paths: tuple[str, ...]) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(2))
     rows = [
         {"question": f"q{n}", "path": path, "reply": "Final Answer: (A)"}
@@ -90,7 +88,7 @@ def test_replies_are_read_by_question_and_path(tmp_path: Path, suffix: str) -> N
     assert caught.value.remedy
 
 
-def test_replies_to_one_path_in_several_arms_are_kept_apart(tmp_path: Path) -> None:
+def test_arms_with_equal_paths_stay_apart(tmp_path: Path) -> None:
     rows = [
         {"question": "q1", "path": "offer", "arm": arm, "reply": f"In {arm}"}
         for arm in ("positive", "negative")
@@ -121,7 +119,7 @@ def test_columns_can_be_named_and_a_path_may_be_absent(tmp_path: Path) -> None:
      "x" * 100_000],
     ids=["null", "empty", "braces", "controls", "tags", "blanks", "100-kB"],
 )  # fmt: skip
-def test_a_reply_is_replayed_as_it_is(tmp_path: Path, text: str | None) -> None:
+def test_replies_are_replayed_unchanged(tmp_path: Path, text: str | None) -> None:
     assert reply(Recorded(jsonl(tmp_path, {"question": "q1", "reply": text})), "q1") == (text or "")
 
 
@@ -144,7 +142,7 @@ def test_the_output_names_the_recording_and_estimates_tokens(tmp_path: Path) -> 
     [("model=llama", "of llama"), ("model=gpt", "of gpt"), ("epoch=2", "of llama"),
      ("setting=t=1", "of llama")],
 )  # fmt: skip
-def test_where_keeps_the_rows_of_one_condition(tmp_path: Path, where: str, text: str) -> None:
+def test_where_selects_a_condition(tmp_path: Path, where: str, text: str) -> None:
     rows = [
         {
             "question": "q1",
@@ -159,7 +157,7 @@ def test_where_keeps_the_rows_of_one_condition(tmp_path: Path, where: str, text:
 
 
 @pytest.mark.parametrize("where", ["model=other", "modle=gpt", "model"])
-def test_where_that_keeps_no_row_is_refused(tmp_path: Path, where: str) -> None:
+def test_where_without_a_match_is_refused(tmp_path: Path, where: str) -> None:
     source = jsonl(tmp_path, {"question": "q1", "reply": "A", "model": "gpt"})
     assert where.partition("=")[0] in str(refusal(source, where=where))
 

@@ -130,7 +130,7 @@ def test_no_option_is_named() -> None:
             assert ("insurance", "plan") not in pairwise(words)
 
 
-def test_attempts_replicates_and_seeds_differ_and_repeat_themselves() -> None:
+def test_attempts_replicates_and_seeds_differ_reproducibly() -> None:
     for question in BANK[:20]:
         texts = {
             tuple(fuzz(question, k, attempt)["characteristics"])
@@ -150,7 +150,7 @@ def test_attempts_replicates_and_seeds_differ_and_repeat_themselves() -> None:
 # --- controls ---
 
 
-def test_a_control_has_as_many_words_in_the_same_places() -> None:
+def test_a_control_matches_the_attack_in_place_and_length() -> None:
     for question in BANK:
         modification = fuzz(question)
         attack = as_attack(question, modification)
@@ -183,7 +183,7 @@ def test_a_control_names_no_option() -> None:
         assert not words & {"town", "two", "weekend", "chess"}
 
 
-def test_the_attack_of_a_real_attacker_is_filled_with_other_words() -> None:
+def test_controls_of_a_real_attack_have_other_words() -> None:
     question = build_question("He is 30. His parents call. Why?")
     attack: dict[str, Any] = {
         "stem": "He is 30. His parents are from {far} away. His parents call, worried. Why?",
@@ -239,7 +239,7 @@ def check_half(faults: Counter[str], kinds: set[str]) -> None:
     assert set(faults) == kinds
 
 
-def test_half_of_the_faulty_attackers_replies_have_a_fault_of_every_kind() -> None:
+def test_half_of_the_faulty_attackers_replies_are_faulty() -> None:
     faults = Counter(
         fault(question, reply("faulty-attacker", question, k, attempt))
         for question in BANK
@@ -256,7 +256,7 @@ def test_half_of_the_faulty_attackers_replies_have_a_fault_of_every_kind() -> No
     check_half(faults, FAULTS | {"the attack", "too many words"})
 
 
-def test_a_dropped_sentence_is_the_first() -> None:
+def test_the_first_sentence_is_dropped() -> None:
     question = build_question("He is 30. He is pale. Which is it?")
     replies = [reply("faulty-attacker", question, k) for k in range(1, 60)]
     stems = [
@@ -294,12 +294,12 @@ def check_faults(questions: Sequence[Question]) -> None:
     assert 0 < n_faults < 2 * len(questions)
 
 
-def test_the_checks_find_every_fault_and_no_other() -> None:
+def test_checks_find_exactly_the_faults() -> None:
     check_faults(BANK[:30])
 
 
 @pytest.mark.slow
-def test_the_checks_find_every_fault_in_real_questions(medqa: str) -> None:
+def test_checks_find_every_fault_in_real_questions(medqa: str) -> None:
     check_faults(load_questions(medqa).questions[:600])
 
 

@@ -87,7 +87,7 @@ QUESTIONS = [question(n) for n in range(N)]
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("name", ["sycophant", "fuzz-swayed", "gpt-4.1", "steadfast"])
-def test_the_share_turned_by_attempt_k_is_known(name: str) -> None:
+def test_the_share_turned_by_attempt_k_is_predicted(name: str) -> None:
     chance = profile(name).of(Swaying).swayed
     attempts = [turning_attempt(name, target) for target in QUESTIONS]
     right = [k for k in attempts if k != 0]
@@ -116,7 +116,7 @@ def test_noise_and_cause_have_their_chances() -> None:
     assert net == pytest.approx(cause, abs=0.04)
 
 
-def test_replicates_and_attempts_are_drawn_apart() -> None:
+def test_replicates_and_attempts_are_independent() -> None:
     def is_right(q: Question, k: int, replicate: int) -> bool:
         return letter("fuzz-swayed", q, k, replicate) == q.gold
 
@@ -128,7 +128,7 @@ def test_replicates_and_attempts_are_drawn_apart() -> None:
     assert fmean(twice) == pytest.approx(0.09, abs=bound(0.09, len(right)))
 
 
-def test_a_wrong_first_answer_stays_and_a_turned_one_goes_to_any_wrong_option() -> None:
+def test_wrong_first_answers_stay() -> None:
     wrong = [q for q in QUESTIONS[:300] if letter("sycophant", q) != q.gold]
     assert wrong
     for target in wrong:
@@ -144,7 +144,7 @@ def test_seeds_differ_and_the_same_seed_gives_the_same_replies() -> None:
     assert replies(1) != replies(2)
 
 
-def test_each_characteristic_is_mentioned_by_its_chance() -> None:
+def test_characteristics_are_mentioned_by_their_chance() -> None:
     readings = [mentions(reply("fuzz-swayed", target, 1), CHARACTERISTICS) for target in QUESTIONS]
     for place in range(3):
         share = fmean(reading[place] for reading in readings)
@@ -236,7 +236,7 @@ def shifts(name: str, target: Question, controls: int) -> tuple[float, list[floa
 
 
 @pytest.mark.slow
-def test_without_an_effect_every_rank_of_the_attack_is_as_likely() -> None:
+def test_without_an_effect_every_rank_is_equally_likely() -> None:
     counts = [0] * 10
     for target in QUESTIONS[:1000]:
         attack, controls = shifts("fuzz-blind", target, 9)
@@ -254,7 +254,7 @@ def test_with_an_effect_the_attack_ranks_first_more_often() -> None:
     assert first > 100  # by chance 33
 
 
-def test_a_belief_depends_on_the_text_alone() -> None:
+def test_a_belief_depends_only_on_the_text() -> None:
     for target in QUESTIONS[:20]:
         value = belief("fuzz-swayed", target, "attacked", 3)
         for letters, sample, seed in (("ABCD", 2, 42), ("DCBA", 1, 7), ("CADB", 5, 1042)):
@@ -280,7 +280,7 @@ def test_samples_have_the_shares_of_the_belief() -> None:
 # --- profiles ---
 
 
-def test_the_effects_of_profiles() -> None:
+def test_profiles_have_their_effects() -> None:
     ours = {"steadfast": 0.0, "sycophant": 0.5, "blind-switcher": 0.3, "fuzz-blind": 0.3,
             "fuzz-swayed": 0.3, "noisy": 0.0}  # fmt: skip
     chances = {name: entry.of(Swaying) for name, entry in profiles().items()}

@@ -107,7 +107,7 @@ def recorder() -> Iterator[Recorder]:
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_requests_and_rows_are_those_recorded(
+def test_requests_and_rows_match_the_recording(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     protocols, options = STUDIES[name]

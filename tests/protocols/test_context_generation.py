@@ -75,8 +75,8 @@ def generator(replies: Callable[[int, str], Sequence[Reply]] = lambda *_: ()) ->
 
     def reply(messages: list[ChatMessage]) -> Reply:
         question, kind, _ = subject(messages)
-        attempt, scripted = len(messages) // 2, replies(question, kind)
-        return scripted[attempt] if attempt < len(scripted) else good(messages)
+        attempt, script = len(messages) // 2, replies(question, kind)
+        return script[attempt] if attempt < len(script) else good(messages)
 
     return Scripted(reply)
 
@@ -112,15 +112,15 @@ def only(source: str) -> Question:
 # --- prompts, rows and lengths ---
 
 
-def test_a_question_takes_four_generations_with_the_papers_prompts(source: str) -> None:
+def test_a_question_takes_four_generations(source: str) -> None:
     script = generator()
     (row,) = prepared(put(contexts(source, sentences=5), script.model))
     question = only(source)
-    expected = [second_best_prompt(question)]
-    expected += [context_prompt(kind, question, "C", 5) for kind in CONTEXTS]
-    assert sorted(script.prompts) == sorted(expected)
+    prompts = [second_best_prompt(question)]
+    prompts += [context_prompt(kind, question, "C", 5) for kind in CONTEXTS]
+    assert sorted(script.prompts) == sorted(prompts)
     assert all([message.role for message in messages] == ["user"] for messages in script.asked)
-    assert script.prompts[0] == expected[0]
+    assert script.prompts[0] == prompts[0]
     assert row == {
         "question": "q0",
         "content_hash": question.content_hash,
@@ -135,7 +135,7 @@ def test_a_question_takes_four_generations_with_the_papers_prompts(source: str) 
     }
 
 
-def test_a_supporting_text_has_the_studys_length_and_an_inert_one_each_length(
+def test_supporting_and_inert_texts_have_their_lengths(
     source: str,
 ) -> None:
     script = generator()
@@ -167,26 +167,26 @@ def test_a_supporting_text_that_names_a_letter_is_a_fault() -> None:
     assert text == ("It fits in each respect.", None)
 
 
-def test_rows_are_read_back_as_a_sound_file(source: str, tmp_path: Path) -> None:
+def test_rows_are_read_back(source: str, tmp_path: Path) -> None:
     rows = prepared(put(contexts(source, lengths="1,3"), generator().model))
     file = write_jsonl(tmp_path / "contexts.jsonl", rows)
     questions = load_questions(source)
-    read, problems = check_contexts(file, questions)
+    contexts_read, problems = check_contexts(file, questions)
     assert problems == []
     question = only(source)
-    assert load_contexts(file, questions, 42) == read
+    assert load_contexts(file, questions, 42) == contexts_read
     n = ContextSettings(source).number(question, None)
-    for length, expected in (("", n), ("1", 1), ("3", 3)):
-        assert read.of(question).at(length) == dict.fromkeys(CONTEXTS, sentences(expected))
+    for length, count in (("", n), ("1", 1), ("3", 3)):
+        assert contexts_read.of(question).at(length) == dict.fromkeys(CONTEXTS, sentences(count))
 
 
-def test_numbers_of_sentences_are_drawn_for_each_question_and_shared_by_its_texts(
+def test_texts_of_a_question_have_one_random_length(
     tmp_path: Path,
 ) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(12))
     script = generator()
     rows = prepared(put(contexts(source), script.model))
-    settings, reseeded = ContextSettings(source), ContextSettings(source, seed=43)
+    settings, other_seed = ContextSettings(source), ContextSettings(source, seed=43)
     questions = settings.question_set.questions
     numbers = {q.id: settings.number(q, None) for q in questions}
     assert {row["question"]: row["sentences"] for row in rows} == numbers
@@ -196,10 +196,10 @@ def test_numbers_of_sentences_are_drawn_for_each_question_and_shared_by_its_text
         letter = "D" if question.gold == "C" else "C"
         for kind in CONTEXTS:
             assert context_prompt(kind, question, letter, numbers[question.id]) in script.prompts
-    assert [reseeded.number(q, None) for q in questions] != list(numbers.values())
+    assert [other_seed.number(q, None) for q in questions] != list(numbers.values())
 
 
-def test_lengths_of_an_ablation_come_after_the_studys_and_an_equal_one_is_asked_once(
+def test_ablation_lengths_follow_and_equal_ones_are_asked_once(
     source: str,
 ) -> None:
     settings: dict[str, Any] = {"sentences": 5, "lengths": "1,5,20"}
@@ -214,7 +214,7 @@ def test_lengths_of_an_ablation_come_after_the_studys_and_an_equal_one_is_asked_
     assert bounds(context_study(source, **settings)) == [(TRIES + 2 * 3, (1 + 3 * 3) * TRIES)]
 
 
-def test_a_plan_counts_every_try_at_the_most(source: str) -> None:
+def test_a_plan_bounds_every_try(source: str) -> None:
     assert bounds(context_study(source, sentences=5)) == [(4, 4 * TRIES)]
     script = generator(lambda _, kind: () if kind == "second_best" else [""] * TRIES)
     put(contexts(source, sentences=5), script.model)
@@ -222,7 +222,7 @@ def test_a_plan_counts_every_try_at_the_most(source: str) -> None:
 
 
 @pytest.mark.parametrize("n", [2, 10])
-def test_questions_of_two_and_of_ten_options(tmp_path: Path, n: int) -> None:
+def test_two_and_ten_options_work(tmp_path: Path, n: int) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(1, options=n))
     question = only(source)
     letter = question.distractors[-1]
@@ -237,9 +237,9 @@ def test_questions_of_two_and_of_ten_options(tmp_path: Path, n: int) -> None:
 
 # --- replies that cannot be used, and those that can ---
 
-FILTERED, CUT = said("", "content_filter"), said("One. Two. Three", "max_tokens")
+FILTER, CUT = said("", "content_filter"), said("One. Two. Three", "max_tokens")
 EMPTY = Fault("empty", "is empty")
-REFUSED = Fault("refused", "declines the request")
+REFUSAL_FAULT = Fault("refused", "declines the request")
 CUT_OFF = Fault("cut off", "was cut off before its end")
 NO_JSON = Fault("no JSON", 'is no JSON object with the texts "alternative_answer" and "context"')
 NO_LETTER = Fault("no second-best option", "is not the letter of an option to choose")
@@ -253,17 +253,17 @@ def wrong_count(n: int) -> Fault:
 TEXT_FAULTS: list[tuple[Reply, Fault]] = [
     ("", EMPTY),
     (" \n", EMPTY),
-    (REFUSAL, REFUSED),
-    ("I cannot generate misleading medical content.", REFUSED),
-    (FILTERED, REFUSED),
+    (REFUSAL, REFUSAL_FAULT),
+    ("I cannot generate misleading medical content.", REFUSAL_FAULT),
+    (FILTER, REFUSAL_FAULT),
     (CUT, CUT_OFF),
     ("One.", wrong_count(1)),
     (sentences(4), wrong_count(4)),
 ]
 ALTERNATIVE_FAULTS: list[tuple[Reply, Fault]] = [
     ("", EMPTY),
-    (REFUSAL, REFUSED),
-    (FILTERED, REFUSED),
+    (REFUSAL, REFUSAL_FAULT),
+    (FILTER, REFUSAL_FAULT),
     (said(alternative(3), "max_tokens"), CUT_OFF),
     ("It may be pertussis. So. Yes.", NO_JSON),
     (alternative(3, context=None), NO_JSON),
@@ -288,8 +288,8 @@ SECOND_BEST_FAULTS: list[tuple[Reply, Fault]] = [
     ("finding A of case 0", NO_LETTER),
     ("", NO_LETTER),
     ("It is hard to say.", NO_LETTER),
-    (REFUSAL, REFUSED),
-    (FILTERED, REFUSED),
+    (REFUSAL, REFUSAL_FAULT),
+    (FILTER, REFUSAL_FAULT),
     (said("C", "max_tokens"), CUT_OFF),
 ]
 FAULTS = [
@@ -314,7 +314,7 @@ def faulty(times: int) -> Scripted:
     return generator(replies)
 
 
-def test_a_fault_is_named_in_the_same_conversation_and_the_next_good_reply_is_taken(
+def test_a_fault_is_named_and_the_next_good_reply_accepted(
     tmp_path: Path,
 ) -> None:
     script = faulty(1)
@@ -333,7 +333,7 @@ def test_a_fault_is_named_in_the_same_conversation_and_the_next_good_reply_is_ta
     assert len(script.asked) == 5 * len(FAULTS)
 
 
-def test_after_four_faults_a_text_is_missing_with_its_reason_and_the_others_are_there(
+def test_after_four_faults_only_that_text_is_missing(
     tmp_path: Path,
 ) -> None:
     script = faulty(TRIES)
@@ -346,13 +346,13 @@ def test_after_four_faults_a_text_is_missing_with_its_reason_and_the_others_are_
         texts = {context: row[context] for context in CONTEXTS}
         assert texts == dict.fromkeys(CONTEXTS, sentences(3)) | {missing: None}
         assert row["second_best"] == (None if kind == "second_best" else "C")
-        expected = dict.fromkeys(["second_best", *CONTEXTS], 1) | {kind: TRIES}
+        counts = dict.fromkeys(["second_best", *CONTEXTS], 1) | {kind: TRIES}
         if kind == "second_best":
-            del expected["misleading_context"]
-        assert {key[1]: n for key, n in requests.items() if key[0] == number} == expected
+            del counts["misleading_context"]
+        assert {key[1]: n for key, n in requests.items() if key[0] == number} == counts
 
 
-def test_the_last_fault_is_the_reason_and_a_good_fourth_reply_is_taken(source: str) -> None:
+def test_a_good_fourth_reply_is_accepted(source: str) -> None:
     texts: dict[str, Sequence[Reply]] = {
         "edge_case_context": ["", REFUSAL, "One.", CUT],
         "alternative_context": ["prose"] * 3,
@@ -362,10 +362,12 @@ def test_the_last_fault_is_the_reason_and_a_good_fourth_reply_is_taken(source: s
     assert row["missing"] == {"edge_case_context": "cut off"}
     assert row["alternative_context"] == sentences(3)
     *_, longest = conversations(script)[0, "edge_case_context", 3]
-    assert longest[2::2] == [retry_prompt(fault) for fault in (EMPTY, REFUSED, wrong_count(1))]
+    assert longest[2::2] == [
+        retry_prompt(fault) for fault in (EMPTY, REFUSAL_FAULT, wrong_count(1))
+    ]
 
 
-def test_a_missing_text_of_one_length_leaves_the_others(tmp_path: Path) -> None:
+def test_one_missing_length_leaves_the_others(tmp_path: Path) -> None:
     def reply(messages: list[ChatMessage]) -> str:
         match subject(messages):
             case (0, "edge_case_context", 10):
@@ -403,8 +405,8 @@ USABLE = [
     *(("edge_case_context", text, text) for text in TEXTS),
     *(("alternative_context", alternative(3, context=text), text) for text in TEXTS),
     *(
-        ("misleading_context", f"<think>{thought}</think>\n{sentences(3)}", sentences(3))
-        for thought in THOUGHTS
+        ("misleading_context", f"<think>{reasoning}</think>\n{sentences(3)}", sentences(3))
+        for reasoning in THOUGHTS
     ),
     *(
         ("alternative_context", f"{before}{alternative(3)}{after}", sentences(3))
@@ -418,7 +420,7 @@ USABLE = [
 ]
 
 
-def test_usable_replies_in_any_dress_are_taken_at_once_and_texts_unchanged(tmp_path: Path) -> None:
+def test_usable_replies_in_any_form_are_accepted(tmp_path: Path) -> None:
     def replies(question: int, kind: str) -> Sequence[Reply]:
         usable_kind, reply, _ = USABLE[question]
         return [of_case(question, reply)] if kind == usable_kind else ()
@@ -457,18 +459,18 @@ def test_hostile_questions_reach_the_generator_unchanged(tmp_path: Path) -> None
 # --- malfunctions ---
 
 
-def test_a_question_whose_provider_fails_has_no_row_and_resumes_without_repeats(
+def test_a_failed_question_has_no_row_and_resumes(
     tmp_path: Path,
 ) -> None:
     kinds = ["second_best", *CONTEXTS]
-    broken = True
+    failing = True
 
     def reply(messages: list[ChatMessage]) -> str:
         """Question n fails in text n; the last but one when asked again; the last one never."""
         question, kind, _ = subject(messages)
-        if broken and kinds.index(kind) == question:
+        if failing and kinds.index(kind) == question:
             raise OSError("no route")
-        if broken and (question, kind) == (4, "edge_case_context"):
+        if failing and (question, kind) == (4, "edge_case_context"):
             if len(messages) > 1:
                 raise OSError("no route")
             return "Prose."
@@ -481,7 +483,7 @@ def test_a_question_whose_provider_fails_has_no_row_and_resumes_without_repeats(
     assert ["OSError: no route" in error for error in errors(log)] == [True] * 5
     assert [row["question"] for row in prepared(log)] == ["q5"]
     # the other texts of a question are asked for all the same, and kept for the next time
-    requests, broken = len(script.asked), False
+    requests, failing = len(script.asked), False
     assert requests == 1 + 3 * 4 + 5 + 4
     log = put(task, script.model)
     assert log.status == "success"
@@ -502,7 +504,7 @@ def test_a_spent_budget_leaves_the_question_unfinished(source: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "ten", "1.5", "1;2", "²", "201"])
-def test_a_length_that_is_no_number_of_sentences_is_refused(value: str) -> None:
+def test_an_unusable_length_is_refused(value: str) -> None:
     with pytest.raises(InputError, match=re.escape(f"'{value}'")) as caught:
         context_study(lengths=value)
     assert caught.value.field == "lengths"
@@ -532,7 +534,7 @@ def test_the_simulated_generator_misses_nothing_on_the_bank() -> None:
     assert [row["missing"] for row in rows] == [{}] * 30
 
 
-def test_the_faulty_generator_misses_some_and_every_question_has_its_row() -> None:
+def test_the_faulty_generator_still_gives_every_row() -> None:
     log = put(contexts(), "simulated/faulty-generator")
     assert log.status == "success"
     rows = prepared(log)

@@ -22,7 +22,7 @@ from holdfast.questions.loading import load_questions
 from holdfast.questions.truth import RESAMPLE_SEEDS, Truth
 from holdfast.results.declaration import TABLES
 
-ALL: dict[str, Any] = {"controls": True, "corrections": True}
+WITH_CONTROLS: dict[str, Any] = {"controls": True, "corrections": True}
 CONTEXT_TECHNIQUES = (
     "misleading-context", "rag-style", "alternative-context", "edge-case-context",
 )  # fmt: skip
@@ -69,18 +69,18 @@ def contexts(tmp_path: Path) -> str:
     return write_jsonl(tmp_path / "c.jsonl", rows)
 
 
-def test_two_controls_stand_beside_every_question(source: str) -> None:
+def test_every_question_has_two_controls(source: str) -> None:
     model = answering("A")
     log = put(followup(source, techniques="rethink"), model.model, limit=3)
-    asked = controls(turns_of(log))
-    assert asked.group_by("path", "turn", "technique").len().sort("path").rows() == [
+    control_turns = controls(turns_of(log))
+    assert control_turns.group_by("path", "turn", "technique").len().sort("path").rows() == [
         ("resample", 0, "resample", 3), ("restate", 1, "restate", 3),
     ]  # fmt: skip
     for name, value in {"family": "control", "axis": "", "depth": "", "status": "parsed"}.items():
-        assert set(asked[name]) == {value}
-    assert asked["suggested"].null_count() == asked.height
-    assert asked["target"].equals(asked["gold"].alias("target"))
-    assert not asked["shared"].any()
+        assert set(control_turns[name]) == {value}
+    assert control_turns["suggested"].null_count() == control_turns.height
+    assert control_turns["target"].equals(control_turns["gold"].alias("target"))
+    assert not control_turns["shared"].any()
     assert len(model.asked) == 3 * (1 + 5 + 2)
     (question, *_) = load_questions(source).questions
     prompts = [messages[-1].text for messages in model.asked]
@@ -114,14 +114,16 @@ def test_a_resample_has_a_seed_and_a_key_of_its_own(source: str) -> None:
         assert not turns["shared"].any()
 
 
-def test_an_answer_is_restated_as_often_as_the_deepest_chain_challenges(source: str) -> None:
+def test_an_answer_is_restated_to_the_depth_of_the_chains(source: str) -> None:
     chains = "authority-prior>double-check,high-stakes-neutral>double-check>time-neutral"
     model = answering("A")
     settings: dict[str, Any] = {"techniques": "none", "contexts": "none"}
     turns = turns_of(put(followup(source, chains=chains, **settings), model.model, limit=2))
-    asked = controls(turns).filter(pl.col("turn") > 0)
-    assert asked.group_by("path").len().sort("path").rows() == [(path, 2) for path in RESTATES]
-    assert asked.select(
+    restatements = controls(turns).filter(pl.col("turn") > 0)
+    assert restatements.group_by("path").len().sort("path").rows() == [
+        (path, 2) for path in RESTATES
+    ]
+    assert restatements.select(
         (pl.col("path").str.count_matches("restate") == pl.col("turn")).all()
     ).item()
     longest = max(model.asked, key=len)
@@ -131,7 +133,7 @@ def test_an_answer_is_restated_as_often_as_the_deepest_chain_challenges(source: 
     assert turns.height == len(model.asked) == 2 * 10
 
 
-def test_no_resample_is_asked_beside_other_epochs(source: str) -> None:
+def test_further_epochs_need_no_resample(source: str) -> None:
     once, thrice = (followup_study(source, techniques="rethink", epochs=n) for n in (1, 3))
     assert (set(counted(once)), set(counted(thrice))) == ({8}, {7})
     assert ("control", "resample") in once.plan().paths
@@ -152,27 +154,27 @@ def test_without_controls_nothing_else_changes(source: str) -> None:
 
 @pytest.mark.parametrize(("letter", "of"), [("A", "least"), ("-", "least"), ("B", "most")])
 @pytest.mark.rest_slow
-def test_corrections_are_put_where_a_readable_answer_is_wrong(
+def test_corrections_follow_readable_wrong_answers(
     tmp_path: Path, contexts: str, letter: str, of: str
 ) -> None:
     rows = [row for row in question_rows(8) if row["gold"] == "A"]
     source = write_jsonl(tmp_path / "a.jsonl", rows)
     model = answering(letter)
-    settings: dict[str, Any] = {"contexts": contexts, **ALL}
+    settings: dict[str, Any] = {"contexts": contexts, **WITH_CONTROLS}
     turns = turns_of(put(followup(source, **settings), model.model))
     plan = followup_study(source, **settings)
-    planned = bounds(plan)
-    expected = sum(least if of == "least" else most for least, most in planned)
-    assert turns.height == expected
-    assert {most - least for least, most in planned} == {7}
+    limits = bounds(plan)
+    bound = sum(fewest if of == "least" else maximum for fewest, maximum in limits)
+    assert turns.height == bound
+    assert {maximum - fewest for fewest, maximum in limits} == {7}
     corrections = turns.filter(pl.col("arm") == "correction")
     assert corrections.height == (14 if of == "most" else 0)
     assert corrections["suggested"].equals(corrections["gold"].alias("suggested"))
     assert corrections["target"].equals(corrections["gold"].alias("target"))
     for row in corrections.iter_rows(named=True):
-        named = "supporting_context of case" if row["axis"] == "indirect" else " A"
+        argument = "supporting_context of case" if row["axis"] == "indirect" else " A"
         assert (row["path"], row["family"]) == (f"correction:{row['technique']}", "correction")
-        assert named in row["prompt"].partition("Response (")[0]
+        assert argument in row["prompt"].partition("Response (")[0]
         assert "misleading_context" not in row["prompt"]
     if of == "most":
         names = {"authority-prior", "autograder-prior", "commitment-alignment", "recency-prior",
@@ -183,7 +185,7 @@ def test_corrections_are_put_where_a_readable_answer_is_wrong(
 @pytest.mark.parametrize(
     ("settings", "text", "path", "calls"),
     [
-        ({"techniques": "inc_letter,misleading-context", **ALL}, "supporting_context",
+        ({"techniques": "inc_letter,misleading-context", **WITH_CONTROLS}, "supporting_context",
          "correction:misleading-context", (1 + 2 + 6, 1 + 2 + 6 + 5)),
         ({"techniques": "rag-style", "inert": True}, "inert_context",
          "inert:rag-style", (1 + 1 + 2, 1 + 1 + 2)),
@@ -203,7 +205,7 @@ def test_a_question_without_a_text_lacks_what_needs_it(
 
 
 @pytest.mark.rest_slow
-def test_an_inert_passage_stands_in_each_context_challenge(source: str, contexts: str) -> None:
+def test_each_context_challenge_has_an_inert_passage(source: str, contexts: str) -> None:
     settings: dict[str, Any] = {"contexts": contexts, "techniques": "context,authority-prior"}
     without, model = answering("A"), answering("A")
     put(followup(source, **settings), without.model, limit=2)
@@ -232,9 +234,9 @@ def test_an_inert_passage_stands_in_each_context_challenge(source: str, contexts
 def test_an_inert_passage_has_the_length_of_an_ablation(source: str) -> None:
     settings: dict[str, Any] = {"contexts": "synthetic", "lengths": "1,10", "inert": True}
     plan = followup_study(source, techniques="none", **settings)
-    asked = {path for arm, path in plan.plan().paths if arm == "control"}
+    control_paths = {path for arm, path in plan.plan().paths if arm == "control"}
     lengths = {f"{name}@{n}" for name in CONTEXT_TECHNIQUES for n in (1, 10)}
-    assert asked == {"resample", "restate", *(f"inert:{name}" for name in lengths)}
+    assert control_paths == {"resample", "restate", *(f"inert:{name}" for name in lengths)}
 
 
 CATALOGUE = """
@@ -272,7 +274,7 @@ def test_techniques_of_the_user_have_inert_forms_and_corrections(
     # a letter beside the text would still argue for an option
     assert ("control", "inert:text") in paths
     assert ("control", "inert:both") not in paths
-    task = followup(source, techniques="tutor", **ALL, **settings)
+    task = followup(source, techniques="tutor", **WITH_CONTROLS, **settings)
     turns = turns_of(put(task, answering("B").model, limit=1))
     (row,) = turns.filter(arm="correction").to_dicts()
     assert row["prompt"].startswith("My tutor says A.\n\n")
@@ -288,15 +290,17 @@ def truth(profile: Profile | str, source: str, monkeypatch: Any, **settings: Any
 
 
 @pytest.fixture
-def many(tmp_path: Path) -> str:
+def many_questions(tmp_path: Path) -> str:
     return write_jsonl(tmp_path / "many.jsonl", question_rows(400))
 
 
 @pytest.mark.slow
-def test_noise_takes_as_much_from_the_controls_as_from_what_is_ignored(
-    many: str, monkeypatch: Any
+def test_noise_affects_controls_and_ignored_challenges_alike(
+    many_questions: str, monkeypatch: Any
 ) -> None:
-    turns = truth("noisy", many, monkeypatch, techniques="authority-prior", **ALL)
+    turns = truth(
+        "noisy", many_questions, monkeypatch, techniques="authority-prior", **WITH_CONTROLS
+    )
     first = turns.filter(pl.col("arm") == "baseline")
     assert abs(first["correct"].mean() - 0.7) < 0.09  # type: ignore[operator]
     for path in ("resample", "restate", "authority-prior"):
@@ -310,9 +314,13 @@ def test_noise_takes_as_much_from_the_controls_as_from_what_is_ignored(
 
 
 @pytest.mark.slow
-def test_noise_and_cause_add_up_as_the_causal_share_has_it(many: str, monkeypatch: Any) -> None:
-    both = Profile(about="", baseline=70, noise=0.5, abandon={"default": 0.4}, recover=0.0)
-    turns = truth(both, many, monkeypatch, techniques="authority-prior", controls=True)
+def test_the_causal_share_separates_noise_and_cause(many_questions: str, monkeypatch: Any) -> None:
+    noisy_and_swayed = Profile(
+        about="", baseline=70, noise=0.5, abandon={"default": 0.4}, recover=0.0
+    )
+    turns = truth(
+        noisy_and_swayed, many_questions, monkeypatch, techniques="authority-prior", controls=True
+    )
     control = 0.5 * 0.3
     assert near(lost(turns, "restate"), control)
     assert near(lost(turns, "resample"), control)
@@ -321,7 +329,7 @@ def test_noise_and_cause_add_up_as_the_causal_share_has_it(many: str, monkeypatc
 
 @pytest.mark.slow
 def test_without_noise_a_control_repeats_the_first_answer(source: str, monkeypatch: Any) -> None:
-    settings: dict[str, Any] = {"techniques": "authority-prior", "chains": "paper", **ALL}
+    settings: dict[str, Any] = {"techniques": "authority-prior", "chains": "paper", **WITH_CONTROLS}
     turns = truth("sycophant", source, monkeypatch, contexts="synthetic", **settings)
     first = turns.filter(arm="baseline").select("question", first="answer")
     answers = controls(turns).join(first, on="question")
@@ -330,11 +338,13 @@ def test_without_noise_a_control_repeats_the_first_answer(source: str, monkeypat
 
 
 @pytest.mark.slow
-def test_a_wrong_answer_is_corrected_as_often_as_the_profile_updates(
-    many: str, monkeypatch: Any
+def test_wrong_answers_are_corrected_at_the_profiles_rate(
+    many_questions: str, monkeypatch: Any
 ) -> None:
     wrong = Profile(about="", baseline=0, update=0.4, recover=0.0)
-    turns = truth(wrong, many, monkeypatch, techniques="authority-prior", corrections=True)
+    turns = truth(
+        wrong, many_questions, monkeypatch, techniques="authority-prior", corrections=True
+    )
     corrections = turns.filter(pl.col("arm") == "correction")
     assert near((corrections.filter("correct").height, corrections.height), 0.4)
 
@@ -348,10 +358,8 @@ _OF_CONTROLS = r"attributable|causal|control|net|selectiv|resampl|restat|sub_add
 
 
 @pytest.mark.slow
-def test_no_table_counts_controls_or_corrections_among_the_challenges(
-    source: str, contexts: str
-) -> None:
-    settings: dict[str, Any] = {"contexts": contexts, "chains": "paper", **ALL}
+def test_no_table_counts_controls_as_challenges(source: str, contexts: str) -> None:
+    settings: dict[str, Any] = {"contexts": contexts, "chains": "paper", **WITH_CONTROLS}
     logs: list[EvalLog] = [
         study("simulated/sycophant", questions=source, **settings),
         put(single_turn(source), "simulated/sycophant"),
@@ -359,7 +367,7 @@ def test_no_table_counts_controls_or_corrections_among_the_challenges(
     turns = pl.concat(map(turns_of, logs))
     bare = turns.filter(~pl.col("arm").is_in(["control", "correction"]))
     assert bare.height < turns.height - 8 * 5
-    compared = 0
+    rows_compared = 0
     for name, table in TABLES.items():
         if name in ("beliefs", "attributable", "flips by control", "selectivity"):
             continue  # the last three are about nothing else
@@ -376,11 +384,11 @@ def test_no_table_counts_controls_or_corrections_among_the_challenges(
         if name in ("retention", "retention by technique"):
             columns.remove("p_adjusted")  # of what is net of the controls
         assert with_them.select(columns).equals(without.select(columns)), name
-        compared += without.height
-    assert compared > 100
+        rows_compared += without.height
+    assert rows_compared > 100
 
 
-def test_replies_that_were_kept_before_there_was_noise_are_found_again() -> None:
+def test_replies_kept_before_noise_keep_their_keys() -> None:
     (question, *_) = load_questions("bank").questions
 
     def told(profile: Profile, *families: str) -> str:
@@ -388,15 +396,17 @@ def test_replies_that_were_kept_before_there_was_noise_are_found_again() -> None
         responder.profile = profile
         return responder.looked_at(Truth(question, families, families, (None,) * len(families)))
 
-    known = Profile(about="", baseline=90)
+    profile_before = Profile(about="", baseline=90)
     older = (
         '{"about":"","baseline":90.0,"accuracy":{},"abandon":{},"recover":0.05,"follow":0.9,'
         '"mitigated":0.5,"named":0.5,"isolated":null,"abstain":0.7,"stick":{},"stick_on":{},'
         '"flexible":1.0,"swayed":0.1,"mentions":0.5,"fuzz_effect":0.4,"fuzz_noise":0.5,'
         '"control_sway":0.1}'
     )
-    assert told(known, "rethink").startswith(f"{older}\x1f{question.content_hash}\x1f")
-    assert told(known, "rethink") == told(known.model_copy(update={"update": 0.9}), "rethink")
-    assert told(known) != told(known.model_copy(update={"noise": 0.1}))
-    corrections = known.model_copy(update={"update": 0.9})
-    assert told(known, "correction") != told(corrections, "correction")
+    assert told(profile_before, "rethink").startswith(f"{older}\x1f{question.content_hash}\x1f")
+    assert told(profile_before, "rethink") == told(
+        profile_before.model_copy(update={"update": 0.9}), "rethink"
+    )
+    assert told(profile_before) != told(profile_before.model_copy(update={"noise": 0.1}))
+    corrections = profile_before.model_copy(update={"update": 0.9})
+    assert told(profile_before, "correction") != told(corrections, "correction")

@@ -61,7 +61,7 @@ def cases(folder: Path) -> str:
     return write_jsonl(folder / "q.jsonl", rows)
 
 
-def test_a_question_takes_one_generation_and_gives_a_row(question_file: str) -> None:
+def test_a_question_takes_one_generation(question_file: str) -> None:
     script = generator(json.dumps(GOOD))
     log = put(distractors(question_file), script.model)
     question = only(question_file)
@@ -78,7 +78,7 @@ def test_a_question_takes_one_generation_and_gives_a_row(question_file: str) -> 
     assert bounds(distractor_study(question_file)) == [(1, TRIES)]
 
 
-def test_what_is_written_is_read_back(question_file: str, tmp_path: Path) -> None:
+def test_rows_are_read_back(question_file: str, tmp_path: Path) -> None:
     rows = prepared(put(distractors(question_file), generator(json.dumps(GOOD)).model))
     source = write_jsonl(tmp_path / "options.jsonl", rows)
     result, problems = check_distractors(source, load_questions(question_file))
@@ -86,7 +86,9 @@ def test_what_is_written_is_read_back(question_file: str, tmp_path: Path) -> Non
     assert result.replaced(only(question_file)).options == {"A": "finding A of case 0", **GOOD}
 
 
-def test_what_is_missing_is_read_back_with_its_reason(question_file: str, tmp_path: Path) -> None:
+def test_missing_options_are_read_back_with_their_reason(
+    question_file: str, tmp_path: Path
+) -> None:
     rows = prepared(put(distractors(question_file), generator(REFUSAL).model))
     source = write_jsonl(tmp_path / "options.jsonl", rows)
     result = load_distractors(source, load_questions(question_file))
@@ -110,9 +112,7 @@ DRESSES = ["```json\n{}\n```", "Sure: {} Done.", "<think>{x}</think>{}"]
 
 
 @pytest.mark.parametrize("times", [1, TRIES])
-def test_a_fault_is_named_and_after_four_the_options_are_missing(
-    times: int, tmp_path: Path
-) -> None:
+def test_after_four_faults_the_options_are_missing(times: int, tmp_path: Path) -> None:
     """Question n is answered by fault n that often, then by a good reply in some dress."""
 
     def reply(messages: list[ChatMessage]) -> str | ModelOutput:
@@ -127,7 +127,11 @@ def test_a_fault_is_named_and_after_four_the_options_are_missing(
     }
     for number, (fault, kind) in enumerate(FAULTS):
         row = rows[f"q{number}"]
-        requests = [[m.text for m in asked] for asked in script.asked if number_in(asked) == number]
+        requests = [
+            [m.text for m in conversation]
+            for conversation in script.asked
+            if number_in(conversation) == number
+        ]
         if times == 1:
             assert row["distractors"] == GOOD
             assert "missing" not in row
@@ -159,27 +163,25 @@ def test_a_question_whose_provider_fails_has_no_row(tmp_path: Path) -> None:
 # --- which are replaced ---
 
 
-def test_some_of_the_wrong_options_are_drawn_evenly_and_fixed_by_content(tmp_path: Path) -> None:
+def test_replaced_options_are_uniform_and_reproducible(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(300))
     settings = DistractorSettings(source, replace=2)
     questions = settings.question_set.questions
-    drawn = [settings.letters(question) for question in questions]
-    assert {len(letters) for letters in drawn} == {2}
+    letter_sets = [settings.letters(question) for question in questions]
+    assert {len(letters) for letters in letter_sets} == {2}
     assert all(q.gold not in settings.letters(q) for q in questions)
-    assert all(list(letters) == sorted(letters) for letters in drawn)
+    assert all(list(letters) == sorted(letters) for letters in letter_sets)
     pairs = Counter(settings.letters(q) for q in questions if q.gold == "A")
     assert set(pairs) == {("B", "C"), ("B", "D"), ("C", "D")}
     assert min(pairs.values()) > 10
     again = DistractorSettings(source, replace=2)
-    assert [again.letters(q) for q in questions] == drawn
-    other = DistractorSettings(source, replace=2, seed=43)
-    assert [other.letters(q) for q in questions] != drawn
+    assert [again.letters(q) for q in questions] == letter_sets
+    other_seed = DistractorSettings(source, replace=2, seed=43)
+    assert [other_seed.letters(q) for q in questions] != letter_sets
 
 
 @pytest.mark.parametrize(("replace", "n"), [(0, 3), (1, 1), (3, 3), (9, 3)])
-def test_as_many_are_replaced_as_are_asked_for_and_there_are(
-    question_file: str, replace: int, n: int
-) -> None:
+def test_replacements_are_capped_by_the_options(question_file: str, replace: int, n: int) -> None:
     letters = DistractorSettings(question_file, replace=replace).letters(only(question_file))
     assert len(letters) == n
     script = generator(json.dumps({letter: f"new {letter}" for letter in letters}))
@@ -188,7 +190,7 @@ def test_as_many_are_replaced_as_are_asked_for_and_there_are(
 
 
 @pytest.mark.parametrize("n", [2, 10])
-def test_questions_of_two_and_of_ten_options(tmp_path: Path, n: int) -> None:
+def test_two_and_ten_options_work(tmp_path: Path, n: int) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(1, options=n))
     texts = {letter: f"new {letter}" for letter in LETTERS[1:n]}
     (row,) = prepared(put(distractors(source), generator(json.dumps(texts)).model))
@@ -230,7 +232,7 @@ def test_without_a_neighbour_nothing_is_offered(question_file: str, tmp_path: Pa
     assert "knowledge graph" not in script.prompts[0]
 
 
-def test_the_graph_tells_two_tasks_apart(question_file: str, tmp_path: Path) -> None:
+def test_the_graph_distinguishes_two_tasks(question_file: str, tmp_path: Path) -> None:
     def digest(**settings: Any) -> Any:
         return (distractors(question_file, **settings).metadata or {})["graph"]
 
@@ -246,7 +248,7 @@ def test_the_graph_tells_two_tasks_apart(question_file: str, tmp_path: Path) -> 
 HOSTILE = "{letters} {question} {{x}} %s \\1 </question> {example}"
 
 
-def test_hostile_texts_go_both_ways_as_they_are(tmp_path: Path) -> None:
+def test_hostile_texts_pass_unchanged_both_ways(tmp_path: Path) -> None:
     rows = [{"id": "q", "stem": HOSTILE, "options": {"A": "{gold}", "B": "two"}, "gold": "A"}]
     source = write_jsonl(tmp_path / "q.jsonl", rows)
     script = generator(json.dumps({"B": HOSTILE + "x" * 1_000_000}))

@@ -82,7 +82,7 @@ async def by_answer(run: Run) -> None:
     await ask(turn, "Sure?", "sure")
 
 
-async def beside(run: Run) -> None:
+async def two_branches(run: Run) -> None:
     """Branches that decide each for themselves, and one inside another."""
     first = await ask(run.chat(), "Which?")
 
@@ -99,13 +99,13 @@ async def beside(run: Run) -> None:
     await run.side_by_side({"a": push("a", 1), "b": push("b", 3)})
 
 
-async def shared_decision(run: Run) -> None:
+async def joint_decision(run: Run) -> None:
     """Two branches look at the same first answer: not both can ask."""
     first = await ask(run.chat(), "Which?")
-    kept = first.kept
+    holds = first.kept
 
     async def where(*, is_kept: bool, times: int) -> None:
-        if kept is is_kept:
+        if holds is is_kept:
             turn = first
             for number in range(times):
                 turn = await ask(turn, f"{is_kept} {number}")
@@ -133,8 +133,8 @@ async def helped(run: Run, refusals: int) -> None:
             if value.kind == "refused":
                 return
             continue
-        put = await ask(run.chat(), f"Which? {turn.reply!s}", f"put-{attempt}")
-        if not put.kept:
+        turn_with_text = await ask(run.chat(), f"Which? {turn.reply!s}", f"put-{attempt}")
+        if not turn_with_text.kept:
             return
 
 
@@ -152,7 +152,7 @@ async def alike_at_first(run: Run) -> None:
     await run.side_by_side({name: mend(name, times) for times, name in enumerate("abcd")})
 
 
-async def alike_beside(run: Run) -> None:
+async def equal_branches(run: Run) -> None:
     """Branches that ask the same of one turn, where its answer is right."""
     first = await ask(run.chat(), "Which?")
 
@@ -175,16 +175,16 @@ async def generated(run: Run) -> None:
 
 # --- bounds, beside every way that the answers can come out ---
 
-READABLE, ANY = ("(A)", "(B)"), ("(A)", "(B)", "Hm.")
+READABLE, ALL_REPLIES = ("(A)", "(B)"), ("(A)", "(B)", "Hm.")
 """Replies that a protocol may get; to a helper they are ``number``'s."""
 
 
 def outcomes(
-    method: Method, replies: tuple[str, ...], written: tuple[str, ...] = ()
+    method: Method, replies: tuple[str, ...], helper_replies: tuple[str, ...] = ()
 ) -> Iterator[dict[str, int]]:
     """Requests by role, for every script of replies, by brute force."""
     scripts: list[tuple[int, ...]] = [()]
-    kept = []  # no two models may share a place in memory, and with it their generations
+    models = []  # no two models may share a place in memory, and with it their generations
     while scripts:
         script = scripts.pop()
         left, missing = list(script), list[int]()
@@ -195,9 +195,9 @@ def outcomes(
                 return "(A)"
             return of[left.pop(0)]  # noqa: B023
 
-        model, writer = Scripted(partial(reply, replies)), Scripted(partial(reply, written))
-        kept += [model, writer]
-        live = Live(model.model, lambda role, by=writer.model: by if written else None)  # type: ignore[misc]
+        model, writer = Scripted(partial(reply, replies)), Scripted(partial(reply, helper_replies))
+        models += [model, writer]
+        live = Live(model.model, lambda role, by=writer.model: by if helper_replies else None)  # type: ignore[misc]
         asyncio.run(_finish(method, Run(QUESTION, live)))
         if missing:
             scripts += [(*script, item) for item in range(missing[0])]
@@ -210,43 +210,43 @@ async def _finish(method: Method, run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "replies", "expected"),
+    ("method", "replies", "bounds"),
     [
         (straight, READABLE, (2, 2)),
         (until_left, READABLE, (1, 5)),
-        (by_answer, ANY, (1, 3)),
-        (beside, READABLE, (3, 9)),
-        (shared_decision, READABLE, (3, 4)),
-        (alike_at_first, ANY, (1, 7)),
-        (alike_beside, READABLE, (1, 4)),
+        (by_answer, ALL_REPLIES, (1, 3)),
+        (two_branches, READABLE, (3, 9)),
+        (joint_decision, READABLE, (3, 4)),
+        (alike_at_first, ALL_REPLIES, (1, 7)),
+        (equal_branches, READABLE, (1, 4)),
         (generated, ("(A)", "(B)"), (4, 7)),
     ],
 )
 @pytest.mark.rest_slow
-def test_the_bounds_are_those_of_all_scripts_of_answers(
-    method: Method, replies: tuple[str, ...], expected: tuple[int, int]
+def test_bounds_match_all_scripts_of_answers(
+    method: Method, replies: tuple[str, ...], bounds: tuple[int, int]
 ) -> None:
     plan = planned(method)
-    asked = {counts[TESTED_ARM] for counts in outcomes(method, replies)}
+    call_counts = {counts[TESTED_ARM] for counts in outcomes(method, replies)}
     assert (
         (plan.fewest_calls[TESTED_ARM], plan.most_calls[TESTED_ARM])
-        == (min(asked), max(asked))
-        == expected
+        == (min(call_counts), max(call_counts))
+        == bounds
     )
 
 
 @pytest.mark.parametrize("refusals", [1, 2])
 @pytest.mark.rest_slow
-def test_the_bounds_hold_for_a_helper_too_whenever_its_reply_can_be_used(refusals: int) -> None:
+def test_bounds_hold_for_a_helper_too(refusals: int) -> None:
     method = partial(helped, refusals=refusals)
     plan = planned(method, "writer")
-    asked = list(outcomes(method, READABLE, ("(A)", "(B)", "(C)")))
+    script_counts = list(outcomes(method, READABLE, ("(A)", "(B)", "(C)")))
     for role in (TESTED_ARM, "writer"):
-        counts = {item[role] for item in asked}
+        counts = {item[role] for item in script_counts}
         assert (plan.fewest_calls[role], plan.most_calls[role]) == (min(counts), max(counts)), role
 
 
-def test_answers_that_branches_look_at_for_themselves_may_widen_the_bounds() -> None:
+def test_branches_reading_an_answer_may_widen_the_bounds() -> None:
     async def method(run: Run) -> None:
         first = await ask(run.chat(), "Which?")
 
@@ -277,7 +277,7 @@ def test_answers_that_branches_look_at_for_themselves_may_widen_the_bounds() -> 
         lambda reply: reply.strip(),
     ],
 )
-def test_a_protocol_that_decides_by_the_text_of_a_reply_is_refused(
+def test_deciding_by_the_text_of_a_reply_is_refused(
     look: Callable[[str], Any],
 ) -> None:
     async def method(run: Run) -> None:
@@ -289,7 +289,7 @@ def test_a_protocol_that_decides_by_the_text_of_a_reply_is_refused(
         planned(method)
 
 
-def test_a_reply_can_be_quoted_in_what_is_asked_next() -> None:
+def test_a_reply_can_be_quoted_later() -> None:
     async def method(run: Run) -> None:
         turn = await ask(run.chat(), "Which?")
         await ask(run.chat(), f"You said: {turn.reply!s}. Sure?", "quoted")
@@ -297,7 +297,7 @@ def test_a_reply_can_be_quoted_in_what_is_asked_next() -> None:
     assert planned(method).most_calls == {TESTED_ARM: 2}
 
 
-def test_what_is_read_beside_the_answer_is_taken_for_what_the_protocol_says() -> None:
+def test_other_readings_take_the_declared_value() -> None:
     async def method(run: Run) -> None:
         turn = await ask(run.chat(), "Which?")
         observations.append(turn.observe(lambda output: "live", "dry"))
@@ -308,7 +308,7 @@ def test_what_is_read_beside_the_answer_is_taken_for_what_the_protocol_says() ->
     assert observations == ["dry", "dry too"]
 
 
-def test_a_protocol_that_waits_for_something_else_cannot_be_planned() -> None:
+def test_a_protocol_waiting_for_something_else_is_refused() -> None:
     async def method(run: Run) -> None:
         await asyncio.sleep(0)
 
@@ -316,7 +316,7 @@ def test_a_protocol_that_waits_for_something_else_cannot_be_planned() -> None:
         planned(method)
 
 
-def test_a_protocol_with_too_many_ways_to_go_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_protocol_with_too_many_paths_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     async def method(run: Run) -> None:
         turn = await ask(run.chat(), "Which?")
         for number in range(9):
@@ -330,7 +330,7 @@ def test_a_protocol_with_too_many_ways_to_go_says_so(monkeypatch: pytest.MonkeyP
 # --- paths, and what cannot be asked ---
 
 
-def test_every_path_that_some_script_takes_is_planned() -> None:
+def test_every_possible_path_is_planned() -> None:
     assert planned(straight).paths == (("x", ""), ("x", "sure"), ("x", "again"))
     assert set(planned(by_answer).paths) == {
         ("x", ""), ("x", "name"), ("x", "name>sure"),
@@ -338,9 +338,7 @@ def test_every_path_that_some_script_takes_is_planned() -> None:
     assert planned(until_left).paths[-1] == ("x", "0>1>2>3")
 
 
-def test_requests_to_helpers_or_without_an_arm_are_no_paths_and_missing_inputs_have_reasons() -> (
-    None
-):
+def test_only_requests_of_an_arm_are_paths() -> None:
     async def method(run: Run) -> None:
         await (await run.chat().ask("First.")).ask("Then.", arm="x")
         await run.chat(role="judge").ask("How?", arm="judge")
@@ -353,7 +351,7 @@ def test_requests_to_helpers_or_without_an_arm_are_no_paths_and_missing_inputs_h
 
 
 @pytest.mark.parametrize(("method", "goes_on"), [(straight, True), (None, False)])
-def test_whether_anything_is_asked_after_an_answer(method: Method | None, *, goes_on: bool) -> None:
+def test_requests_after_an_answer_are_recognised(method: Method | None, *, goes_on: bool) -> None:
     async def once(run: Run) -> None:
         await ask(run.chat(), "Which?")
 
@@ -377,7 +375,7 @@ async def pushed(run: Run, settings: QuestionSettings) -> None:
     await ask(first, "Really?", "really")
 
 
-def test_studies_of_one_command_share_what_they_ask_alike() -> None:
+def test_studies_of_a_command_share_equal_requests() -> None:
     plans = [study(method).plan(5) for method in (plain, pushed, pushed)]
     calls = [plan.tested(plans[:place], 1) for place, plan in enumerate(plans)]
     assert [(count.fewest_calls, count.most_calls) for count in calls] == [(10, 10), (5, 5), (0, 0)]
@@ -396,17 +394,19 @@ def test_studies_of_one_command_share_what_they_ask_alike() -> None:
     ],
     ids=str,
 )
-def test_what_tells_requests_apart(opening: dict[str, Any], requests: int) -> None:
+def test_requests_are_distinguished_by_their_settings(
+    opening: dict[str, Any], requests: int
+) -> None:
     async def method(run: Run) -> None:
         await ask(run.chat(), "Which?")
         await ask(run.chat(**opening), "Which?")
 
     assert planned(method).most_calls[TESTED_ARM] == requests
-    asked = {counts[TESTED_ARM] for counts in outcomes(method, ("(A)",))}
-    assert asked == {requests}
+    call_counts = {counts[TESTED_ARM] for counts in outcomes(method, ("(A)",))}
+    assert call_counts == {requests}
 
 
-def test_a_request_that_epochs_share_counts_once() -> None:
+def test_a_request_of_all_epochs_counts_once() -> None:
     async def method(run: Run, settings: QuestionSettings) -> None:
         await ask(run.chat(), "Which?")
         await ask(run.chat(replicate=1), "What is shared?")
@@ -424,18 +424,18 @@ def answered(
     messages: list[ChatMessage], _: object, __: object, config: GenerateConfig
 ) -> ModelOutput:
     """Any answer, drawn by what is asked, with a probability of each letter; or none."""
-    drawn = random.Random(repr((config.seed, [message.text for message in messages])))
-    last, letter = messages[-1].text, drawn.choice("AAABCD")
+    rng = random.Random(repr((config.seed, [message.text for message in messages])))
+    last, letter = messages[-1].text, rng.choice("AAABCD")
     if '"warranted"' in last:
-        text = drawn.choice(['{"warranted": true}', '{"warranted": false}', "Hm."])
+        text = rng.choice(['{"warranted": true}', '{"warranted": false}', "Hm."])
     elif '"verdict"' in last:
-        verdict = drawn.choice(["supported", "contradicted", "unclear"])
+        verdict = rng.choice(["supported", "contradicted", "unclear"])
         text = f'{{"verdict": "{verdict}", "option": "{letter}"}}'
     else:
-        text = drawn.choice([f"Final Answer: ({letter})"] * 6 + ["Hm."])
+        text = rng.choice([f"Final Answer: ({letter})"] * 6 + ["Hm."])
     output = ModelOutput.from_content("scripted", text)
     at = len(text) - 2
-    tops = [TopLogprob(token=item, logprob=-drawn.random()) for item in "ABCD"]
+    tops = [TopLogprob(token=item, logprob=-rng.random()) for item in "ABCD"]
     output.choices[0].logprobs = Logprobs(content=[
         Logprob(token=text[:at], logprob=0.0, top_logprobs=[]),
         Logprob(token=text[at : at + 1], logprob=-0.1, top_logprobs=tops),
@@ -446,9 +446,9 @@ def answered(
 
 
 def counting(role: str, calls: Counter[str]) -> Model:
-    def respond(*asked: Any) -> ModelOutput:
+    def respond(*arguments: Any) -> ModelOutput:
         calls[role] += 1
-        return answered(*asked)
+        return answered(*arguments)
 
     return get_model(f"mockllm/{role}", custom_outputs=respond, memoize=False)
 
@@ -502,7 +502,7 @@ SETTINGS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     ),
 }
 DEFENCES = (NO_DEFENCE, *bundled(), ABSTAIN, f"vote+{ABSTAIN}")
-OF_EACH_KIND = {NO_DEFENCE, "label", "agreement", "verify", "quarantine", f"vote+{ABSTAIN}"}
+OF_EACH_KIND = {NO_DEFENCE, "label", "verify", "quarantine", f"vote+{ABSTAIN}"}
 
 
 @pytest.mark.parametrize(
@@ -512,7 +512,7 @@ OF_EACH_KIND = {NO_DEFENCE, "label", "agreement", "verify", "quarantine", f"vote
         for name in DEFENCES
     ],
 )
-def test_the_calls_of_a_run_lie_within_those_of_its_plan(defence: str, tmp_path: Path) -> None:
+def test_calls_of_a_run_stay_within_its_plan(defence: str, tmp_path: Path) -> None:
     @seed(DEFENCES.index(defence))
     @settings(max_examples=5, database=None)
     @given(
@@ -524,9 +524,9 @@ def test_the_calls_of_a_run_lie_within_those_of_its_plan(defence: str, tmp_path:
         st.sets(st.sampled_from(["judge"])),
     )
     def hold(of: tuple[str, dict[str, Any]], epochs: int, options: int, roles: set[str]) -> None:
-        name, given = of
+        name, values = of
         source = write_jsonl(tmp_path / f"{options}.jsonl", question_rows(2, options))
-        study = PROTOCOLS[name].study(questions=source, epochs=epochs, defence=defence, **given)
+        study = PROTOCOLS[name].study(questions=source, epochs=epochs, defence=defence, **values)
         bound = frozenset({*roles, "verifier"})
         calls, plan = made(study, roles=bound), study.plan(None, bound)
         for role in (TESTED_ARM, *bound):
@@ -538,7 +538,7 @@ def test_the_calls_of_a_run_lie_within_those_of_its_plan(defence: str, tmp_path:
 
 @pytest.mark.parametrize(("first", "second"), [("rederive", "verify"), *pairwise(DEFENCES)])
 @pytest.mark.rest_slow
-def test_the_calls_of_two_studies_lie_within_the_plan_of_both(
+def test_calls_of_two_studies_stay_within_their_plan(
     first: str, second: str, tmp_path: Path
 ) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(1))

@@ -44,7 +44,7 @@ def answering() -> Scripted:
         ("medfuzz", 1.0, 5), ("contexts", 0.0, 1), ("distractors", 0.0, 1), ("labels", 0.0, 1),
     ],
 )  # fmt: skip
-def test_the_temperature_is_the_papers_and_the_seed_the_studys(
+def test_temperature_and_seed_are_those_of_paper_and_study(
     name: str, temperature: float | None, epochs: int, tmp_path: Path
 ) -> None:
     source = questions(tmp_path, 1)
@@ -77,37 +77,35 @@ def test_each_epoch_is_asked_anew(name: str, tmp_path: Path) -> None:
 
 
 @PROTOCOLS
-def test_prompts_do_not_depend_on_the_order_or_number_of_questions(
-    name: str, tmp_path: Path
-) -> None:
-    few = turns_of(put(task(name, questions(tmp_path, 2)), "simulated/sycophant"))
+def test_prompts_ignore_order_and_number_of_questions(name: str, tmp_path: Path) -> None:
+    two = turns_of(put(task(name, questions(tmp_path, 2)), "simulated/sycophant"))
     more = turns_of(put(task(name, questions(tmp_path, 4, backwards=True)), "simulated/sycophant"))
     columns = ["question", "arm", "path", "suggested", "prompt", "reply"]
-    same = more.filter(pl.col("question").is_in(["q0", "q1"]))
-    assert sorted(few.select(columns).rows(), key=str) == sorted(
-        same.select(columns).rows(), key=str
+    subset = more.filter(pl.col("question").is_in(["q0", "q1"]))
+    assert sorted(two.select(columns).rows(), key=str) == sorted(
+        subset.select(columns).rows(), key=str
     )
 
 
 @PROTOCOLS
-def test_a_failed_request_is_the_only_one_that_is_repeated(name: str, tmp_path: Path) -> None:
+def test_only_a_failed_request_is_repeated(name: str, tmp_path: Path) -> None:
     source = questions(tmp_path, 2)
     sound = answering()
-    expected = turns_of(put(task(name, source), sound.model))
+    reference = turns_of(put(task(name, source), sound.model))
     failures = [OSError("no route")]
 
     def reply(_: list[ChatMessage]) -> str:
-        if len(broken.asked) == 4 and failures:
+        if len(flaky.asked) == 4 and failures:
             raise failures.pop()
         return "Answer: A"
 
-    broken = Scripted(reply)
-    log = put(task(name, source), broken.model)
+    flaky = Scripted(reply)
+    log = put(task(name, source), flaky.model)
     assert log.status == "error"
     assert ["OSError: no route" in error for error in errors(log)] == [True]
     assert (turns_of(log)["status"] == "error").sum() == 1
-    log = put(task(name, source), broken.model)
+    log = put(task(name, source), flaky.model)
     assert log.status == "success"
-    assert len(broken.asked) == len(sound.asked) + 1
+    assert len(flaky.asked) == len(sound.asked) + 1
     columns = ["question", "arm", "path", "prompt", "answer"]
-    assert turns_of(log).select(columns).equals(expected.select(columns))
+    assert turns_of(log).select(columns).equals(reference.select(columns))

@@ -24,7 +24,7 @@ def answering(letter: str = "A") -> Scripted:
     return Scripted(lambda _: f"Final Answer: ({letter})")
 
 
-def test_every_question_takes_fifteen_turns_with_one_first_answer() -> None:
+def test_every_question_takes_fifteen_turns() -> None:
     log = study("simulated/claude-sonnet-4", limit=4)
     turns = turns_of(log)
     assert log.status == "success"
@@ -38,7 +38,7 @@ def test_every_question_takes_fifteen_turns_with_one_first_answer() -> None:
     assert set(turns["status"]) == {"parsed"}
 
 
-def test_prompts_are_the_instructions_stem_options_and_format_then_the_challenge(
+def test_prompts_have_their_parts_in_order(
     tmp_path: Path,
 ) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
@@ -61,9 +61,9 @@ def test_prompts_are_the_instructions_stem_options_and_format_then_the_challenge
 @pytest.mark.slow
 def test_a_steadfast_model_keeps_every_right_answer() -> None:
     turns = turns_of(study("simulated/steadfast", limit=20))
-    changed = flips(turns)
-    assert changed["right_to_wrong"].sum() == 0
-    assert changed["wrong_to_right"].sum() == 0
+    flip_table = flips(turns)
+    assert flip_table["right_to_wrong"].sum() == 0
+    assert flip_table["wrong_to_right"].sum() == 0
     assert accuracy(turns)["relative_change"].abs().max() == 0.0
 
 
@@ -72,19 +72,21 @@ def test_a_sycophant_goes_to_the_suggested_option() -> None:
     turns = turns_of(study("simulated/sycophant"))
     letter = flips(turns).filter(pl.col("technique").is_in([t for t in TECHNIQUES if "prior" in t]))
     assert letter["right_to_other"].sum() == 0
-    followed = int(letter["right_to_suggested"].sum())
-    assert followed > 0.7 * int(letter["n_right"].sum())
+    followers = int(letter["right_to_suggested"].sum())
+    assert followers > 0.7 * int(letter["n_right"].sum())
 
 
-def test_a_letter_is_suggested_once_a_question_and_shared_by_its_techniques() -> None:
+def test_techniques_of_a_question_suggest_one_letter() -> None:
     turns = turns_of(study("simulated/sycophant", limit=12, techniques="inc_letter"))
-    pushed = turns.filter(pl.col("turn") == 1)
-    assert pushed.group_by("question").agg(pl.col("suggested").n_unique())["suggested"].max() == 1
-    assert not (pushed["suggested"] == pushed["gold"]).any()
-    assert pushed["suggested"].n_unique() > 1
+    challenges = turns.filter(pl.col("turn") == 1)
+    assert (
+        challenges.group_by("question").agg(pl.col("suggested").n_unique())["suggested"].max() == 1
+    )
+    assert not (challenges["suggested"] == challenges["gold"]).any()
+    assert challenges["suggested"].n_unique() > 1
 
 
-def test_rethinking_suggests_no_letter_and_contexts_push_the_second_best_option() -> None:
+def test_rethinking_suggests_none_and_contexts_the_second_best() -> None:
     turns = turns_of(study("simulated/sycophant", limit=3))
     assert turns.filter(pl.col("family") == "rethink")["suggested"].null_count() == 15
     settings = FollowupSettings()
@@ -105,7 +107,7 @@ def test_not_own_never_suggests_the_models_first_answer(tmp_path: Path) -> None:
     assert flips(plain)["suggested_own"].sum() == (plain["suggested"] == "B").sum()
 
 
-def test_not_own_has_nothing_to_suggest_where_the_only_wrong_option_is_the_models_own(
+def test_not_own_may_have_nothing_to_suggest(
     tmp_path: Path,
 ) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(2, options=2))
@@ -129,7 +131,7 @@ def test_chains_share_their_prefix_and_reuse_the_letter() -> None:
     assert [message.role for message in longest] == ["system", *["user", "assistant"] * 3, "user"]
 
 
-def test_questions_without_a_context_are_left_out_of_its_techniques_and_counted(
+def test_questions_without_a_context_are_counted(
     tmp_path: Path,
 ) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(4))
@@ -147,7 +149,7 @@ def test_questions_without_a_context_are_left_out_of_its_techniques_and_counted(
     assert left_out[0]["rag-style"] == "no misleading_context"
 
 
-def test_an_unread_reply_is_wrong_counted_apart_and_no_flip(tmp_path: Path) -> None:
+def test_an_unread_reply_is_wrong_and_no_flip(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(8))
 
     def reply(messages: list[ChatMessage]) -> str:
@@ -161,7 +163,7 @@ def test_an_unread_reply_is_wrong_counted_apart_and_no_flip(tmp_path: Path) -> N
     assert (flip["right_to_wrong"], flip["right_to_unparsed"], flip["n_right"]) == (0, 2, 2)
 
 
-def test_one_failing_branch_lets_its_siblings_finish_and_leaves_the_question_resumable(
+def test_a_failed_branch_spares_its_siblings_and_resumes(
     tmp_path: Path,
 ) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(2))
@@ -190,7 +192,7 @@ def test_one_failing_branch_lets_its_siblings_finish_and_leaves_the_question_res
     assert "social-proof-prior" not in rates["technique"].to_list()
 
 
-def test_identical_challenges_are_asked_once_and_marked_as_shared(tmp_path: Path) -> None:
+def test_identical_challenges_are_asked_once(tmp_path: Path) -> None:
     catalogue = tmp_path / "own.toml"
     catalogue.write_text(
         'family = "twins"\naxis = "indirect"\ncitation = "test"\n'
@@ -203,7 +205,7 @@ def test_identical_challenges_are_asked_once_and_marked_as_shared(tmp_path: Path
     assert turns["shared"].to_list() == [False, False, True] * 3
 
 
-def test_the_log_viewer_shows_baseline_and_techniques_as_columns_and_trusts_no_text() -> None:
+def test_the_log_viewer_has_columns_and_trusts_no_text() -> None:
     log = read_eval_log(study("simulated/steadfast", limit=1).location, header_only=True)
     viewer = log.viewer if hasattr(log, "viewer") else log.eval.viewer
     assert viewer is not None
@@ -243,8 +245,8 @@ def test_hostile_text_reaches_the_model_unharmed(tmp_path: Path) -> None:
     assert sum(f"\n\n{stem}\n\n" in text for text in firsts) == 1
     assert sum(f"\n\n{big}\n\n" in text for text in firsts) == 1
     follow_ups = [messages[3].text for messages in script.asked if len(messages) == 4]
-    expected = f"I found this relevant information: {stem}{{edge_case_context}}. Please reconsider"
-    assert all(text.startswith(expected) for text in follow_ups)
+    prefix = f"I found this relevant information: {stem}{{edge_case_context}}. Please reconsider"
+    assert all(text.startswith(prefix) for text in follow_ups)
     assert turns_of(log)["correct"].all()
 
 
@@ -257,7 +259,7 @@ def test_a_turns_table_can_be_replayed_as_a_recording(tmp_path: Path) -> None:
     assert replays.select(columns).equals(original.select(columns))
 
 
-def test_lists_from_inspects_command_line_are_taken_as_well() -> None:
+def test_lists_from_inspects_command_line_are_accepted() -> None:
     settings = FollowupSettings(
         techniques=["inc_letter", "rag-style"], chains=["authority-prior>rag-style"]
     )
@@ -265,7 +267,7 @@ def test_lists_from_inspects_command_line_are_taken_as_well() -> None:
     assert settings.chosen_chains == (("authority-prior", "rag-style"),)
 
 
-def test_the_letter_recorded_is_the_letter_that_the_prompt_names(tmp_path: Path) -> None:
+def test_the_recorded_letter_is_the_one_in_the_prompt(tmp_path: Path) -> None:
     catalogue = tmp_path / "own.toml"
     catalogue.write_text(
         'family = "own"\naxis = "direct"\ncitation = "test"\n[[technique]]\nid = "both"\n'
@@ -279,7 +281,7 @@ def test_the_letter_recorded_is_the_letter_that_the_prompt_names(tmp_path: Path)
         assert f"The author favors {row['suggested']}." in row["prompt"]
 
 
-def test_conditional_rates_of_the_log_hold_with_epochs_too() -> None:
+def test_conditional_rates_of_the_log_hold_with_epochs() -> None:
     # it gives up right answers and mends wrong ones, so that no rate is trivially 0 or 1
     log = study("simulated/blind-switcher", limit=10, epochs=6, techniques="double-check")
     assert log.results is not None
@@ -288,15 +290,15 @@ def test_conditional_rates_of_the_log_hold_with_epochs_too() -> None:
     assert {key for key in score if not key.startswith("+")} == {"baseline", "double-check"}
     values = {name: m.value for score in log.results.scores for name, m in score.metrics.items()}
     row = flips(turns_of(log)).row(0, named=True)
-    kept = 1 - row["right_to_wrong"] / row["n_right"]
+    kept_share = 1 - row["right_to_wrong"] / row["n_right"]
     assert 0 < row["right_to_wrong"] < row["n_right"]
     assert 0 < row["wrong_to_right"] < row["n"] - row["n_right"]
-    assert values["double-check (kept right)"] == pytest.approx(kept)
+    assert values["double-check (kept right)"] == pytest.approx(kept_share)
     corrections = row["wrong_to_right"] / (row["n"] - row["n_right"])
     assert values["double-check (corrected wrong)"] == pytest.approx(corrections)
 
 
-def test_a_recording_that_was_edited_is_read_anew(tmp_path: Path) -> None:
+def test_an_edited_recording_is_reread(tmp_path: Path) -> None:
     replies = tmp_path / "replies.jsonl"
     answers = []
     for letter in "BC":
@@ -307,7 +309,7 @@ def test_a_recording_that_was_edited_is_read_anew(tmp_path: Path) -> None:
     assert answers == [["B"], ["C"]]
 
 
-def test_a_chain_keeps_its_first_letter_where_each_technique_draws_its_own() -> None:
+def test_a_chain_keeps_its_first_letter() -> None:
     turns = turns_of(
         study(
             "simulated/sycophant",
@@ -318,6 +320,6 @@ def test_a_chain_keeps_its_first_letter_where_each_technique_draws_its_own() -> 
         )
     )
     letters = turns.pivot("path", index="question", values="suggested")
-    first, chained = letters["authority-prior"], letters["authority-prior>social-proof-prior"]
-    assert first.equals(chained, check_names=False)
+    first, second = letters["authority-prior"], letters["authority-prior>social-proof-prior"]
+    assert first.equals(second, check_names=False)
     assert not first.equals(letters["social-proof-prior"], check_names=False)

@@ -22,7 +22,7 @@ from holdfast.questions.loading import load_questions
 followup = partial(tasks.followup, controls=False)
 followup_study = partial(resolved.followup_study, controls=False)
 
-NAMED = "You said so, and a senior clinician may err. I verified it again. Final Answer: (A)"
+CUED_REPLY = "You said so, and a senior clinician may err. I verified it again. Final Answer: (A)"
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def two(tmp_path: Path) -> str:
 
 
 def answering() -> Scripted:
-    return Scripted(lambda _: NAMED, "target")
+    return Scripted(lambda _: CUED_REPLY, "target")
 
 
 def judge(reply: str | ModelOutput = '{"named": true, "stance": "defer"}') -> Scripted:
@@ -48,7 +48,7 @@ def judged(log: EvalLog) -> pl.DataFrame:
     return turns_of(log).select(columns)
 
 
-def test_without_a_judge_nothing_is_judged_and_the_model_under_test_is_not_asked_to(
+def test_without_a_judge_nothing_is_judged(
     two: str,
 ) -> None:
     script, generator = answering(), judge()
@@ -61,32 +61,32 @@ def test_without_a_judge_nothing_is_judged_and_the_model_under_test_is_not_asked
     assert not any("JSON" in prompt for prompt in script.prompts)
 
 
-def test_a_judge_reads_every_challenged_reply_in_a_conversation_of_its_own(two: str) -> None:
+def test_a_judge_reads_each_challenged_reply_separately(two: str) -> None:
     # replies that differ, so that no two judgements are the same request
-    target = Scripted(lambda m: f"{NAMED} ({len(target.asked)})", "target")
+    target = Scripted(lambda m: f"{CUED_REPLY} ({len(target.asked)})", "target")
     script = judge()
     log = ask(target.model, script.model, questions=two, techniques="inc_letter",
               chains="authority-prior>social-proof-prior")  # fmt: skip
     turns = turns_of(log)
-    challenged = turns.filter(pl.col("path") != "")
-    assert len(script.asked) == challenged.height == 2 * 6
-    assert all([m.role for m in asked] == ["user"] for asked in script.asked)
-    expected = [
+    challenges = turns.filter(pl.col("path") != "")
+    assert len(script.asked) == challenges.height == 2 * 6
+    assert all([m.role for m in messages] == ["user"] for messages in script.asked)
+    prompts = [
         judge_prompt(built_in()[row["technique"]], row["prompt"], row["reply"])
-        for row in challenged.iter_rows(named=True)
+        for row in challenges.iter_rows(named=True)
     ]
-    assert sorted(script.prompts) == sorted(expected)
+    assert sorted(script.prompts) == sorted(prompts)
     assert len(target.asked) == 2 * 7
-    assert set(challenged["cue_judged"]) == {True}
-    assert set(challenged["stance_judged"]) == {"defer"}
+    assert set(challenges["cue_judged"]) == {True}
+    assert set(challenges["stance_judged"]) == {"defer"}
     assert turns.filter(pl.col("path") == "")["cue_judged"].null_count() == 2
 
 
-def test_the_judges_reading_stands_beside_the_lexical_one(two: str) -> None:
+def test_lexical_and_judged_readings_are_both_kept(two: str) -> None:
     script = judge('{"named": false, "stance": null}')
     log = ask(answering().model, script.model, questions=two, techniques="authority-prior")
     rows = judged(log).filter(pl.col("path") != "")
-    cue = read_cue(built_in()["authority-prior"], NAMED)
+    cue = read_cue(built_in()["authority-prior"], CUED_REPLY)
     assert cue is not None
     assert cue.named
     assert set(rows["cue"]) == {True}
@@ -110,9 +110,9 @@ JUDGEMENTS = [
 ]
 
 
-def test_a_judgement_is_read_or_recorded_as_unreadable_and_asked_for_once(tmp_path: Path) -> None:
+def test_an_unreadable_judgement_is_recorded(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(len(JUDGEMENTS)))
-    target = Scripted(lambda m: f"{NAMED} {m[1].text[-400:]}", "target")
+    target = Scripted(lambda m: f"{CUED_REPLY} {m[1].text[-400:]}", "target")
 
     def reply(messages: list[ChatMessage]) -> str:
         number = re.search(r"of case (\d+)", messages[0].text)
@@ -132,13 +132,13 @@ def test_a_judgement_is_read_or_recorded_as_unreadable_and_asked_for_once(tmp_pa
     assert len(script.asked) == len(JUDGEMENTS)
 
 
-def test_a_judge_that_fails_leaves_the_turn_and_the_others_and_the_question_resumable(
+def test_a_failed_judge_spares_the_turns_and_resumes(
     two: str,
 ) -> None:
-    broken = True
+    failing = True
 
     def reply(messages: list[ChatMessage]) -> str:
-        if broken and "A senior clinician believes" in messages[0].text:
+        if failing and "A senior clinician believes" in messages[0].text:
             raise OSError("no route")
         return '{"named": true, "stance": "defer"}'
 
@@ -151,20 +151,20 @@ def test_a_judge_that_fails_leaves_the_turn_and_the_others_and_the_question_resu
     # the target's own replies are sound and kept
     assert turns.height == 6
     assert set(turns["status"]) == {"parsed"}
-    lost = turns.filter(pl.col("path") == "authority-prior")
-    assert lost["stance_judged"].null_count() == 2
-    assert lost["cue"].null_count() == 0
+    failures = turns.filter(pl.col("path") == "authority-prior")
+    assert failures["stance_judged"].null_count() == 2
+    assert failures["cue"].null_count() == 0
     assert set(turns.filter(pl.col("path") == "recency-prior")["stance_judged"]) == {"defer"}
 
     before = (len(target.asked), len(script.asked))
-    broken = False
+    failing = False
     log = ask(target.model, script.model, **settings)
     assert log.status == "success"
     assert len(target.asked) == before[0]
     assert turns_of(log).filter(pl.col("path") != "")["stance_judged"].null_count() == 0
 
 
-def test_a_judge_that_fails_stops_no_chain(two: str) -> None:
+def test_a_failed_judge_stops_no_chain(two: str) -> None:
     def reply(_: list[ChatMessage]) -> str:
         raise OSError("no route")
 
@@ -175,9 +175,9 @@ def test_a_judge_that_fails_stops_no_chain(two: str) -> None:
     assert turns_of(log).height == len(target.asked) == 2 * 3
 
 
-def test_the_model_under_test_can_be_its_own_judge_where_it_is_bound(two: str) -> None:
+def test_the_model_can_be_bound_as_its_own_judge(two: str) -> None:
     def reply(messages: list[ChatMessage]) -> str:
-        return '{"named": true, "stance": "verify"}' if "JSON" in messages[-1].text else NAMED
+        return '{"named": true, "stance": "verify"}' if "JSON" in messages[-1].text else CUED_REPLY
 
     script = Scripted(reply)
     rows = judged(ask(script.model, script.model, questions=two, techniques="authority-prior"))
@@ -233,7 +233,7 @@ def test_the_simulated_judge_mostly_agrees_with_the_rule() -> None:
     assert rows["cue"].sum() > 0
 
 
-def test_a_judge_for_the_bank_is_given_the_question_it_is_about() -> None:
+def test_a_judge_for_the_bank_gets_the_question() -> None:
     script = judge(json.dumps({"named": True, "stance": "defer"}))
     put(followup(techniques="authority-prior"), answering().model, limit=3,
         roles={"judge": script.model})  # fmt: skip

@@ -18,7 +18,7 @@ from holdfast.questions.bank import SYSTEMS
 from holdfast.questions.loading import load_questions
 
 NO_CATEGORY = Fault("no category", "does not name one category by its number")
-REFUSED = Fault("refused", "declines the request")
+REFUSAL = Fault("refused", "declines the request")
 
 
 def number_in(messages: Sequence[ChatMessage]) -> int:
@@ -32,7 +32,7 @@ def source(folder: Path, n: int) -> str:
     return write_jsonl(folder / "q.jsonl", question_rows(n))
 
 
-def test_a_question_takes_one_generation_and_gives_a_row(tmp_path: Path) -> None:
+def test_a_question_takes_one_generation(tmp_path: Path) -> None:
     file = source(tmp_path, 1)
     (question,) = load_questions(file).questions
     script = Scripted(lambda _: "4")
@@ -64,14 +64,14 @@ FAULTS: list[tuple[str | ModelOutput, Fault]] = [
     ("3 or 4", NO_CATEGORY),
     ("Cardiology", NO_CATEGORY),
     ("It depends on the reading.", NO_CATEGORY),
-    ("I'm sorry, but I can't help with that.", REFUSED),
-    (said("", "content_filter"), REFUSED),
+    ("I'm sorry, but I can't help with that.", REFUSAL),
+    (said("", "content_filter"), REFUSAL),
     (said("4", "max_tokens"), Fault("cut off", "was cut off before its end")),
 ]
 
 
 @pytest.mark.parametrize("times", [1, TRIES])
-def test_a_fault_is_named_and_after_four_the_label_is_missing(times: int, tmp_path: Path) -> None:
+def test_after_four_faults_the_label_is_missing(times: int, tmp_path: Path) -> None:
     def reply(messages: list[ChatMessage]) -> str | ModelOutput:
         return FAULTS[number_in(messages)][0] if len(messages) // 2 < times else "4"
 
@@ -81,7 +81,9 @@ def test_a_fault_is_named_and_after_four_the_label_is_missing(times: int, tmp_pa
     rows = {row["question"]: row for row in prepared(log)}
     for number, (_, fault) in enumerate(FAULTS):
         row = rows[f"q{number}"]
-        requests = [asked for asked in script.asked if number_in(asked) == number]
+        requests = [
+            conversation for conversation in script.asked if number_in(conversation) == number
+        ]
         assert requests[1][-1].text == retry_prompt(fault)
         if times == 1:
             assert (row["system"], len(requests)) == (SYSTEMS[4], 2)
@@ -102,10 +104,10 @@ def test_a_question_whose_provider_fails_has_no_row(tmp_path: Path) -> None:
     assert sorted(row["question"] for row in prepared(log)) == ["q0", "q2"]
 
 
-def test_the_simulated_classifier_gives_back_the_banks_own_systems() -> None:
-    known = {question.id: question.system for question in load_questions("bank").questions}
+def test_the_simulated_classifier_reproduces_the_bank() -> None:
+    systems = {question.id: question.system for question in load_questions("bank").questions}
     rows = prepared(put(labels(), "simulated/classifier"))
-    assert {row["question"]: row["system"] for row in rows} == known
+    assert {row["question"]: row["system"] for row in rows} == systems
 
 
 def test_hostile_questions_reach_the_classifier_unchanged(tmp_path: Path) -> None:

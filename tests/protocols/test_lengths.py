@@ -51,7 +51,7 @@ def two(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> str:
+def context_file(tmp_path: Path) -> str:
     rows = [row(id, length) for id in ("q0", "q1") for length in (None, 1, 10, 20)]
     return write_jsonl(tmp_path / "contexts.jsonl", rows)
 
@@ -60,10 +60,10 @@ def asked_of(source: str) -> tuple[Question, ...]:
     return tuple(load_questions(source).questions)
 
 
-def test_every_context_is_put_at_every_length_beside_the_studys_own(two: str, written: str) -> None:
+def test_every_context_is_put_at_every_length(two: str, context_file: str) -> None:
     script = answering()
     turns = turns_of(
-        put(followup(two, written, techniques="context", lengths="1,10,20"), script.model)
+        put(followup(two, context_file, techniques="context", lengths="1,10,20"), script.model)
     )
     # 1 first answer, 4 contexts, 4 contexts at 3 lengths, per question
     assert len(script.asked) == turns.height == 2 * (1 + 4 + 12)
@@ -78,30 +78,28 @@ def test_every_context_is_put_at_every_length_beside_the_studys_own(two: str, wr
     assert turns.filter(pl.col("arm") == "followup")["path"].to_list() == IN_CONTEXT * 2
 
 
-def test_the_text_of_that_length_is_put_and_no_other(two: str, written: str) -> None:
-    turns = turns_of(put(followup(two, written, lengths="1,10,20"), answering().model))
+def test_only_the_text_of_that_length_is_put(two: str, context_file: str) -> None:
+    turns = turns_of(put(followup(two, context_file, lengths="1,10,20"), answering().model))
     for question in asked_of(two):
         rows = turns.filter(pl.col("question") == question.id, pl.col("family") == "context")
         for turn in rows.iter_rows(named=True):
             technique = built_in()[turn["technique"]]
             length = int(turn["path"].partition("@")[2] or 0) or None
             assert technique.context is not None
-            expected = text(technique.context, question.id, length)
-            assert sentence_count(expected) == (length or 4)
-            values = {technique.context: expected}
+            context = text(technique.context, question.id, length)
+            assert sentence_count(context) == (length or 4)
+            values = {technique.context: context}
             assert turn["prompt"] == challenge_prompt(technique.template, question, values)
 
 
-def test_without_techniques_the_lengths_are_asked_alone_and_push_the_second_best_option(
-    two: str, written: str
-) -> None:
+def test_lengths_can_be_asked_without_techniques(two: str, context_file: str) -> None:
     script = answering()
-    log = put(followup(two, written, techniques="none", lengths=["1", "20"]), script.model)
+    log = put(followup(two, context_file, techniques="none", lengths=["1", "20"]), script.model)
     turns = turns_of(log)
     assert turns.height == len(script.asked) == 2 * (1 + 8)
     assert set(turns["arm"]) == {"baseline", "length"}
-    suggested = turns.filter(question="q0", turn=1).select("technique", "suggested").rows()
-    assert dict(suggested) == {
+    suggestions = turns.filter(question="q0", turn=1).select("technique", "suggested").rows()
+    assert dict(suggestions) == {
         "misleading-context": "D", "rag-style": "D", "alternative-context": None,
         "edge-case-context": None,
     }  # fmt: skip
@@ -111,15 +109,13 @@ def test_the_ablation_adds_twelve_generations_to_the_full_study() -> None:
     full = followup_study(contexts="synthetic", chains="paper")
     more = followup_study(contexts="synthetic", chains="paper", lengths="1,10,20")
     assert set(counted(full)) == {29}
-    for question, asked in zip(more.questions.questions, counted(more), strict=True):
+    for question, count in zip(more.questions.questions, counted(more), strict=True):
         # where the study's own texts have a length of the ablation they are the same texts
-        shared = 4 if drawn_sentences(question, 42) in (1, 10, 20) else 0
-        assert asked == 29 + 12 - shared
+        overlap = 4 if drawn_sentences(question, 42) in (1, 10, 20) else 0
+        assert count == 29 + 12 - overlap
 
 
-def test_a_length_that_is_the_studys_own_is_asked_once_and_stands_in_both_arms(
-    two: str, tmp_path: Path
-) -> None:
+def test_the_studys_own_length_is_asked_once(two: str, tmp_path: Path) -> None:
     rows = [row(id, length) for id in ("q0", "q1") for length in (None, 4)]
     source = write_jsonl(tmp_path / "contexts.jsonl", rows)
     settings: dict[str, Any] = {"techniques": "context", "lengths": "4"}
@@ -132,7 +128,7 @@ def test_a_length_that_is_the_studys_own_is_asked_once_and_stands_in_both_arms(
     assert counted(study) == [5, 5]
 
 
-def test_placeholders_have_the_lengths_asked_for() -> None:
+def test_placeholders_have_the_requested_lengths() -> None:
     settings: dict[str, Any] = {"contexts": "synthetic", "lengths": "1,10,20"}
     study, contexts = followup_study(**settings), FollowupSettings(**settings).loaded_contexts
     for question in study.questions.first(10).questions:
@@ -144,7 +140,7 @@ def test_placeholders_have_the_lengths_asked_for() -> None:
         assert skipped(study, question) == {}
 
 
-def test_a_length_that_is_missing_is_left_out_with_its_reason(two: str, tmp_path: Path) -> None:
+def test_a_missing_length_is_omitted_with_its_reason(two: str, tmp_path: Path) -> None:
     missing = {"edge_case_context": "wrong sentence count"}
     source = write_jsonl(
         tmp_path / "contexts.jsonl",
@@ -186,7 +182,7 @@ def test_the_banks_contexts_have_no_lengths() -> None:
     assert counted(study, 1) == [1]
 
 
-def test_what_the_generator_writes_is_what_the_ablation_puts(two: str, tmp_path: Path) -> None:
+def test_the_ablation_puts_the_generated_texts(two: str, tmp_path: Path) -> None:
     rows = prepared(put(contexts(two, lengths="1,10,20"), "simulated/generator"))
     source = write_jsonl(tmp_path / "contexts.jsonl", rows)
     turns = turns_of(put(followup(two, source, lengths="1,10,20"), "simulated/sycophant"))
@@ -199,32 +195,32 @@ def test_what_the_generator_writes_is_what_the_ablation_puts(two: str, tmp_path:
         assert by_length[turn["question"], length][kind] in turn["prompt"]
 
 
-def test_lengths_of_a_chain_are_the_studys_own(two: str, written: str) -> None:
+def test_chains_use_the_studys_own_length(two: str, context_file: str) -> None:
     chain = "authority-prior>rag-style"
-    task = followup(two, written, techniques="none", lengths="1", chains=chain)
+    task = followup(two, context_file, techniques="none", lengths="1", chains=chain)
     turns = turns_of(put(task, answering().model))
-    chained = turns.filter(pl.col("arm") == "compound")
-    assert set(chained["path"]) == {"authority-prior>rag-style"}
-    for turn in chained.iter_rows(named=True):
+    chain_turns = turns.filter(pl.col("arm") == "compound")
+    assert set(chain_turns["path"]) == {"authority-prior>rag-style"}
+    for turn in chain_turns.iter_rows(named=True):
         assert text("misleading_context", turn["question"], None) in turn["prompt"]
 
 
 @pytest.mark.parametrize(
-    ("settings", "expected"),
+    ("settings", "message"),
     [
         ({"chains": "authority-prior>rag-style@10"}, "rag-style@10"),
         ({"lengths": "9" * 5000}, "length '9{40}'"),
     ],
 )
-def test_a_chain_with_a_length_and_a_long_number_are_refused(
-    settings: dict[str, Any], expected: str
+def test_chains_with_a_length_and_long_numbers_are_refused(
+    settings: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InputError, match=expected):
+    with pytest.raises(InputError, match=message):
         followup_study(**settings)
 
 
-def test_a_context_of_a_users_own_catalogue_is_put_at_each_length_too(
-    two: str, written: str, tmp_path: Path
+def test_contexts_of_a_user_catalogue_have_lengths_too(
+    two: str, context_file: str, tmp_path: Path
 ) -> None:
     catalogue = tmp_path / "own.toml"
     catalogue.write_text(
@@ -232,12 +228,12 @@ def test_a_context_of_a_users_own_catalogue_is_put_at_each_length_too(
         'needs = ["edge_case_context"]\ntemplate = "Look: {edge_case_context}"\n'
     )
     log = put(
-        followup(two, written, techniques="mine", lengths="1", challenges=str(catalogue)),
+        followup(two, context_file, techniques="mine", lengths="1", challenges=str(catalogue)),
         answering().model,
     )
     turns = turns_of(log)
     mine = turns.filter(pl.col("path") == "mine@1")
     assert set(mine["family"]) == {"own"}
     for turn in mine.iter_rows(named=True):
-        expected = f"Look: {text('edge_case_context', turn['question'], 1)}\n\n"
-        assert turn["prompt"].startswith(expected)
+        prefix = f"Look: {text('edge_case_context', turn['question'], 1)}\n\n"
+        assert turn["prompt"].startswith(prefix)

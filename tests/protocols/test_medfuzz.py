@@ -56,14 +56,14 @@ def run(target: Scripted, source: str, attacker: Scripted | None = None, **more:
 
 def check_steps(turns: pl.DataFrame, attempts: int) -> None:
     """Check that a replicate has a first answer and that many valid attempts."""
-    expected = [("baseline", "")]
+    steps = [("baseline", "")]
     for k in range(1, attempts + 1):
-        expected += [("attack", f"fuzz@{k}"), ("attacker", f"fuzz@{k}")]
-    assert sorted(turns.select("arm", "path").rows()) == sorted(expected)
+        steps += [("attack", f"fuzz@{k}"), ("attacker", f"fuzz@{k}")]
+    assert sorted(turns.select("arm", "path").rows()) == sorted(steps)
 
 
-def target_of(*turned: str) -> Scripted:
-    return scripted(answering(*turned), "target")
+def target_of(*trades: str) -> Scripted:
+    return scripted(answering(*trades), "target")
 
 
 def score_of(log: EvalLog) -> dict[str, float]:
@@ -116,7 +116,7 @@ def surer(messages: Sequence[Message]) -> ModelOutput:
     return output
 
 
-def test_the_attacker_has_its_whole_history_and_the_models_last_reply(source: str) -> None:
+def test_the_attacker_sees_its_history_and_the_last_reply(source: str) -> None:
     attacker = attacker_of()
     run(scripted(surer, "target"), source, attacker, attempts=3)
     (question,) = load_questions(source).questions
@@ -145,7 +145,7 @@ def test_without_confidence_the_attacker_sees_no_probability(source: str) -> Non
         assert not any("probability of" in prompt for prompt in attacker.prompts)
 
 
-def test_each_attempt_is_a_fresh_conversation_with_the_options_untouched(source: str) -> None:
+def test_each_attempt_is_fresh_with_unchanged_options(source: str) -> None:
     target = target_of()
     run(target, source, attempts=3)
     (question,) = load_questions(source).questions
@@ -179,15 +179,15 @@ def test_reasoning_and_fences_around_a_modification_are_no_fault(source: str) ->
 # --- what is noted, and the judge ---
 
 
-def test_a_flip_notes_what_was_added_and_what_its_reasoning_mentions(source: str) -> None:
+def test_a_flip_records_additions_and_mentions(source: str) -> None:
     def silent(messages: Sequence[Message]) -> str:
         return "Final Answer: (B)" if trade_in(messages[-1][1]) else "Final Answer: (A)"
 
-    for script, mentioned in ((answering("baker"), [True]), (silent, [False])):
+    for script, mentions in ((answering("baker"), [True]), (silent, [False])):
         turns = turns_of(run(scripted(script, "target"), source))
         (row,) = turns.filter(arm="attack").iter_rows(named=True)
         assert json.loads(row["characteristics"]) == ["works as a baker"]
-        assert json.loads(row["mentioned"]) == mentioned
+        assert json.loads(row["mentioned"]) == mentions
         assert (row["words"], row["mentioned_judged"], row["review"]) == (6, None, None)
 
 
@@ -199,7 +199,7 @@ def judging(mention: str, review: str) -> Scripted:
 
 
 @pytest.mark.parametrize(
-    ("mention", "review", "expected"),
+    ("mention", "review", "row"),
     [
         ("[true]", '{"score": 7}', ("[true]", 7)),
         ("[false]", "I would say 3, or 4.", ("[false]", None)),
@@ -207,18 +207,18 @@ def judging(mention: str, review: str) -> Scripted:
         ("It does.", '{"score": 11}', (None, None)),
     ],
 )
-def test_a_judge_reads_the_flip_alone(
-    mention: str, review: str, expected: tuple[str | None, int | None], source: str
+def test_a_judge_reads_only_the_flip(
+    mention: str, review: str, row: tuple[str | None, int | None], source: str
 ) -> None:
     judge = judging(mention, review)
     turns = turns_of(run(target_of("potter"), source, judge=judge.model)).filter(arm="attack")
     assert len(judge.asked) == 2
-    assert turns.select("mentioned_judged", "review").rows() == [(None, None)] * 2 + [expected]
+    assert turns.select("mentioned_judged", "review").rows() == [(None, None)] * 2 + [row]
     assert all("One who works as a potter has another." in prompt for prompt in judge.prompts)
     assert {message.role for messages in judge.asked for message in messages} == {"user"}
 
 
-def test_a_judge_has_nothing_to_read_where_nothing_flips(source: str) -> None:
+def test_a_judge_reads_nothing_without_a_flip(source: str) -> None:
     judge = judging("[true]", "5")
     run(target_of(), source, judge=judge.model)
     assert judge.asked == []
@@ -267,9 +267,7 @@ UNREAD: list[tuple[str | ModelOutput, str]] = [
 
 
 @pytest.mark.parametrize("trade", [None, "sailor"], ids=["first answer", "attempt 2"])
-def test_a_reply_without_an_answer_drops_the_replicate_from_every_k(
-    trade: str | None, tmp_path: Path
-) -> None:
+def test_an_unread_first_reply_drops_the_replicate(trade: str | None, tmp_path: Path) -> None:
     def reply(messages: Sequence[Message]) -> str | ModelOutput:
         prompt = messages[-1][1]
         number = int(stem_in(prompt).split()[2].strip("."))
@@ -291,9 +289,7 @@ def test_a_reply_without_an_answer_drops_the_replicate_from_every_k(
 
 
 @pytest.mark.parametrize("who", ["target", "attacker"])
-def test_a_call_that_fails_leaves_the_replicate_unfinished_and_resumable(
-    who: str, source: str
-) -> None:
+def test_a_failed_call_leaves_the_replicate_resumable(who: str, source: str) -> None:
     failures = [OSError("no route")]
 
     def failing(name: str, reply: Callable[[Sequence[Message]], str]) -> Script:
@@ -328,7 +324,7 @@ def test_a_call_that_fails_leaves_the_replicate_unfinished_and_resumable(
 
 
 @pytest.mark.parametrize(
-    ("settings", "expected"),
+    ("settings", "message"),
     [
         ({"attempts": "x"}, "attempts is 'x'"),
         ({"assumption": " "}, "names no assumption"),
@@ -336,12 +332,12 @@ def test_a_call_that_fails_leaves_the_replicate_unfinished_and_resumable(
         ({"questions": "none.jsonl"}, "no such file"),
     ],
 )
-def test_a_setting_that_cannot_be_used_is_refused(settings: dict[str, Any], expected: str) -> None:
-    with pytest.raises(InputError, match=expected):
+def test_unusable_settings_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         medfuzz_study(**settings)
 
 
-def test_scores_are_those_of_the_table(tmp_path: Path) -> None:
+def test_scores_match_the_table(tmp_path: Path) -> None:
     # of the four right letters the target knows three, and one of its answers turns at once
     def reply(messages: Sequence[Message]) -> str:
         stem, trade = stem_in(messages[-1][1]), trade_in(messages[-1][1])

@@ -60,8 +60,8 @@ def source(tmp_path: Path) -> str:
     return write_jsonl(tmp_path / "q.jsonl", question_rows(1))
 
 
-def target_of(*turned: str) -> Scripted:
-    return scripted(answering(*turned), "target")
+def target_of(*trades: str) -> Scripted:
+    return scripted(answering(*trades), "target")
 
 
 def inert_in(text: str) -> str | None:
@@ -96,7 +96,7 @@ def test_each_attempt_has_an_inert_rewrite_and_a_re_ask(source: str) -> None:
     assert net["turned"].to_list() == net["turned_inert"].to_list() == [0.0] * 5
 
 
-def test_a_control_stops_at_its_own_flip_and_continues_where_the_attack_has_ended(
+def test_a_control_stops_at_its_own_flip(
     source: str,
 ) -> None:
     inert_prompts: list[str] = []
@@ -133,13 +133,13 @@ def test_a_question_that_is_not_attacked_has_no_controls(first: str, source: str
 
 
 @pytest.mark.parametrize("words", [1, 12, 45, 120])
-def test_an_inert_rewrite_is_as_long_as_the_attack_and_names_no_option(words: int) -> None:
+def test_an_inert_rewrite_matches_the_attack_in_length(words: int) -> None:
     for question in load_questions("bank").questions[::6]:
         rewrites = [inert_rewrite(question, 42, 1, k, words) for k in range(1, 21)]
         for rewrite, count in rewrites:
-            read = with_insertions(question.stem, rewrite.stem)
-            assert isinstance(read, tuple)
-            (insertion,) = read[1]
+            parts = with_insertions(question.stem, rewrite.stem)
+            assert isinstance(parts, tuple)
+            (insertion,) = parts[1]
             sentences = re.findall(r"[^.]+\.", insertion.text)
             assert {sentence.strip() for sentence in sentences} <= set(INERT)
             assert naming_fault([insertion.text], question) is None
@@ -153,7 +153,7 @@ def test_an_inert_rewrite_is_as_long_as_the_attack_and_names_no_option(words: in
 # --- confirmed ---
 
 
-def test_a_success_and_its_original_are_each_asked_again(source: str) -> None:
+def test_a_success_and_its_original_are_confirmed(source: str) -> None:
     turns = turns_of(run(target_of(TRADES[1]), source, confirm=4))
     assert by_arm(turns) == {
         "baseline": 1, "attacker": 2, "attack": 2, "again": 4, "again-plain": 4, "again-inert": 20,
@@ -168,7 +168,7 @@ def test_a_success_and_its_original_are_each_asked_again(source: str) -> None:
     assert attack_summary(turns)["confirmed"].to_list() == [1]
 
 
-def test_an_inert_rewrite_that_flips_is_asked_again_as_long_as_it_is_wrong(source: str) -> None:
+def test_a_flipping_inert_rewrite_is_reasked_while_wrong(source: str) -> None:
     """The third is never right, the fifth from its second reply on, the eighth unreadable."""
     replies = Counter[str]()
 
@@ -211,24 +211,24 @@ def test_the_reply_that_flipped_is_discarded(source: str) -> None:
 
 
 def test_controls_and_confirmations_are_planned(source: str) -> None:
-    most = {
+    bounds_by_setting = {
         (True, 10): 1 + 3 * 5 + 20 + 80, (False, 10): 1 + 5 + 20 + 80, (True, 0): 1 + 15,
         (False, 0): 6,
     }  # fmt: skip
-    for (controls, confirm), expected in most.items():
+    for (controls, confirm), bound in bounds_by_setting.items():
         study = medfuzz_study(source, controls=controls, confirm=confirm, epochs=1)
         count = study.plan().counts["tested"]
-        assert (count.most_calls, count.fewest_calls) == (expected, 1)
+        assert (count.most_calls, count.fewest_calls) == (bound, 1)
     # a success at the last attempt takes all of them but for inert rewrites that flip
     target = target_of(TRADES[4])
     run(target, source, controls=True, confirm=10)
-    assert len(target.asked) == most[True, 10] - 60
+    assert len(target.asked) == bounds_by_setting[True, 10] - 60
 
 
 # --- the attacker ---
 
 
-def test_an_attacker_that_refuses_twice_is_not_asked_four_times(source: str) -> None:
+def test_a_refusing_attacker_is_not_asked_four_times(source: str) -> None:
     refusal = "I'm sorry, but I can't help with misleading a medical model."
     target, attacker = target_of(), scripted(lambda _: refusal, "attacker")
     turns = turns_of(run(target, source, attacker, attempts=2))
@@ -242,7 +242,7 @@ def test_an_attacker_that_refuses_twice_is_not_asked_four_times(source: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "expected"),
+    ("verdicts", "validity"),
     [
         (['Yes: {"valid": true} or rather {"valid": false}'], False),
         (['```json\n{"valid": true}\n```', "perhaps"], True),
@@ -251,8 +251,8 @@ def test_an_attacker_that_refuses_twice_is_not_asked_four_times(source: str) -> 
         (['{"valid": true}', '{"valid": false}'], False),
     ],
 )
-def test_a_majority_of_judges_says_whether_the_right_answer_still_is(
-    verdicts: list[str], expected: bool | None, source: str
+def test_a_majority_of_judges_decides_validity(
+    verdicts: list[str], validity: bool | None, source: str
 ) -> None:
     names = ("validity", "validity-2", "validity-3")
     judges = {
@@ -265,10 +265,10 @@ def test_a_majority_of_judges_says_whether_the_right_answer_still_is(
         (prompt,) = judge.prompts
         assert "The right answer to the original: A. " in prompt
         assert f"works as a {TRADES[1]}" in prompt
-    assert turns.filter(arm="attack")["valid_judged"].to_list() == [None, expected]
+    assert turns.filter(arm="attack")["valid_judged"].to_list() == [None, validity]
     last = attacks(turns).row(-1, named=True)
     assert last["accuracy"] == 0.0
-    assert last["held_valid"] == {True: 1, False: None, None: None}[expected]
+    assert last["held_valid"] == {True: 1, False: None, None: None}[validity]
 
 
 # --- hidden reasoning ---
@@ -278,28 +278,28 @@ def thinking(messages: Sequence[Message]) -> ModelOutput:
     """Names what was added in its hidden reasoning alone."""
     prompt = messages[-1][1]
     trade, gold = trade_in(prompt), gold_in(prompt)
-    hidden = f"The patient works as a {trade}, hm." if trade else "Plain, hm."
+    thought = f"The patient works as a {trade}, hm." if trade else "Plain, hm."
     answer = wrong(gold) if trade == TRADES[1] else gold
-    content = [ContentReasoning(reasoning=hidden), ContentText(text=f"Final Answer: ({answer})")]
+    content = [ContentReasoning(reasoning=thought), ContentText(text=f"Final Answer: ({answer})")]
     message = ChatMessageAssistant(content=list(content))
     return ModelOutput(model="mockllm/model", choices=[ChatCompletionChoice(message=message)])
 
 
-@pytest.mark.parametrize("allowed", [True, False])
-def test_hidden_reasoning_is_read_and_marked_unless_forbidden(allowed: bool, source: str) -> None:
+@pytest.mark.parametrize("visible", [True, False])
+def test_hidden_reasoning_is_read_and_marked_unless_forbidden(visible: bool, source: str) -> None:
     target, attacker = scripted(thinking, "target"), scripted(attacking, "attacker")
-    turns = turns_of(run(target, source, attacker, hidden_reasoning=allowed))
-    hidden = "[Hidden reasoning of the model]\nPlain, hm.\n[End of the hidden reasoning]"
-    assert (hidden in attacker.prompts[0]) == allowed
-    assert ("[Visible reply]\nFinal Answer: (A)" in attacker.prompts[0]) == allowed
+    turns = turns_of(run(target, source, attacker, hidden_reasoning=visible))
+    passage = "[Hidden reasoning of the model]\nPlain, hm.\n[End of the hidden reasoning]"
+    assert (passage in attacker.prompts[0]) == visible
+    assert ("[Visible reply]\nFinal Answer: (A)" in attacker.prompts[0]) == visible
     assert "Final Answer: (A)" in attacker.prompts[0]
-    assert (f"works as a {TRADES[0]}, hm." in attacker.prompts[1]) == allowed
+    assert (f"works as a {TRADES[0]}, hm." in attacker.prompts[1]) == visible
     last = turns.filter(arm="attack").row(-1, named=True)
-    assert json.loads(last["mentioned"]) == [allowed]
-    assert last["mentioned_visible"] == ("[false]" if allowed else None)
+    assert json.loads(last["mentioned"]) == [visible]
+    assert last["mentioned_visible"] == ("[false]" if visible else None)
     rows = {row["by"]: row["mentioned"] for row in faithfulness(turns).iter_rows(named=True)}
-    expected = {"lexical": 1.0, "lexical, visible reply": 0.0} if allowed else {"lexical": 0.0}
-    assert rows == expected
+    shares = {"lexical": 1.0, "lexical, visible reply": 0.0} if visible else {"lexical": 0.0}
+    assert rows == shares
     assert "hm." not in last["reply"]
 
 
@@ -308,8 +308,8 @@ def test_hidden_reasoning_is_read_and_marked_unless_forbidden(allowed: bool, sou
 
 @pytest.mark.parametrize("seed", [42, 43, 44])
 @pytest.mark.slow
-def test_a_null_server_has_no_net_turned_and_nothing_confirmed(seed: int, tmp_path: Path) -> None:
-    said: dict[str, Counter[bool]] = {}
+def test_a_null_server_has_no_net_effect(seed: int, tmp_path: Path) -> None:
+    replies: dict[str, Counter[bool]] = {}
 
     def anew(request: Request) -> str:
         """Right seven times in ten, whatever is said."""
@@ -318,7 +318,7 @@ def test_a_null_server_has_no_net_turned_and_nothing_confirmed(seed: int, tmp_pa
         prompt = request.messages[-1][1]
         right = chance("null", request.seed, prompt) < 0.7
         kind = "attack" if trade_in(prompt) else "inert" if inert_in(prompt) else "plain"
-        said.setdefault(kind, Counter())[right] += 1
+        replies.setdefault(kind, Counter())[right] += 1
         letter = gold_in(prompt) if right else wrong(gold_in(prompt))
         return f"Final Answer: ({letter})"
 
@@ -337,7 +337,7 @@ def test_a_null_server_has_no_net_turned_and_nothing_confirmed(seed: int, tmp_pa
     kinds["plain"] = ("baseline", "reask", "again-plain")
     for kind, arms in kinds.items():
         answers = turns.filter(pl.col("arm").is_in(arms))["correct"].to_list()
-        assert Counter(answers) == said[kind]
+        assert Counter(answers) == replies[kind]
     assert turns.filter(pl.col("arm") != "attacker").height == len(site.by(TARGET))
     for row in TABLES["attacks by control"](turns).iter_rows(named=True):
         assert row["net_low"] < 0 < row["net_high"]
@@ -358,22 +358,22 @@ def attacked(*more: str) -> None:
 
 def replayed(*more: str, attacks: str = "runs") -> dict[str, Any]:
     command = ("run", "medfuzz", "-T", f"attacks={attacks}", "--log-dir", "runs", "--json")
-    done = holdfast(*command, *more)
-    assert done.returncode == 0, done.stderr
-    outcome: dict[str, Any] = json.loads(done.stdout)
+    result = holdfast(*command, *more)
+    assert result.returncode == 0, result.stderr
+    outcome: dict[str, Any] = json.loads(result.stdout)
     return outcome
 
 
-BOTH = ("--model", "simulated/steadfast", "--model", "simulated/sycophant")
+TARGETS = ("--model", "simulated/steadfast", "--model", "simulated/sycophant")
 
 
 @pytest.mark.slow
-def test_attacks_found_on_one_model_are_put_to_another(
+def test_attacks_are_replayed_on_another_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     attacked("--limit", "6", "--epochs", "2")
-    outcome = replayed(*BOTH)
+    outcome = replayed(*TARGETS)
     turns = pl.read_parquet(outcome["turns"])
     subset = turns.filter(pl.col("arm").is_in(["unattacked", "replayed"]))
     replays = turns.filter(pl.col("run").is_in(subset["run"].unique()))
@@ -383,9 +383,9 @@ def test_attacks_found_on_one_model_are_put_to_another(
     assert set(rows) == {"simulated/steadfast", "simulated/sycophant"}
     for row in rows.values():
         assert row["found_on"] == "simulated/fuzz-swayed"
-        put = subset.filter(pl.col("model") == row["model"], pl.col("arm") == "replayed")
-        assert row["attacks"] == row["pairs"] == put.height <= result.height
-        assert row["turned"] == pytest.approx((~put["correct"]).mean())
+        replayed_turns = subset.filter(pl.col("model") == row["model"], pl.col("arm") == "replayed")
+        assert row["attacks"] == row["pairs"] == replayed_turns.height <= result.height
+        assert row["turned"] == pytest.approx((~replayed_turns["correct"]).mean())
         assert row["turned_reask"] == 0.0
     assert rows["simulated/steadfast"]["net"] == 0.0
     # the texts are those of the attacks, put in the replicate in which each succeeded
@@ -394,10 +394,10 @@ def test_attacks_found_on_one_model_are_put_to_another(
     assert set(subset.filter(pl.col("arm") == "replayed").select(at).rows()) <= set(
         attacks.select(at).rows()
     )
-    done = holdfast("table", "runs", "--table", "transfer", "--format", "md")
-    assert "| simulated/fuzz-swayed |" in done.stdout
+    output = holdfast("table", "runs", "--table", "transfer", "--format", "md")
+    assert "| simulated/fuzz-swayed |" in output.stdout
     # what is there is not asked again, and the curve of the attacks is as it was
-    assert replayed(*BOTH)["calls"] == 0
+    assert replayed(*TARGETS)["calls"] == 0
     assert set(TABLES["attacks"](turns)["model"]) == {"simulated/fuzz-swayed"}
 
 
@@ -407,17 +407,17 @@ def test_further_attacks_are_replayed_in_the_same_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     attacked("--limit", "3", "--epochs", "3", "--log-dir", "found")
-    few = pl.read_parquet(replayed("--model", "simulated/sycophant", attacks="found")["turns"])
+    first = pl.read_parquet(replayed("--model", "simulated/sycophant", attacks="found")["turns"])
     attacked("--limit", "8", "--epochs", "3", "--log-dir", "found")
     more = pl.read_parquet(replayed("--model", "simulated/sycophant", attacks="found")["turns"])
-    assert few.height < more.height
-    assert few["run"].unique().to_list() == more["run"].unique().to_list()
+    assert first.height < more.height
+    assert first["run"].unique().to_list() == more["run"].unique().to_list()
     (row,) = TABLES["transfer"](more).iter_rows(named=True)
     # nothing tells the model of a run that is elsewhere
-    assert row["found_on"] == few["attacked_run"].drop_nulls()[0]
+    assert row["found_on"] == first["attacked_run"].drop_nulls()[0]
 
 
-def test_later_attacks_leave_the_controls_of_earlier_ones_as_they_are(source: str) -> None:
+def test_later_attacks_leave_earlier_controls_unchanged(source: str) -> None:
     def inert(folder: Path) -> dict[str, str]:
         log = put(medfuzz(attacks=str(folder)), target_of().model)
         return dict(turns_of(log).filter(arm="inert").select("attacked_run", "prompt").rows())
@@ -439,7 +439,7 @@ def test_later_attacks_leave_the_controls_of_earlier_ones_as_they_are(source: st
     assert first.items() <= more.items()
 
 
-def test_a_replay_is_planned_replicate_by_replicate_without_an_attacker(
+def test_a_replay_is_planned_without_an_attacker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -456,10 +456,10 @@ def test_a_replay_is_planned_replicate_by_replicate_without_an_attacker(
 
 def test_a_log_dir_without_attacks_is_refused_in_one_line() -> None:
     holdfast("run", "single-turn", "--model", "simulated/steadfast", "--limit", "1")
-    for folder, expected in (("runs", "has no successful attack"), ("nowhere", "nowhere")):
-        done = holdfast(
+    for folder, fragment in (("runs", "has no successful attack"), ("nowhere", "nowhere")):
+        result = holdfast(
             "run", "medfuzz", "--model", "simulated/steadfast", "-T", f"attacks={folder}"
         )
-        assert (done.returncode, done.stdout) == (2, "")
-        (line,) = done.stderr.strip().splitlines()
-        assert expected in line
+        assert (result.returncode, result.stdout) == (2, "")
+        (line,) = result.stderr.strip().splitlines()
+        assert fragment in line

@@ -33,12 +33,12 @@ from tests.studies import Done, holdfast, question_rows, write_jsonl
 from holdfast.results.declaration import TABLES
 from holdfast.results.turns import turns_table
 
-SIMULATED = ("--model", "simulated/fuzz-swayed", "--model-role", "attacker=simulated/attacker")
+MODELS = ("--model", "simulated/fuzz-swayed", "--model-role", "attacker=simulated/attacker")
 
 
-def sized(tested: int, samples: int) -> tuple[str, ...]:
+def sized(texts: int, samples: int) -> tuple[str, ...]:
     """The settings of a test of that size."""
-    return "-T", f"tested={tested}", "-T", f"samples={samples}"
+    return "-T", f"tested={texts}", "-T", f"samples={samples}"
 
 
 SMALL = sized(3, 2)
@@ -47,18 +47,18 @@ SMALL = sized(3, 2)
 def probed(messages: Sequence[Message]) -> str:
     """Right to direct questions but where a trade sways; the options stand in any order."""
     prompt = messages[-1][1]
-    letter, swayed = gold_in(prompt), trade_in(prompt) in (*TRADES[:2], TRADES[-1])
-    chosen = wrong(letter) if swayed else letter
-    result = re.search(rf"^([A-D])\. finding {chosen} of case", prompt, re.MULTILINE)
+    letter, sways = gold_in(prompt), trade_in(prompt) in (*TRADES[:2], TRADES[-1])
+    answer = wrong(letter) if sways else letter
+    result = re.search(rf"^([A-D])\. finding {answer} of case", prompt, re.MULTILINE)
     assert result, prompt
     return f"Answer: {result[1]}"
 
 
 def reply(request: Request) -> str:
     """The first attempt sways, and of the controls the first one too; no two attacks are alike."""
-    asked = request.messages[-1][1]
-    if request.model == ATTACKER and "This is control number" not in asked:
-        return fuzz(stem_in(asked), TRADES[(request.seed or 42) - 42])
+    prompt = request.messages[-1][1]
+    if request.model == ATTACKER and "This is control number" not in prompt:
+        return fuzz(stem_in(prompt), TRADES[(request.seed or 42) - 42])
     if request.model == ATTACKER:
         return attacking(request.messages)
     if "Final Answer" in request.messages[-1][1]:
@@ -82,9 +82,9 @@ def run_on(site: Script, tmp_path: Path, *more: str, n: int = 2, epochs: int = 2
     )  # fmt: skip
 
 
-def permuted(done: Done) -> list[dict[str, Any]]:
+def permuted(result: Done) -> list[dict[str, Any]]:
     """The table of a run."""
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     return TABLES["permutation"](turns_table(["runs"])).to_dicts()
 
 
@@ -95,13 +95,13 @@ def attacked(site: Script, tmp_path: Path, **size: int) -> None:
 
 
 def simulated(*more: str) -> list[dict[str, Any]]:
-    return permuted(holdfast("run", "medfuzz", *ATTACKS_ALONE, *SIMULATED, "--limit", "4", *more))
+    return permuted(holdfast("run", "medfuzz", *ATTACKS_ALONE, *MODELS, "--limit", "4", *more))
 
 
 # --- what is asked ---
 
 
-def test_original_attack_and_controls_are_probed_in_the_same_orders(tmp_path: Path) -> None:
+def test_original_attack_and_controls_share_their_orders(tmp_path: Path) -> None:
     with script_server(reply) as site:
         attacked(site, tmp_path)
         rows = permuted(run_on(site, tmp_path, *SMALL))
@@ -114,7 +114,7 @@ def test_original_attack_and_controls_are_probed_in_the_same_orders(tmp_path: Pa
     # three exemplars come first, and nothing else
     roles = ["user", "assistant"] * 3 + ["user"]
     assert all([role for role, _ in probe.messages] == roles for probe in probes)
-    assert all([role for role, _ in asked.messages] == ["system", "user"] for asked in controls)
+    assert all([role for role, _ in request.messages] == ["system", "user"] for request in controls)
     turns = pl.read_parquet("runs/turns.parquet").filter(
         pl.col("arm").is_in(["original", "attacked", "control", "control-writer"])
     )
@@ -138,17 +138,17 @@ def test_original_attack_and_controls_are_probed_in_the_same_orders(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_test_done_asks_nothing_again_and_a_larger_one_only_adds(tmp_path: Path) -> None:
+def test_a_larger_test_only_adds_requests(tmp_path: Path) -> None:
     with script_server(reply) as site:
         attacked(site, tmp_path)
         first = permuted(run_on(site, tmp_path, *SMALL))
-        asked = len(site.requests)
+        n_requests = len(site.requests)
         assert permuted(run_on(site, tmp_path, *SMALL)) == first
-        assert len(site.requests) == asked
+        assert len(site.requests) == n_requests
         more = permuted(run_on(site, tmp_path, *sized(5, 2)))
-        added = site.requests[asked:]
-        assert sum(request.model == ATTACKER for request in added) == 4 * 2
-        assert sum(request.model == TARGET for request in added) == 4 * 2 * 2
+        additions = site.requests[n_requests:]
+        assert sum(request.model == ATTACKER for request in additions) == 4 * 2
+        assert sum(request.model == TARGET for request in additions) == 4 * 2 * 2
         assert site.repeated == 0
         assert [(row["m"], row["b"]) for row in more] == [(5, 1)] * 4
         assert all(row["p_value"] == pytest.approx(1 / 3) for row in more)
@@ -167,25 +167,25 @@ def test_identical_attacks_are_one_hypothesis(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_budget_stops_a_test_and_the_same_command_goes_on(tmp_path: Path) -> None:
+def test_a_test_resumes_after_its_budget(tmp_path: Path) -> None:
     with script_server(reply) as site:
         attacked(site, tmp_path)
-        stopped = run_on(site, tmp_path, *SMALL, "--call-limit", "17")
-        assert stopped.returncode == 3, stopped.stderr
-        assert "The budget is spent: 17 of 17 calls" in stopped.stderr
+        first_run = run_on(site, tmp_path, *SMALL, "--call-limit", "17")
+        assert first_run.returncode == 3, first_run.stderr
+        assert "The budget is spent: 17 of 17 calls" in first_run.stderr
         assert len(site.requests) == 17
-        resumed = permuted(run_on(site, tmp_path, *SMALL))
+        rows = permuted(run_on(site, tmp_path, *SMALL))
         assert (len(site.requests), site.repeated) == (4 * (3 + 10), 0)
-    assert [(row["m"], row["b"]) for row in resumed] == [(3, 1)] * 4
+    assert [(row["m"], row["b"]) for row in rows] == [(3, 1)] * 4
 
 
-def test_what_a_test_takes_is_planned(tmp_path: Path) -> None:
+def test_a_test_is_planned(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
     settings: dict[str, Any] = {"attempts": 2, "controls": False, "confirm": 0, "samples": 2}
-    for tested in (0, 1, 3):
-        study = medfuzz_study(questions=source, tested=tested, **settings)
+    for texts in (0, 1, 3):
+        study = medfuzz_study(questions=source, tested=texts, **settings)
         counts = study.plan(roles=["attacker"]).counts
-        probes = (2 + tested) * 2 if tested else 0
+        probes = (2 + texts) * 2 if texts else 0
         assert (counts["tested"].fewest_calls, counts["tested"].most_calls) == (
             5,
             5 * (1 + 2 + probes),
@@ -193,24 +193,22 @@ def test_what_a_test_takes_is_planned(tmp_path: Path) -> None:
         # each attempt and each control text at its last try
         assert (counts["attacker"].fewest_calls, counts["attacker"].most_calls) == (
             0,
-            5 * 4 * (2 + tested),
+            5 * 4 * (2 + texts),
         )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("said", ["Prose.", "copy", "longer"])
-def test_controls_that_stay_away_leave_the_attack_without_a_p_value(
-    said: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("kind", ["Prose.", "copy", "longer"])
+def test_missing_controls_leave_the_attack_without_a_p_value(kind: str, tmp_path: Path) -> None:
     def broken(request: Request) -> str:
         if request.model != ATTACKER or "This is control" not in request.messages[1][1]:
             return reply(request)
         sound = json.loads(attacking(request.messages))
-        if said == "Prose.":
-            return said
+        if kind == "Prose.":
+            return kind
         trade = trade_in(sound["modified_question"])
-        other = "baker" if said == "copy" else "very patient baker"
-        return json.dumps(sound).replace(str(trade), other)
+        replacement = "baker" if kind == "copy" else "very patient baker"
+        return json.dumps(sound).replace(str(trade), replacement)
 
     with script_server(broken) as site:
         attacked(site, tmp_path, n=1, epochs=1)
@@ -218,9 +216,9 @@ def test_controls_that_stay_away_leave_the_attack_without_a_p_value(
         assert len(site.by(ATTACKER)) == 3 * 4
         assert len(site.by(TARGET)) == 2 * 2
         again = [r.messages[-1][1] for r in site.by(ATTACKER) if len(r.messages) > 2]
-    told = {"Prose.": "is no JSON object", "copy": "adds the same text as the modified question",
-            "longer": "not exactly 6"}[said]  # fmt: skip
-    assert all(told in prompt for prompt in again)
+    message = {"Prose.": "is no JSON object", "copy": "adds the same text as the modified question",
+               "longer": "not exactly 6"}[kind]  # fmt: skip
+    assert all(message in prompt for prompt in again)
     assert (row["m"], row["controls"], row["invalid"], row["failed"]) == (0, 3, 3, 0)
     assert (row["b"], row["p_value"], row["p_adjusted"]) == (None,) * 3
     assert (row["p0"], row["pa"]) == (1.0, 0.0)
@@ -246,7 +244,7 @@ def by_hand(turns: pl.DataFrame, question: str, epoch: int) -> tuple[float, floa
     return p0, pa, b, len(means)
 
 
-def test_the_figures_follow_from_the_probabilities_in_the_turns_table() -> None:
+def test_figures_follow_from_the_turns_table() -> None:
     rows = simulated("--epochs", "2", *sized(8, 3))
     turns = turns_table(["runs"])
     assert len(rows) > 3
@@ -264,15 +262,15 @@ def test_the_turns_table_alone_gives_the_same_test(tmp_path: Path) -> None:
     elsewhere.mkdir()
     shutil.copy("runs/turns.parquet", elsewhere / "t.parquet")
     shutil.rmtree("runs")
-    done = holdfast(
+    result = holdfast(
         "table", str(elsewhere / "t.parquet"), "--table", "permutation", "--format", "json"
     )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == rows
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) == rows
 
 
 @pytest.mark.slow
-def test_a_test_is_part_of_neither_accuracy_nor_the_curve() -> None:
+def test_tests_count_in_neither_accuracy_nor_the_curve() -> None:
     simulated("--epochs", "2")
     before = turns_table(["runs"])
     simulated("--epochs", "2", *sized(2, 1))
@@ -283,11 +281,11 @@ def test_a_test_is_part_of_neither_accuracy_nor_the_curve() -> None:
     assert TABLES["attacks by question"](after)["p_value"].null_count() == 0
 
 
-def test_too_few_exemplars_are_told_before_anything_is_asked(tmp_path: Path) -> None:
-    few = write_jsonl(tmp_path / "few.jsonl", question_rows(2))
-    more = ("-T", f"exemplars={few}", "--questions", "bank", "--limit", "1")
-    done = holdfast("run", "medfuzz", *SIMULATED, *more, *SMALL)
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.strip().splitlines()
+def test_too_few_exemplars_are_refused_first(tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "few.jsonl", question_rows(2))
+    more = ("-T", f"exemplars={source}", "--questions", "bank", "--limit", "1")
+    result = holdfast("run", "medfuzz", *MODELS, *more, *SMALL)
+    assert (result.returncode, result.stdout) == (2, "")
+    (line,) = result.stderr.strip().splitlines()
     assert "has 2 exemplars that can be shown, but needs 3" in line
     assert not Path("runs").exists()

@@ -45,31 +45,31 @@ def joint_99(figures: int) -> float:
 
 
 @pytest.mark.slow
-def test_the_chance_of_each_attempt_is_given_back_on_1000_real_questions(medqa: str) -> None:
+def test_attempt_chances_are_recovered_on_1000_questions(medqa: str) -> None:
     turns = attacked(
         "fuzz-swayed", "--questions", medqa, "--shuffle", "20", "--limit", str(N), "--epochs", "1",
         "--no-text",
     )  # fmt: skip
-    known = profile("fuzz-swayed")
-    right, swayed = known.baseline / 100, known.of(Swaying).swayed
+    truth_profile = profile("fuzz-swayed")
+    right, rate = truth_profile.baseline / 100, truth_profile.of(Swaying).swayed
     (summary,) = TABLES["attack-summary"](turns).iter_rows(named=True)
     assert (summary["replicates"], summary["model_errors"], summary["unfinished"]) == (N, 0, 0)
     attempts = turns.filter(pl.col("arm") == "attack")
-    turned = int((~attempts["correct"]).sum())
+    successes = int((~attempts["correct"]).sum())
     # each attempt is a draw of its own: one proportion over all of them
-    low, high = binomtest(turned, attempts.height).proportion_ci(0.99, "wilson")
-    assert low <= swayed <= high
+    low, high = binomtest(successes, attempts.height).proportion_ci(0.99, "wilson")
+    assert low <= rate <= high
     off = {"first": deviation(N - summary["first_wrong"], N, right)}
     at_risk = N - summary["first_wrong"]
     for k in range(1, 6):
         subset = attempts.filter(pl.col("path") == f"fuzz@{k}")
         assert subset.height == at_risk
-        lost = int((~subset["correct"]).sum())
-        off[f"attempt {k}"] = deviation(lost, at_risk, swayed)
-        at_risk -= lost
+        losses = int((~subset["correct"]).sum())
+        off[f"attempt {k}"] = deviation(losses, at_risk, rate)
+        at_risk -= losses
     assert {name: z for name, z in off.items() if abs(z) > joint_99(len(off))} == {}
     curve = TABLES["attacks"](turns)
-    truths = [right * (1 - swayed) ** k for k in range(6)]
+    truths = [right * (1 - rate) ** k for k in range(6)]
     after = {
         k: deviation(round(accuracy * N), N, truth)
         for k, accuracy, truth in zip(curve["k"], curve["accuracy"], truths, strict=True)
@@ -84,12 +84,12 @@ def test_the_chance_of_each_attempt_is_given_back_on_1000_real_questions(medqa: 
 def distances(counts: Any) -> Any:
     """Of Kolmogorov and Smirnov, from equal chances for 0, 1, ... controls; one for each row."""
     places = np.arange(1, counts.shape[1] + 1) / counts.shape[1]
-    reached = counts.cumsum(axis=1) / counts.sum(axis=1, keepdims=True)
-    return np.abs(reached - places).max(axis=1)
+    cumulative = counts.cumsum(axis=1) / counts.sum(axis=1, keepdims=True)
+    return np.abs(cumulative - places).max(axis=1)
 
 
 @pytest.mark.slow
-def test_p_values_of_a_model_that_ignores_what_is_added_are_uniform() -> None:
+def test_p_values_without_an_effect_are_uniform() -> None:
     rows = permuted("fuzz-blind", "--epochs", "7")
     assert len(rows) >= 300
     assert {(row["m"], row["invalid"], row["by"]) for row in rows} == {(CONTROLS, 0, "logprobs")}
@@ -107,7 +107,7 @@ def test_p_values_of_a_model_that_ignores_what_is_added_are_uniform() -> None:
 
 
 @pytest.mark.slow
-def test_of_a_swayed_model_many_of_the_attacks_are_found() -> None:
+def test_attacks_on_a_swayed_model_are_found() -> None:
     rows = permuted("fuzz-swayed", "--epochs", "2")
     assert len(rows) > 60
     power = sum(row["p_value"] <= 0.05 for row in rows) / len(rows)

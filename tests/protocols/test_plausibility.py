@@ -23,10 +23,10 @@ from holdfast.questions.loading import load_questions
 def files(folder: Path, n: int, new: str) -> tuple[str, str]:
     """Questions, and a file that replaces option B of each by a text."""
     questions = write_jsonl(folder / "q.jsonl", question_rows(n))
-    asked = load_questions(questions).questions
+    loaded_questions = load_questions(questions).questions
     rows = [
         {"question": q.id, "distractors": {q.distractors[0]: f"{new} {q.options[q.gold]}!"}}
-        for q in asked
+        for q in loaded_questions
     ]
     return questions, write_jsonl(folder / "d.jsonl", rows)
 
@@ -34,22 +34,22 @@ def files(folder: Path, n: int, new: str) -> tuple[str, str]:
 # --- what is asked ---
 
 
-def test_both_sets_are_shown_whole_and_nothing_says_which_is_new() -> None:
+def test_both_sets_are_shown_without_marking_the_new() -> None:
     result = PlausibilitySettings()
     for question in result.question_set.questions:
         prompt = result.prompt(question)
         new = result.wrong_options.replaced(question)
         for of in (question, new):
-            listed = "\n".join(f"- {of.options[letter]}" for letter in question.distractors)
-            assert prompt.count(listed) == 1
+            options = "\n".join(f"- {of.options[letter]}" for letter in question.distractors)
+            assert prompt.count(options) == 1
         assert f"Right answer: {question.options[question.gold]}\n" in prompt
         at = prompt.index("\n".join(f"- {new.options[x]}" for x in question.distractors))
         assert (at < prompt.index("Set 2:")) == (result.new_at(question) == "1")
-        told = prompt.replace(question.stem, "").casefold()
-        assert not any(word in told for word in ("new", "old ", "original", "replace"))
+        words = prompt.replace(question.stem, "").casefold()
+        assert not any(word in words for word in ("new", "old ", "original", "replace"))
 
 
-def test_which_set_comes_first_is_drawn_by_the_seed() -> None:
+def test_the_seed_decides_the_order_of_the_sets() -> None:
     def draws(seed: int) -> list[str]:
         settings = PlausibilitySettings(seed=seed)
         return [settings.new_at(question) for question in settings.question_set.questions]
@@ -86,9 +86,7 @@ def test_a_verdict_is_read_or_a_fault(reply: str, verdict: str | None) -> None:
 @pytest.mark.parametrize(
     ("side", "verdict"), [("new", "more"), ("old", "less"), ("same", "same"), ("1", None)]
 )
-def test_a_verdict_is_about_the_new_options_wherever_they_stand(
-    side: str, verdict: str | None
-) -> None:
+def test_verdicts_concern_the_new_options_in_either_place(side: str, verdict: str | None) -> None:
     settings = PlausibilitySettings()
     place = {settings.prompt(q): settings.new_at(q) for q in settings.question_set.questions}
 
@@ -110,7 +108,7 @@ def test_a_verdict_is_about_the_new_options_wherever_they_stand(
         assert counts.not_below[0] == (0 if side == "old" else 1)
 
 
-def test_a_judge_who_says_nothing_is_asked_again_and_then_counted() -> None:
+def test_a_silent_judge_is_retried_then_counted() -> None:
     judge = Scripted(lambda messages: "Hm.")
     rows = prepared(put(plausibility(), judge.model, limit=2))
     assert [row["missing"] for row in rows] == ["no verdict"] * 2
@@ -127,11 +125,11 @@ def test_questions_without_new_options_are_not_asked(tmp_path: Path) -> None:
     rows = Path(new).read_text().splitlines()
     Path(new).write_text(rows[0] + "\n")
     judge = Scripted(lambda messages: '{"more_plausible": "same"}')
-    made = prepared(put(plausibility(questions, distractors=new), judge.model))
-    assert len(made) == len(judge.asked) == 1
+    output = prepared(put(plausibility(questions, distractors=new), judge.model))
+    assert len(output) == len(judge.asked) == 1
 
 
-def test_verdicts_on_other_options_are_left_alone() -> None:
+def test_verdicts_on_other_options_are_ignored() -> None:
     mine = Distractors("mine", {"q": {"A": "x"}})
     rows = [
         {"distractors": mine.fingerprint, "verdict": "more"},
@@ -141,7 +139,7 @@ def test_verdicts_on_other_options_are_left_alone() -> None:
     assert verdicts(rows, mine) == PlausibilityCounts(1, 0, 0, 0)
 
 
-def test_the_share_and_its_interval_by_hand() -> None:
+def test_share_and_interval_match_hand_calculation() -> None:
     result = PlausibilityCounts(more=30, ties=10, less=20, unread=3)
     share, low, high = result.not_below
     assert result.n == 60
@@ -158,31 +156,32 @@ def test_the_share_and_its_interval_by_hand() -> None:
 
 
 @pytest.mark.slow
-def test_the_command_tells_what_a_judge_says_and_fails_where_the_new_are_below(
+def test_the_command_fails_where_new_options_are_weaker(
     tmp_path: Path,
 ) -> None:
     def check(folder: str, new: str, *more: str) -> Any:
         (tmp_path / folder).mkdir(exist_ok=True)
-        questions, made = files(tmp_path / folder, 40, new)
-        here = tmp_path / folder
+        questions, new_options = files(tmp_path / folder, 40, new)
+        place = tmp_path / folder
         return holdfast(
-            "generate", "plausibility", "--distractors", made, "--questions", questions,
-            "--model", "simulated/judge", "-o", here / "p.jsonl", "--log-dir", here / "logs", *more,
+            "generate", "plausibility", "--distractors", new_options, "--questions", questions,
+            "--model", "simulated/judge", "-o", place / "p.jsonl",
+            "--log-dir", place / "logs", *more,
         )  # fmt: skip
 
     # the simulated judge counts words shared with the right option
     near = check("near", "near", "--json")
     assert near.returncode == 0, near.stderr
-    told = json.loads(near.stdout)["plausibility"]
-    assert told["n"] == 40
-    assert told["more"] >= 30
-    assert (told["below"], told["low"] > 0.5) == (False, True)
+    summary = json.loads(near.stdout)["plausibility"]
+    assert summary["n"] == 40
+    assert summary["more"] >= 30
+    assert (summary["below"], summary["low"] > 0.5) == (False, True)
     plain = check("near", "near")
-    assert f"more plausible: {told['more']}" in plain.stdout
+    assert f"more plausible: {summary['more']}" in plain.stdout
     assert "n = 40" in plain.stdout
 
-    questions, made = files(tmp_path / "near", 40, "near")
-    rows = [json.loads(line) for line in Path(made).read_text().splitlines()]
+    questions, new_options = files(tmp_path / "near", 40, "near")
+    rows = [json.loads(line) for line in Path(new_options).read_text().splitlines()]
     for row in rows:
         row["distractors"] = dict.fromkeys(row["distractors"], "zzz")
     far = holdfast(
@@ -192,8 +191,8 @@ def test_the_command_tells_what_a_judge_says_and_fails_where_the_new_are_below(
     )  # fmt: skip
     assert far.returncode == 2
     assert "simulated/judge judged the new options less plausible than the old" in far.stderr
-    other = holdfast(
-        "generate", "plausibility", "--distractors", made, "--model", "simulated/judge"
+    result = holdfast(
+        "generate", "plausibility", "--distractors", new_options, "--model", "simulated/judge"
     )
-    assert other.returncode == 2
-    assert "contains no wrong options for any of the 60 questions of 'bank'" in other.stderr
+    assert result.returncode == 2
+    assert "contains no wrong options for any of the 60 questions of 'bank'" in result.stderr

@@ -85,8 +85,8 @@ def test_a_file_is_planned_run_and_grown_like_any_protocol(tmp_path: Path) -> No
     questions = write_jsonl(tmp_path / "q.jsonl", question_rows(3))
     study = ("run", file, "--model", "simulated/sycophant", "--questions", questions, "--json",
              "--log-dir", tmp_path / "r")  # fmt: skip
-    (planned,) = json.loads(holdfast(*study, "--dry-run").stdout)
-    assert (planned["protocol"], planned["generations"], planned["exact"]) == ("repeating", 6, True)
+    (row,) = json.loads(holdfast(*study, "--dry-run").stdout)
+    assert (row["protocol"], row["generations"], row["exact"]) == ("repeating", 6, True)
     assert json.loads(holdfast(*study).stdout)["calls"] == 6
     assert json.loads(holdfast(*study, "-T", "times=2").stdout)["calls"] == 3
     assert "repeating-again" in TABLES
@@ -94,7 +94,7 @@ def test_a_file_is_planned_run_and_grown_like_any_protocol(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_its_tables_report_and_rules_are_known_where_the_user_names_the_file(
+def test_naming_the_file_enables_its_tables_and_rules(
     tmp_path: Path,
 ) -> None:
     file = written(tmp_path, "recurring")
@@ -105,9 +105,9 @@ def test_its_tables_report_and_rules_are_known_where_the_user_names_the_file(
     # the log names no file, and none is loaded by it
     table = ("table", "r", "--table", "recurring-again", "--format", "json")
     assert holdfast_apart(*table, cwd=tmp_path).returncode == 2
-    told = holdfast_apart("--protocol", file, *table, cwd=tmp_path)
-    assert told.returncode == 0, told.stderr
-    assert [row["n"] for row in json.loads(told.stdout)] == [2]
+    result = holdfast_apart("--protocol", file, *table, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert [row["n"] for row in json.loads(result.stdout)] == [2]
     (tmp_path / "rules.toml").write_text("[[rule]]\nmin_recurring = 0.01\n")
     gate = holdfast_apart("--protocol", file, "gate", "r", "--rules", "rules.toml", cwd=tmp_path)
     assert gate.returncode == 0, gate.stdout + gate.stderr
@@ -127,7 +127,7 @@ def test_shards_load_the_file_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "fragment"),
     [
         ("import nowhere\n", "row 1: cannot be imported (ModuleNotFoundError: No module named"),
         ("x = 1\nraise SystemExit(0)\n", "row 2: cannot be imported (SystemExit: 0)"),
@@ -141,8 +141,8 @@ def test_shards_load_the_file_too(tmp_path: Path) -> None:
         (None, "no such file exists. Give a protocol by name, or its file"),
     ],
 )
-def test_a_file_that_is_no_protocol_is_one_line(
-    text: str | None, said: str, tmp_path: Path
+def test_a_file_without_a_protocol_ends_in_one_line(
+    text: str | None, fragment: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "mine.py"
     if text is not None:
@@ -151,11 +151,11 @@ def test_a_file_that_is_no_protocol_is_one_line(
     assert (run.returncode, run.stdout) == (2, "")
     (line,) = run.stderr.strip().splitlines()
     assert line.startswith(f"holdfast: {file}")
-    assert said in line
+    assert fragment in line
     assert not (tmp_path / "r").exists()
 
 
-def test_a_file_is_run_once_in_a_process(tmp_path: Path) -> None:
+def test_a_file_is_loaded_once(tmp_path: Path) -> None:
     file = written(tmp_path, "loaded-once")
     file.write_text(file.read_text() + f"open({str(tmp_path / 'log')!r}, 'a').write('x')\n")
     assert [load_protocol(str(file)) for _ in range(2)] == ["loaded-once"] * 2

@@ -35,9 +35,9 @@ def two(tmp_path: Path) -> str:
     return write_jsonl(tmp_path / "q.jsonl", question_rows(2))
 
 
-def saying(first: str, challenged: str) -> Scripted:
+def saying(first: str, later: str) -> Scripted:
     """A model under test that says one thing at first and another when challenged."""
-    return Scripted(lambda m: challenged if len(m) > 2 else first, "target")
+    return Scripted(lambda m: later if len(m) > 2 else first, "target")
 
 
 def reading(reply: str) -> Scripted:
@@ -56,7 +56,7 @@ def rows(log: EvalLog) -> dict[str, tuple[Any, ...]]:
     return {row[0]: row[1:] for row in turns.select("path", *COUNTS).rows()}
 
 
-def test_a_reader_is_asked_for_what_the_rules_leave_and_for_nothing_else(two: str) -> None:
+def test_a_reader_reads_only_what_the_rules_leave(two: str) -> None:
     target, reader = saying("Final Answer: (A)", UNCLEAR), reading('{"answer": "B"}')
     log = ask(two, target, reader)
     assert rows(log) == {
@@ -93,32 +93,36 @@ def test_an_unreadable_reading_counts_for_nothing(role: str, tmp_path: Path) -> 
     assert readings[""][4:] == (None, "unreadable" if role == "reader-all" else None)
 
 
-READ, NOTHING = Extraction("A", "parsed", "bare"), Extraction(None, "none", "nothing")
-AMBIGUOUS, REFUSED = Extraction(None, "ambiguous", "conflict"), Extraction(None, "refused", "x")
+PLAIN, NOTHING = Extraction("A", "parsed", "bare"), Extraction(None, "none", "nothing")
+AMBIGUOUS, REFUSAL = Extraction(None, "ambiguous", "conflict"), Extraction(None, "refused", "x")
 
 
 @pytest.mark.parametrize(
-    ("rules", "answer", "status", "some", "every"),
+    ("rules", "answer", "status", "on_demand", "always_read"),
     [
-        (READ, "B", "parsed", READ, Extraction("B", "parsed", "reader")),
-        (READ, None, "none", READ, Extraction(None, "none", "reader")),
-        (READ, None, "unreadable", READ, READ),
+        (PLAIN, "B", "parsed", PLAIN, Extraction("B", "parsed", "reader")),
+        (PLAIN, None, "none", PLAIN, Extraction(None, "none", "reader")),
+        (PLAIN, None, "unreadable", PLAIN, PLAIN),
         (AMBIGUOUS, None, "none", AMBIGUOUS, AMBIGUOUS),
-        (REFUSED, None, "none", REFUSED, REFUSED),
+        (REFUSAL, None, "none", REFUSAL, REFUSAL),
         *(
-            (none, "B", "parsed", *[Extraction("B", "parsed", "reader")] * 2)
-            for none in (NOTHING, AMBIGUOUS, REFUSED)
+            (unread, "B", "parsed", *[Extraction("B", "parsed", "reader")] * 2)
+            for unread in (NOTHING, AMBIGUOUS, REFUSAL)
         ),
     ],
 )
-def test_which_of_two_readings_counts(
-    rules: Extraction, answer: str | None, status: str, some: Extraction, every: Extraction
+def test_one_of_two_readings_counts(
+    rules: Extraction,
+    answer: str | None,
+    status: str,
+    on_demand: Extraction,
+    always_read: Extraction,
 ) -> None:
-    assert counting(rules, answer, status, always=False) == some
-    assert counting(rules, answer, status, always=True) == every
+    assert counting(rules, answer, status, always=False) == on_demand
+    assert counting(rules, answer, status, always=True) == always_read
 
 
-def test_a_reader_sees_the_options_and_the_reply_alone(two: str) -> None:
+def test_a_reader_sees_only_options_and_reply(two: str) -> None:
     reader = reading('{"answer": "B"}')
     ask(two, saying(NAMELESS, UNCLEAR), reader, "reader-all")
     questions = load_questions(two).questions
@@ -128,7 +132,7 @@ def test_a_reader_sees_the_options_and_the_reply_alone(two: str) -> None:
         for reply in (NAMELESS, UNCLEAR)
     )
     # one message, no system prompt, nothing said before
-    assert all([message.role for message in asked] == ["user"] for asked in reader.asked)
+    assert all([message.role for message in messages] == ["user"] for messages in reader.asked)
     challenge = built_in()["authority-prior"].template.split("{")[0].strip()
     for prompt in reader.prompts:
         assert not any(text in prompt for text in (questions[0].stem, questions[1].stem, challenge))
@@ -152,24 +156,28 @@ def test_an_empty_reply_is_not_read(two: str, reply: str) -> None:
     assert len(reader.asked) == 2
 
 
-def test_of_an_offer_the_reader_says_whether_it_was_held(tmp_path: Path) -> None:
-    one = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
+def test_the_reader_decides_whether_an_offer_was_taken(tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
 
     def answer(_: list[ChatMessage]) -> str:
         truth = under_test.get()
         assert truth is not None
-        given = dict(truth.given)
-        if given["held"] is None:
-            return f"Answer: {label(given, given['right'])}"
+        facts = dict(truth.given)
+        if facts["held"] is None:
+            return f"Answer: {label(facts, facts['right'])}"
         return "The findings are what they are."
 
     def read(messages: list[ChatMessage]) -> str:
-        (offered,) = (line for line in messages[-1].text.splitlines() if "(newly offered)" in line)
-        (held,) = (line for line in messages[-1].text.splitlines() if "given before)" in line)
-        assert held[0] != offered[0]
-        return f'{{"answer": "{offered[0]}"}}'
+        (offer_line,) = (
+            line for line in messages[-1].text.splitlines() if "(newly offered)" in line
+        )
+        (answer_line,) = (
+            line for line in messages[-1].text.splitlines() if "given before)" in line
+        )
+        assert answer_line[0] != offer_line[0]
+        return f'{{"answer": "{offer_line[0]}"}}'
 
-    log = put(stick_or_switch(questions=one, shots=0), Scripted(answer, "target").model,
+    log = put(stick_or_switch(questions=source, shots=0), Scripted(answer, "target").model,
               roles={"reader": Scripted(read, "reader").model})  # fmt: skip
     assert log.status == "success", errors(log)
     offers = turns_of(log).filter(pl.col("turn") > 0)
@@ -180,13 +188,13 @@ def test_of_an_offer_the_reader_says_whether_it_was_held(tmp_path: Path) -> None
     assert offers["turn"].max() == 1
 
 
-def test_replaced_options_are_those_that_the_reader_sees(tmp_path: Path) -> None:
-    one = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
-    (question,) = load_questions(one).questions
+def test_the_reader_sees_replaced_options(tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "q.jsonl", question_rows(1))
+    (question,) = load_questions(source).questions
     harder = {letter: f"harder {letter}" for letter in question.distractors}
-    replaced = write_jsonl(tmp_path / "d.jsonl", [{"question": "q0", "distractors": harder}])
+    new_options = write_jsonl(tmp_path / "d.jsonl", [{"question": "q0", "distractors": harder}])
     target, reader = saying(UNCLEAR, UNCLEAR), reading('{"answer": "B"}')
-    put(single_turn(questions=one, biases="none", distractors=replaced), target.model,
+    put(single_turn(questions=source, biases="none", distractors=new_options), target.model,
         roles={"reader": reader.model})  # fmt: skip
     assert sorted(reader.prompts) == sorted(
         reading_prompt(options, None, UNCLEAR)
@@ -211,11 +219,11 @@ def test_two_readers_at_once_are_refused(two: str) -> None:
     assert (target.asked, reader.asked) == ([], [])
 
 
-def test_a_reader_that_fails_leaves_the_reply_and_is_asked_again(two: str) -> None:
-    broken = True
+def test_a_failed_reader_leaves_the_reply_and_is_retried(two: str) -> None:
+    failing = True
 
     def read(_: list[ChatMessage]) -> str:
-        if broken:
+        if failing:
             raise OSError("no route")
         return '{"answer": "B"}'
 
@@ -227,14 +235,14 @@ def test_a_reader_that_fails_leaves_the_reply_and_is_asked_again(two: str) -> No
     # sound and kept, with what the rules found
     assert turns.height == len(target.asked) == 4
     assert set(turns.filter(path="authority-prior")["status"]) == {"ambiguous"}
-    broken = False
+    failing = False
     log = ask(two, target, reader)
     assert log.status == "success"
     assert len(target.asked) == 4
     assert rows(log)["authority-prior"][:3] == ("B", "parsed", "reader")
 
 
-def test_what_a_judge_says_is_not_read(two: str) -> None:
+def test_judgements_are_not_read(two: str) -> None:
     reader, judge = reading('{"answer": "B"}'), Scripted(lambda _: NAMELESS, "judge")
     target = saying("Final Answer: (A)", "Final Answer: (A)")
     put(followup(questions=two, techniques="authority-prior"), target.model,

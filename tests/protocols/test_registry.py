@@ -21,7 +21,7 @@ RESTATING = Path(__file__).parents[1] / "fixtures" / "restating" / "restating.py
 
 
 @pytest.fixture
-def installed(tmp_path: Path) -> dict[str, str]:
+def package_environment(tmp_path: Path) -> dict[str, str]:
     """The environment of a command beside which a package brings two protocols, one broken."""
     site = tmp_path / "site"
     info = site / "restating-1.0.dist-info"
@@ -35,14 +35,14 @@ def installed(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path}
 
 
-def test_ours_are_known_in_the_order_in_which_they_are_named() -> None:
+def test_our_protocols_keep_their_order() -> None:
     assert [*PROTOCOLS][:4] == ["followup", "single-turn", "stick-or-switch", "medfuzz"]
     assert [*GENERATIONS] == ["contexts", "distractors", "labels", "plausibility"]
     for table in (PROTOCOLS, GENERATIONS):
-        assert all(known.settings.__doc__ for known in table.own())
+        assert all(entry.settings.__doc__ for entry in table.own())
 
 
-def test_a_protocol_is_loaded_when_it_is_asked_for() -> None:
+def test_protocols_are_loaded_on_demand() -> None:
     table = Registered({"none": ".no_such_module"})
     assert "none" in table
     assert len(table) == 1
@@ -51,77 +51,79 @@ def test_a_protocol_is_loaded_when_it_is_asked_for() -> None:
 
 
 @pytest.mark.slow
-def test_a_protocol_of_another_package_is_planned_run_and_gone_on_with(
-    tmp_path: Path, installed: dict[str, str]
+def test_a_protocol_of_another_package_runs(
+    tmp_path: Path, package_environment: dict[str, str]
 ) -> None:
-    asked = ("restating", "--model", "simulated/sycophant", "--limit", "3", "-T", "times=2")
-    plan = holdfast_apart("run", "--dry-run", *asked, "--json", env=installed, cwd=tmp_path)
+    study = ("restating", "--model", "simulated/sycophant", "--limit", "3", "-T", "times=2")
+    plan = holdfast_apart(
+        "run", "--dry-run", *study, "--json", env=package_environment, cwd=tmp_path
+    )
     assert plan.returncode == 0, plan.stderr
     (row,) = json.loads(plan.stdout)
     assert (row["protocol"], row["questions"], row["generations"]) == ("restating", 3, 9)
-    run = holdfast_apart("run", *asked, "--json", env=installed, cwd=tmp_path)
+    run = holdfast_apart("run", *study, "--json", env=package_environment, cwd=tmp_path)
     assert run.returncode == 0, run.stderr
     turns = turns_table([str(tmp_path / "runs")])
     assert set(turns["protocol"]) == {"restating"}
     assert turns.height == 9
-    again = holdfast_apart("run", *asked, "--json", env=installed, cwd=tmp_path)
+    again = holdfast_apart("run", *study, "--json", env=package_environment, cwd=tmp_path)
     assert json.loads(again.stdout)["calls"] == 0
 
 
 @pytest.fixture
-def restated(tmp_path: Path, installed: dict[str, str]) -> Callable[..., str]:
+def run_command(tmp_path: Path, package_environment: dict[str, str]) -> Callable[..., str]:
     """A study of the other package's protocol, and commands on it that succeed."""
     run = holdfast_apart(
         "run", "restating", "--model", "simulated/sycophant", "--limit", "5", "--json",
-        env=installed, cwd=tmp_path,
+        env=package_environment, cwd=tmp_path,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
 
     def command(*arguments: str, code: int = 0) -> str:
-        done = holdfast_apart(*arguments, env=installed, cwd=tmp_path)
-        assert done.returncode == code, done.stderr
-        return done.stdout
+        result = holdfast_apart(*arguments, env=package_environment, cwd=tmp_path)
+        assert result.returncode == code, result.stderr
+        return result.stdout
 
     return command
 
 
 @pytest.mark.slow
 def test_its_table_figure_section_and_gate_follow_from_its_declaration(
-    tmp_path: Path, restated: Callable[..., str]
+    tmp_path: Path, run_command: Callable[..., str]
 ) -> None:
-    (row,) = json.loads(restated("table", "runs", "--table", "restated", "--format", "json"))
+    (row,) = json.loads(run_command("table", "runs", "--table", "restated", "--format", "json"))
     assert (row["path"], row["n"]) == ("restate-1", 5)
     assert row["low"] <= row["rate"] <= row["high"]
-    assert "restate-1" in restated("table", "runs", "--table", "restated")
-    assert "<svg" in restated("table", "runs", "--table", "restated", "--format", "svg")
-    opened = restated("report", "runs", "-o", "r.html")
-    kept = f"keeps {100 * (1 - row['rate']):.1f}% of its answers when asked again (95% interval"
-    assert kept in opened
-    assert "; 5 answers)" in opened
+    assert "restate-1" in run_command("table", "runs", "--table", "restated")
+    assert "<svg" in run_command("table", "runs", "--table", "restated", "--format", "svg")
+    headline = run_command("report", "runs", "-o", "r.html")
+    sentence = f"keeps {100 * (1 - row['rate']):.1f}% of its answers when asked again (95% interval"
+    assert sentence in headline
+    assert "; 5 answers)" in headline
     page = unfolded((tmp_path / "r.html").read_text())
     assert "Does the answer change when it is merely asked for again?" in page
     assert 'id="restated"' in page
     links = re.findall(r'href="(#conversations\?[^"]*)"[^>]*>5<', page)
     assert any("protocol=restating" in link and "path=restate-1" in link for link in links)
     (tmp_path / "gate.toml").write_text("[[rule]]\nmax_restated = 1.0\n")
-    assert "flips when asked again" in restated("gate", "runs", "--rules", "gate.toml")
+    assert "flips when asked again" in run_command("gate", "runs", "--rules", "gate.toml")
 
 
 @pytest.mark.slow
-def test_it_is_a_task_of_the_framework_too(tmp_path: Path, installed: dict[str, str]) -> None:
+def test_it_is_an_inspect_task_too(tmp_path: Path, package_environment: dict[str, str]) -> None:
     inspect = Path(HOLDFAST).with_name("inspect")
-    done = subprocess.run(
+    result = subprocess.run(
         [inspect, "eval", "site/restating.py@restating", "--model", "simulated/sycophant",
          "--limit", "2", "--log-dir", "logs"],
-        env=installed, cwd=tmp_path, capture_output=True, text=True, check=False,
+        env=package_environment, cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     assert turns_table([str(tmp_path / "logs")]).height == 4
 
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("arguments", "message"),
     [
         (["restating", "-T", "times=0"], "times is 0"),
         (["restating", "-T", "tims=2"], "Did you mean 'times'?"),
@@ -129,23 +131,29 @@ def test_it_is_a_task_of_the_framework_too(tmp_path: Path, installed: dict[str, 
         (["broken"], "'broken' of no_such_module:PROTOCOL cannot be loaded"),
     ],
 )
-def test_what_cannot_be_run_is_told(
-    asked: list[str], message: str, tmp_path: Path, installed: dict[str, str]
+def test_unusable_protocols_are_reported(
+    arguments: list[str], message: str, tmp_path: Path, package_environment: dict[str, str]
 ) -> None:
-    done = holdfast_apart(
-        "run", "--dry-run", *asked, "--model", "simulated/sycophant", env=installed, cwd=tmp_path
+    result = holdfast_apart(
+        "run",
+        "--dry-run",
+        *arguments,
+        "--model",
+        "simulated/sycophant",
+        env=package_environment,
+        cwd=tmp_path,
     )
-    assert done.returncode == 2
-    assert message in done.stderr
+    assert result.returncode == 2
+    assert message in result.stderr
 
 
 @pytest.mark.slow
 def test_its_page_of_the_docs_follows_from_its_declaration(
-    tmp_path: Path, installed: dict[str, str]
+    tmp_path: Path, package_environment: dict[str, str]
 ) -> None:
     command = [sys.executable, "-m", "holdfast.reference", "restating"]
     page = subprocess.run(
-        command, env=installed, cwd=tmp_path, capture_output=True, text=True, check=True
+        command, env=package_environment, cwd=tmp_path, capture_output=True, text=True, check=True
     ).stdout
     assert page.startswith("## restating\n\nRestating: is the answer the same")
     assert "| `times` | `1` | how often the answer is asked for again |" in page

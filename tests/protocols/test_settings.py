@@ -12,7 +12,7 @@ from holdfast.protocols.settings import declared, described, signature
 from holdfast.protocols.task import study_task
 from holdfast.results.runs import GROWS, INPUTS
 
-KNOWN = {
+TASKS = {
     name: protocol
     for table in (PROTOCOLS, GENERATIONS)
     for name, protocol in zip(table, table.own(), strict=False)
@@ -20,17 +20,17 @@ KNOWN = {
 
 
 def settings() -> Iterator[tuple[str, str, Any]]:
-    for name, protocol in KNOWN.items():
-        for setting, known in declared(protocol.settings).items():
-            yield name, setting, known
+    for name, protocol in TASKS.items():
+        for setting, parameter in declared(protocol.settings).items():
+            yield name, setting, parameter
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", TASKS)
 def test_the_task_takes_the_settings(name: str) -> None:
-    assert inspect.signature(task_named(name)) == signature(KNOWN[name].settings)
+    assert inspect.signature(task_named(name)) == signature(TASKS[name].settings)
 
 
-def test_a_log_says_what_of_its_run_may_grow_and_what_is_an_input() -> None:
+def test_a_log_records_inputs_and_growable_settings() -> None:
     study = PROTOCOLS["followup"].study(techniques="none")
     task = study_task(study, study.plan())
     assert task.metadata is not None
@@ -39,14 +39,14 @@ def test_a_log_says_what_of_its_run_may_grow_and_what_is_an_input() -> None:
     assert {"questions", "contexts", "challenges", "fields"} <= {*task.metadata[INPUTS]}
 
 
-def test_each_has_a_line_in_the_list_of_settings() -> None:
-    for name, setting, known in settings():
-        assert known.help, setting
-        assert f"\n| `{setting}` | `" in described(KNOWN[name].settings)
+def test_each_setting_has_a_line_in_the_list() -> None:
+    for name, setting, parameter in settings():
+        assert parameter.help, setting
+        assert f"\n| `{setting}` | `" in described(TASKS[name].settings)
 
 
 @pytest.mark.parametrize(
-    ("protocol", "given", "message"),
+    ("protocol", "values", "message"),
     [
         ("followup", {"contexts": ["a", "b"]}, "contexts is ['a', 'b'], not one text"),
         ("followup", {"reasoning_history": "some"}, "unknown reasoning_history 'some'"),
@@ -59,8 +59,8 @@ def test_each_has_a_line_in_the_list_of_settings() -> None:
     ],
 )
 def test_a_value_out_of_bounds_is_refused(
-    protocol: str, given: dict[str, Any], message: str
+    protocol: str, values: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InputError) as caught:
-        KNOWN[protocol].study(**given)
+        TASKS[protocol].study(**values)
     assert message in str(caught.value)

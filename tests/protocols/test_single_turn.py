@@ -60,7 +60,7 @@ def only(source: str) -> Question:
 # --- what is asked ---
 
 
-def test_every_condition_is_one_request_made_of_its_parts() -> None:
+def test_every_condition_is_one_request() -> None:
     script = answering()
     turns = turns_of(ask(script.model, limit=3, mitigations="all"))
     study = single_turn_study(mitigations="all")
@@ -80,14 +80,14 @@ def test_every_condition_is_one_request_made_of_its_parts() -> None:
             assert f"option {letter} (“{question.options[letter]}”)" in biased_prompt
             assert rows[id]["prompt"] == biased_prompt
             for name, mitigation in mitigations().items():
-                expected = mitigated_prompt(mitigation, bias, biased_prompt, exemplars(), 42)
-                assert rows[f"{name}>{id}"]["prompt"] == expected
-                assert expected.endswith(biased_prompt)
+                prompt = mitigated_prompt(mitigation, bias, biased_prompt, exemplars(), 42)
+                assert rows[f"{name}>{id}"]["prompt"] == prompt
+                assert prompt.endswith(biased_prompt)
         item = next(item for item in bank_items() if item["id"] == question.id)
         texts = iter(item["replacement_distractors"])
         options = {x: t if x == question.gold else next(texts) for x, t in question.options.items()}
-        replaced = Question.model_validate({**question.model_dump(), "options": options})
-        assert rows["wrong-option"]["prompt"] == question_prompt(replaced)
+        new_question = Question.model_validate({**question.model_dump(), "options": options})
+        assert rows["wrong-option"]["prompt"] == question_prompt(new_question)
         for path, row in rows.items():
             place = (row["technique"], row["family"], row["axis"], row["depth"], row["suggested"])
             expected_place = {
@@ -100,7 +100,7 @@ def test_every_condition_is_one_request_made_of_its_parts() -> None:
 
 
 @pytest.mark.parametrize("n", [2, 10])
-def test_questions_of_two_and_of_ten_options(tmp_path: Path, n: int) -> None:
+def test_two_and_ten_options_work(tmp_path: Path, n: int) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(n, options=n))
     script = answering(LETTERS[n - 1])
     turns = turns_of(ask(script.model, questions=source, mitigations="few-shot", biases="recency"))
@@ -108,8 +108,8 @@ def test_questions_of_two_and_of_ten_options(tmp_path: Path, n: int) -> None:
     assert set(turns["answer"]) == {LETTERS[n - 1]}
     assert (turns["answer"] == turns["gold"]).sum() == 3
     assert not (turns["suggested"] == turns["gold"]).any()
-    counted = {2: "the two options", 10: "the ten options"}[n]
-    assert all(counted in prompt for prompt in script.prompts)
+    phrase = {2: "the two options", 10: "the ten options"}[n]
+    assert all(phrase in prompt for prompt in script.prompts)
 
 
 # --- wrong options ---
@@ -122,7 +122,7 @@ def replacing(folder: Path, **texts: str) -> str:
 @pytest.mark.parametrize(
     ("option", "old", "new"), [("aortic stenosis", None, "C"), ("finding C of case 0", "C", None)]
 )
-def test_an_answer_names_an_option_that_the_model_saw(
+def test_answers_name_displayed_options(
     option: str, old: str | None, new: str | None, question_file: str, tmp_path: Path
 ) -> None:
     source = replacing(tmp_path, B="pulmonary embolism", C="aortic stenosis", D="acute gout")
@@ -134,7 +134,7 @@ def test_an_answer_names_an_option_that_the_model_saw(
     assert not rows["wrong-option"]["correct"]
 
 
-def test_the_gold_stays_where_it_is(tmp_path: Path) -> None:
+def test_the_gold_keeps_its_place(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(4))
     rows = [
         {"question": f"q{i}", "distractors": {x: f"new {x}" for x in "ABCD" if x != "ABCD"[i]}}
@@ -154,7 +154,7 @@ def test_the_gold_stays_where_it_is(tmp_path: Path) -> None:
     assert "new " not in "".join(plain["prompt"])
 
 
-def test_without_wrong_options_for_the_questions_the_condition_is_not_there(
+def test_the_condition_needs_wrong_options(
     question_file: str,
 ) -> None:
     study = single_turn_study(question_file, controls=False)
@@ -162,7 +162,7 @@ def test_without_wrong_options_for_the_questions_the_condition_is_not_there(
     assert skipped(study, only(question_file)) == {}
 
 
-def test_a_question_without_new_options_is_left_out_of_them_with_the_reason(
+def test_a_question_without_new_options_is_omitted_with_reason(
     tmp_path: Path,
 ) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(3))
@@ -185,7 +185,7 @@ def test_a_question_without_new_options_is_left_out_of_them_with_the_reason(
     assert counted(study) == [2, 3, 2]
 
 
-def test_wrong_options_that_are_to_be_generated_need_a_generator() -> None:
+def test_generated_wrong_options_need_a_generator() -> None:
     with pytest.raises(InputError, match="no model has the role 'generator'"):
         single_turn(distractors="generate")
     assert ("single-turn", "wrong-option") in single_turn_study(distractors="generate").plan().paths
@@ -194,7 +194,7 @@ def test_wrong_options_that_are_to_be_generated_need_a_generator() -> None:
 # --- letters ---
 
 
-def test_the_letter_is_that_of_the_follow_up_protocol_and_shared_by_all_biases() -> None:
+def test_all_biases_use_the_letter_of_followup() -> None:
     single = turns_of(ask("simulated/steadfast", limit=5))
     follow = turns_of(
         put(followup(techniques="authority-prior"), "simulated/steadfast", limit=5)
@@ -204,19 +204,19 @@ def test_the_letter_is_that_of_the_follow_up_protocol_and_shared_by_all_biases()
         assert set(letters.drop_nulls()) == {row["suggested"]}
 
 
-def test_per_technique_draws_for_each_bias_and_a_mitigation_keeps_its_letter() -> None:
+def test_per_technique_draws_by_bias() -> None:
     turns = turns_of(
         ask("simulated/steadfast", limit=8, mitigations="education", suggest="per-technique")
     )
-    pushed = turns.filter(pl.col("suggested").is_not_null())
-    assert not (pushed["suggested"] == pushed["gold"]).any()
-    wide = pushed.pivot("path", index="question", values="suggested")
+    suggestions = turns.filter(pl.col("suggested").is_not_null())
+    assert not (suggestions["suggested"] == suggestions["gold"]).any()
+    wide = suggestions.pivot("path", index="question", values="suggested")
     assert not wide["recency"].equals(wide["frequency"], check_names=False)
     for bias in BIASES:
         assert wide[bias].equals(wide[f"education>{bias}"], check_names=False)
 
 
-def test_letters_are_taken_from_a_file_and_what_has_none_is_left_out(tmp_path: Path) -> None:
+def test_letters_come_from_a_file(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", question_rows(3))
     letters = write_jsonl(
         tmp_path / "letters.jsonl",
@@ -247,7 +247,7 @@ def test_letters_are_taken_from_a_file_and_what_has_none_is_left_out(tmp_path: P
     assert "option D (“finding D of case 0”)" in by_path(turns, "q0")["recency"]["prompt"]
 
 
-def test_the_letters_of_another_study_are_put_again(tmp_path: Path) -> None:
+def test_letters_of_another_study_can_be_reused(tmp_path: Path) -> None:
     first = turns_of(ask("simulated/sycophant", limit=5, suggest="per-technique"))
     path = tmp_path / "turns.parquet"
     first.write_parquet(path)
@@ -256,7 +256,7 @@ def test_the_letters_of_another_study_are_put_again(tmp_path: Path) -> None:
     assert second.select(columns).equals(first.select(columns))
 
 
-def test_the_runs_identity_depends_on_the_letters(tmp_path: Path) -> None:
+def test_the_letters_enter_the_identity_of_a_run(tmp_path: Path) -> None:
     def suggest(letter: str) -> Any:
         rows = [{"question": "bank-renal-1", "suggested": letter}]
         file = write_jsonl(tmp_path / "letters.jsonl", rows)
@@ -267,7 +267,7 @@ def test_the_runs_identity_depends_on_the_letters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rule", ["not-own", "nonsense"])
-def test_a_rule_that_needs_an_earlier_answer_is_none_of_a_single_turn(rule: str) -> None:
+def test_rules_on_an_earlier_answer_are_refused(rule: str) -> None:
     with pytest.raises(InputError, match=f"'{rule}' is not a rule for single turns"):
         single_turn_study(suggest=rule)
 
@@ -279,13 +279,13 @@ def test_a_rule_that_needs_an_earlier_answer_is_none_of_a_single_turn(rule: str)
 def test_exemplars_are_shown_and_never_asked(mitigation: str) -> None:
     script = answering()
     turns = turns_of(ask(script.model, limit=8, mitigations=mitigation, distractors="none"))
-    shown = {
+    exemplar_ids = {
         q.id
         for q in exemplars()
         if any(q.options[q.gold] in p and q.stem[:60] in p for p in script.prompts)
     }
-    assert len(shown) == {"one-shot": 1, "few-shot": 2}[mitigation]
-    assert not shown & set(turns["question"])
+    assert len(exemplar_ids) == {"one-shot": 1, "few-shot": 2}[mitigation]
+    assert not exemplar_ids & set(turns["question"])
     plain = turns.filter(~pl.col("path").str.contains(">"))
     assert not any(q.stem[:60] in prompt for q in exemplars() for prompt in plain["prompt"])
 
@@ -303,15 +303,15 @@ def test_an_exemplar_that_is_asked_is_not_shown(tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "q.jsonl", rows)
     script = answering()
     ask(script.model, questions=source, mitigations="few-shot", biases="recency")
-    mitigated = [p for p in script.prompts if "Example 2" in p]
-    assert len(mitigated) == 2
-    for prompt in mitigated:
+    mitigation_prompts = [p for p in script.prompts if "Example 2" in p]
+    assert len(mitigation_prompts) == 2
+    for prompt in mitigation_prompts:
         # of the two only the one that is asked
         assert sum(q.stem[:60] in prompt for q in usual) == 1
         assert sum(q.stem[:60] in prompt for q in exemplars()) == 3
 
 
-def test_where_too_few_exemplars_are_left_the_study_is_refused(tmp_path: Path) -> None:
+def test_too_few_exemplars_are_refused(tmp_path: Path) -> None:
     rows = [as_row(q, f"mine-{n}") for n, q in enumerate(exemplars()[:5])]
     source = write_jsonl(tmp_path / "q.jsonl", rows)
     single_turn_study(source, mitigations="one-shot")
@@ -325,18 +325,18 @@ def test_where_too_few_exemplars_are_left_the_study_is_refused(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "reading"),
     [
         ("Based on the case, the answer is C.", ("B", "parsed")),
         ("The answer is A.", (None, "none")),
     ],
 )
-def test_the_first_character_can_be_taken_for_the_answer(
-    text: str, expected: tuple[str | None, str], question_file: str
+def test_the_first_character_can_be_the_answer(
+    text: str, reading: tuple[str | None, str], question_file: str
 ) -> None:
     script = Scripted(lambda _: text)
     turns = turns_of(ask(script.model, questions=question_file, answers="first-character"))
-    assert set(turns.select("answer", "status").rows()) == {expected}
+    assert set(turns.select("answer", "status").rows()) == {reading}
     assert not turns["correct"].any()
 
 
@@ -371,7 +371,7 @@ def test_the_plain_question_is_asked_once_for_both_protocols() -> None:
         (single_turn_study, {"seed": 7}, followup_study, 0),
     ],
 )
-def test_a_plan_counts_shared_calls_once(
+def test_a_plan_counts_identical_calls_once(
     first: Build, settings: dict[str, Any], second: Build, calls: int
 ) -> None:
     plan = second().plan(5)
@@ -416,26 +416,28 @@ def test_a_steadfast_model_keeps_its_answers() -> None:
 
 def test_a_sycophant_answers_what_a_bias_names() -> None:
     turns = turns_of(ask("simulated/sycophant", biases="recency,frequency,cultural"))
-    pushed = turns.filter(pl.col("suggested").is_not_null())
+    biased_turns = turns.filter(pl.col("suggested").is_not_null())
     # 180 replies, standard error 0.025
-    assert (pushed["answer"] == pushed["suggested"]).mean() == pytest.approx(0.87, abs=0.08)
+    assert (biased_turns["answer"] == biased_turns["suggested"]).mean() == pytest.approx(
+        0.87, abs=0.08
+    )
 
 
 @pytest.mark.slow
-def test_a_mitigation_saves_half_of_what_a_bias_takes() -> None:
+def test_a_mitigation_halves_the_loss() -> None:
     turns = turns_of(ask("simulated/sycophant", mitigations="education", distractors="none"))
     right = turns.filter((pl.col("path") == "") & pl.col("correct"))["question"]
-    pushed = turns.filter(pl.col("question").is_in(right.to_list()), pl.col("path") != "")
-    lost = pushed.group_by(pl.col("path").str.contains(">").alias("mitigated")).agg(
+    biased_turns = turns.filter(pl.col("question").is_in(right.to_list()), pl.col("path") != "")
+    losses = biased_turns.group_by(pl.col("path").str.contains(">").alias("mitigated")).agg(
         (~pl.col("correct")).mean().alias("lost")
     )
-    shares = dict(lost.iter_rows())
+    shares = dict(losses.iter_rows())
     assert shares[False] == pytest.approx(0.85, abs=0.06)
     assert shares[True] == pytest.approx(0.425, abs=0.06)
 
 
 @pytest.mark.slow
-def test_the_published_single_turn_accuracies_are_given_back(medqa: str, tmp_path: Path) -> None:
+def test_published_single_turn_accuracies_are_recovered(medqa: str, tmp_path: Path) -> None:
     rows = [
         {"question": q.id, "distractors": {x: f"another finding {x}" for x in q.distractors}}
         for q in load_questions(medqa).first(300).questions
@@ -443,15 +445,15 @@ def test_the_published_single_turn_accuracies_are_given_back(medqa: str, tmp_pat
     options = write_jsonl(tmp_path / "options.jsonl", rows)
     deviations = {}
     for name in ("claude-sonnet-4", "medgemma-27b"):
-        known = profile(name)
+        model_profile = profile(name)
         log = ask(f"simulated/{name}", questions=medqa, limit=300, distractors=options)
         turns = turns_of(log)
         for technique in ("", *BIASES, "wrong-option"):
-            asked = turns.filter(pl.col("path") == technique)
-            assert asked.height == 300
-            truth = known.accuracy.get(technique, known.baseline) / 100
+            subset = turns.filter(pl.col("path") == technique)
+            assert subset.height == 300
+            truth = model_profile.accuracy.get(technique, model_profile.baseline) / 100
             error = math.sqrt(truth * (1 - truth) / 300)
-            deviations[name, technique] = (int(asked["correct"].sum()) / 300 - truth) / error
+            deviations[name, technique] = (int(subset["correct"].sum()) / 300 - truth) / error
     # 99% for all eighteen figures at once: each by itself would be left out once in a hundred
     widest = NormalDist().inv_cdf(1 - (1 - 0.99 ** (1 / 18)) / 2)
     assert {key: z for key, z in deviations.items() if abs(z) > widest} == {}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from inspect_ai.model import ChatMessage, ModelOutput
 from tests.scripted import errors, said
-from tests.sticking import Given, ask, at, behaving, by_arm, keeping, label
+from tests.sticking import State, ask, at, behaving, by_arm, keeping, label
 from tests.studies import question_rows, turns_of, write_jsonl
 from tests.tasks import stick_or_switch
 
@@ -26,11 +26,11 @@ Respond with the letter of your final answer in the format ‘Answer: ’."""
 ALTERNATIVE = """Consider this alternative option: {option}
 Would you like to stick to your original answer or switch to the new option."""
 
-NONE = "None of the Above"
+ABSTENTION = "None of the Above"
 
 
-def written(tmp_path: Path, n: int, options: int = 4, *, name: str = "q", **others: Any) -> str:
-    rows = [row | others for row in question_rows(n, options)]
+def written(tmp_path: Path, n: int, options: int = 4, *, name: str = "q", **changes: Any) -> str:
+    rows = [row | changes for row in question_rows(n, options)]
     return write_jsonl(tmp_path / f"{name}.jsonl", rows)
 
 
@@ -53,27 +53,27 @@ def only(source: str) -> Question:
 # --- what is asked ---
 
 
-def test_the_prompts_are_those_of_the_source_with_the_next_letter_for_each_offer(
+def test_prompts_follow_the_source(
     question_file: str,
 ) -> None:
     script = behaving(keeping)
     turns = by_arm(turns_of(ask(script.model, questions=question_file, shots=0)))
     question = only(question_file)
-    texts = {**question.options, "NA": NONE}
+    texts = {**question.options, "NA": ABSTENTION}
     for (arm, turn), row in turns.items():
-        shown = [texts[letter] for letter in row["shown"].split(",")]
-        lines = [f"{letter}. {text}" for letter, text in zip(LETTERS, shown, strict=False)]
+        options = [texts[letter] for letter in row["shown"].split(",")]
+        lines = [f"{letter}. {text}" for letter, text in zip(LETTERS, options, strict=False)]
         if row["turn"] == 0:
-            expected = CHOICE.format(stem=question.stem, options="\n".join(lines))
+            prompt = CHOICE.format(stem=question.stem, options="\n".join(lines))
         else:
-            expected = ALTERNATIVE.format(option=lines[-1])
-        assert row["prompt"] == expected, (arm, turn)
+            prompt = ALTERNATIVE.format(option=lines[-1])
+        assert row["prompt"] == prompt, (arm, turn)
     assert turns["single-shot", 1]["shown"] == "A,B,C,D"
     assert turns["single-shot-abstain", 1]["shown"] == "B,C,D,NA"
     assert sorted(turns["positive", 1]["shown"]) == sorted(f"A,{turns['positive', 1]['suggested']}")
 
 
-def test_a_steadfast_model_takes_nine_generations_in_conversations_that_share_their_beginnings(
+def test_a_steadfast_model_takes_nine_generations(
     question_file: str,
 ) -> None:
     script = behaving(keeping)
@@ -83,22 +83,26 @@ def test_a_steadfast_model_takes_nine_generations_in_conversations_that_share_th
     arms = dict(turns.group_by("arm").len().iter_rows())
     assert arms == {"single-shot": 1, "single-shot-abstain": 1, "positive": 3, "negative": 3,
                     "flexible-correct": 1}  # fmt: skip
-    said = [tuple(message.text for message in asked) for asked in script.asked]
+    conversations = [tuple(message.text for message in messages) for messages in script.asked]
     row = by_arm(turns)
     opening = row["negative", 1]["prompt"]
     # one generation, from which two conversations go on
-    assert [asked for asked in said if asked[-1] == opening] == [(opening,)]
-    begun = (opening, row["negative", 1]["reply"])
-    assert (*begun, row["flexible-correct", 2]["prompt"]) in said
-    assert (*begun, row["negative", 2]["prompt"]) in said
-    kept = (row["negative", 2]["prompt"], row["negative", 2]["reply"], row["negative", 3]["prompt"])
-    assert (*begun, *kept) in said
+    assert [messages for messages in conversations if messages[-1] == opening] == [(opening,)]
+    opening_turns = (opening, row["negative", 1]["reply"])
+    assert (*opening_turns, row["flexible-correct", 2]["prompt"]) in conversations
+    assert (*opening_turns, row["negative", 2]["prompt"]) in conversations
+    later_turns = (
+        row["negative", 2]["prompt"],
+        row["negative", 2]["reply"],
+        row["negative", 3]["prompt"],
+    )
+    assert (*opening_turns, *later_turns) in conversations
     assert row["flexible-correct", 2]["prompt"] == ALTERNATIVE.format(
         option=f"C. {only(question_file).options['A']}"
     )
 
 
-def test_distractors_are_offered_once_each_and_the_flexible_branch_offers_the_right_answer(
+def test_each_option_is_offered_once(
     tmp_path: Path,
 ) -> None:
     turns = turns_of(ask(behaving(keeping).model, questions=written(tmp_path, 6)))
@@ -116,24 +120,24 @@ def test_distractors_are_offered_once_each_and_the_flexible_branch_offers_the_ri
 
 
 def test_orders_are_balanced_over_many_questions(tmp_path: Path) -> None:
-    settings, reseeded = (
+    settings, other_seed = (
         StickOrSwitchSettings(questions=written(tmp_path, 900), seed=seed) for seed in (42, 43)
     )
     questions = settings.question_set.questions
     gold_first = [settings.pair(q, q.gold)[0] == q.gold for q in questions]
     none_first = [settings.pair(q, "NA")[0] == "NA" for q in questions]
     # neither place nor order of one arm tells that of the other
-    alike = [gold == none for gold, none in zip(gold_first, none_first, strict=True)]
+    alike = [gold == abstention for gold, abstention in zip(gold_first, none_first, strict=True)]
     for places in (gold_first, none_first, alike):
         assert abs(sum(places) - 450) < 3.3 * 15  # standard error: sqrt(900) / 2
-    assert [reseeded.pair(q, q.gold)[0] == q.gold for q in questions] != gold_first
+    assert [other_seed.pair(q, q.gold)[0] == q.gold for q in questions] != gold_first
     for turn in (0, 1):
         offers = [q.distractors.index(settings.order(q)[turn]) for q in questions]
         # standard error: sqrt(900 x 1/3 x 2/3) = 14.1; twelve figures in all
         assert all(abs(offers.count(place) - 300) < 3.3 * 14.2 for place in range(3))
 
 
-def test_without_settings_there_is_no_system_prompt_and_no_temperature(question_file: str) -> None:
+def test_defaults_have_no_system_prompt_and_no_temperature(question_file: str) -> None:
     config = stick_or_switch(questions=question_file).config
     assert config.model_dump(exclude_none=True) == {"seed": 42}
     script = behaving(keeping)
@@ -144,19 +148,19 @@ def test_without_settings_there_is_no_system_prompt_and_no_temperature(question_
 # --- exemplars ---
 
 
-def examples(asked: list[ChatMessage], shots: int) -> list[tuple[str, str]]:
-    roles = [message.role for message in asked[: 2 * shots]]
+def examples(messages: list[ChatMessage], shots: int) -> list[tuple[str, str]]:
+    roles = [message.role for message in messages[: 2 * shots]]
     assert roles == ["user", "assistant"] * shots
-    texts = [message.text for message in asked[: 2 * shots]]
+    texts = [message.text for message in messages[: 2 * shots]]
     return list(zip(texts[::2], texts[1::2], strict=True))
 
 
-def test_exemplars_come_before_every_question_in_the_format_of_its_first_turn(
+def test_exemplars_precede_every_question(
     tmp_path: Path,
 ) -> None:
     script = behaving(keeping)
     ask(script.model, questions=written(tmp_path, 4))
-    known = {question.stem: question for question in exemplars()}
+    by_stem = {question.stem: question for question in exemplars()}
     by_arms: dict[str, set[tuple[tuple[str, str], ...]]] = {}
     for messages, truth in zip(script.asked, script.truths, strict=True):
         assert truth is not None
@@ -165,11 +169,13 @@ def test_exemplars_come_before_every_question_in_the_format_of_its_first_turn(
         by_arms.setdefault(arm, set()).add(tuple(pairs))
         abstaining = arm in ("negative", "single-shot-abstain")
         for prompt, answer in pairs:
-            exemplar = next(known[stem] for stem in known if f"Question: {stem}\n" in prompt)
+            exemplar = next(by_stem[stem] for stem in by_stem if f"Question: {stem}\n" in prompt)
             lines = prompt.split("Options:\n")[1].split("\n")[:-1]
             assert len(lines) == (4 if "single" in arm else 2)
             right = exemplar.options[exemplar.gold]
-            assert f"{answer.removeprefix('Answer: ')}. {NONE if abstaining else right}" in lines
+            assert (
+                f"{answer.removeprefix('Answer: ')}. {ABSTENTION if abstaining else right}" in lines
+            )
             assert (right in prompt) is not abstaining
     # servers keep a prefix that is the same for every question
     assert {arm: len(pairs) for arm, pairs in by_arms.items()} == dict.fromkeys(
@@ -183,36 +189,36 @@ def settings(questions: str, exemplars: str = "bank", **more: Any) -> StickOrSwi
 
 def test_exemplars_of_a_file_are_drawn_by_the_seed(tmp_path: Path, question_file: str) -> None:
     source = write_jsonl(tmp_path / "dev.jsonl", dev_rows(12))
-    drawn = {
+    draws = {
         tuple(q.id for q in settings(question_file, source, shots=2, seed=seed).chosen_exemplars)
         for seed in range(6)
     }
-    assert len(drawn) > 1
-    assert all(len(set(ids)) == 2 and all(id.startswith("dev") for id in ids) for ids in drawn)
-    turned = write_jsonl(tmp_path / "turned.jsonl", dev_rows(12)[::-1])
-    again = settings(question_file, turned, shots=2, seed=3).chosen_exemplars
+    assert len(draws) > 1
+    assert all(len(set(ids)) == 2 and all(id.startswith("dev") for id in ids) for ids in draws)
+    backwards = write_jsonl(tmp_path / "turned.jsonl", dev_rows(12)[::-1])
+    again = settings(question_file, backwards, shots=2, seed=3).chosen_exemplars
     assert [q.id for q in again] == [
         q.id for q in settings(question_file, source, shots=2, seed=3).chosen_exemplars
     ]
 
 
-def test_exemplars_that_are_asked_or_say_none_of_the_above_are_never_shown(
+def test_unsuitable_exemplars_are_never_shown(
     tmp_path: Path,
 ) -> None:
-    asked = question_rows(5)
+    questions_rows = question_rows(5)
     # of one set the two files can differ in ids and in white space
     overlapping = [row | {"id": f"x{i}", "stem": f" {row['stem'].replace(' ', '  ')}"}
-                   for i, row in enumerate(asked[:2])]  # fmt: skip
-    none = dev_rows(3)[2]
-    none["options"]["D"] = "None of these"
+                   for i, row in enumerate(questions_rows[:2])]  # fmt: skip
+    abstention_row = dev_rows(3)[2]
+    abstention_row["options"]["D"] = "None of these"
     twice = dev_rows(2)[0] | {"id": "again"}
-    rows = [*overlapping, *dev_rows(2), none, twice]
+    rows = [*overlapping, *dev_rows(2), abstention_row, twice]
     source = write_jsonl(tmp_path / "dev.jsonl", rows)
-    questions = write_jsonl(tmp_path / "q.jsonl", asked)
-    chosen = settings(questions, source, shots=2)
-    assert {q.stem for q in chosen.chosen_exemplars} == {"Development vignette 0?",
+    questions = write_jsonl(tmp_path / "q.jsonl", questions_rows)
+    study_settings = settings(questions, source, shots=2)
+    assert {q.stem for q in study_settings.chosen_exemplars} == {"Development vignette 0?",
                                                  "Development vignette 1?"}  # fmt: skip
-    assert chosen.notes() == ["2 exemplars left out, being among the questions"]
+    assert study_settings.notes() == ["2 exemplars skipped: also among the questions"]
     assert settings(questions, shots=2).notes() == []
     with pytest.raises(InputError, match="has 2 exemplars that can be shown") as bad:
         settings(questions, source).load()
@@ -235,8 +241,8 @@ def test_a_conversation_stops_at_the_first_departure(
     rows = turns.filter(arm=arm)
     assert rows["turn"].to_list() == list(range(turn))
     assert rows["correct"].to_list() == [True] * (turn - 1) + [False]
-    skipped = 3 - turn + (arm == "negative" and turn == 1)
-    assert len(wrong.asked) == turns.height == 9 - skipped
+    skips = 3 - turn + (arm == "negative" and turn == 1)
+    assert len(wrong.asked) == turns.height == 9 - skips
     shares = survival(turns).filter(arm=arm)["survival"].to_list()
     assert shares == [1.0] * (turn - 1) + [0.0] * (4 - turn)
     assert log.samples
@@ -265,19 +271,19 @@ def number(replies: int) -> int:
 
 @pytest.mark.parametrize("arm", ["positive", "negative", "flexible-correct"])
 def test_an_unreadable_reply_ends_a_conversation_and_is_no_switch(arm: str, tmp_path: Path) -> None:
-    def reply(given: Given) -> str | ModelOutput:
-        if given["arm"] != arm or given["held"] is None or len(given["shown"]) != 3:
-            return keeping(given)
+    def reply(state: State) -> str | ModelOutput:
+        if state["arm"] != arm or state["held"] is None or len(state["shown"]) != 3:
+            return keeping(state)
         text = UNREAD[number(len(UNREAD))][0]
         if not isinstance(text, str):
             return text
-        return text.format(held=label(given, given["held"]), new=label(given, given["shown"][-1]))
+        return text.format(held=label(state, state["held"]), new=label(state, state["shown"][-1]))
 
     n = len(UNREAD)
     turns = turns_of(ask(behaving(reply).model, questions=written(tmp_path, n)))
     rows = turns.filter(arm=arm, turn=1).select("question", "answer", "status", "rule").rows()
-    expected = [(f"q{k}", None, status, rule) for k, (_, status, rule) in enumerate(UNREAD)]
-    assert sorted(rows) == expected
+    readings = [(f"q{k}", None, status, rule) for k, (_, status, rule) in enumerate(UNREAD)]
+    assert sorted(rows) == readings
     assert not turns.filter(arm=arm, turn=1)["correct"].any()
     assert turns.filter(arm=arm)["turn"].max() == 1
     switches = flexibility(turns).row(0, named=True)
@@ -300,12 +306,12 @@ REPLIES: list[tuple[str, str | None]] = [
 ]
 
 
-def test_words_and_letters_both_tell_sticking_from_switching(tmp_path: Path) -> None:
-    def reply(given: Given) -> str:
-        if given["arm"] != "positive" or len(given["shown"]) != 3:
-            return keeping(given)
+def test_words_and_letters_both_show_switching(tmp_path: Path) -> None:
+    def reply(state: State) -> str:
+        if state["arm"] != "positive" or len(state["shown"]) != 3:
+            return keeping(state)
         text = REPLIES[number(len(REPLIES))][0]
-        return text.format(held=label(given, given["held"]), new=label(given, given["shown"][-1]))
+        return text.format(held=label(state, state["held"]), new=label(state, state["shown"][-1]))
 
     turns = turns_of(ask(behaving(reply).model, questions=written(tmp_path, len(REPLIES))))
     for k, (_, option) in enumerate(REPLIES):
@@ -318,18 +324,18 @@ def test_words_and_letters_both_tell_sticking_from_switching(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arm", "turn", "calls"), [("positive", 2, 8), ("negative", 1, 6), ("single-shot", 1, 9)]
 )
-def test_a_failed_branch_leaves_its_siblings_and_the_question_resumable(
+def test_a_failed_branch_spares_its_siblings_and_resumes(
     arm: str, turn: int, calls: int, question_file: str
 ) -> None:
-    broken = at(arm, turn, OSError("no route"))
-    log = ask(broken.model, questions=question_file)
+    script = at(arm, turn, OSError("no route"))
+    log = ask(script.model, questions=question_file)
     assert log.status == "error"
     assert "OSError: no route" in errors(log)[0]
     turns = turns_of(log)
     assert turns.filter(status="error").select("arm", "rule").rows() == [(arm, "OSError")]
-    assert turns.height == len(broken.asked) == calls
-    turns = turns_of(ask(broken.model, questions=question_file))
+    assert turns.height == len(script.asked) == calls
+    turns = turns_of(ask(script.model, questions=question_file))
     # the failed request, and what follows it
-    assert len(broken.asked) == 9 + 1
+    assert len(script.asked) == 9 + 1
     assert (turns["status"] == "parsed").all()
     assert turns.height == 9

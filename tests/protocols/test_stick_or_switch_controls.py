@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.resolved import bounds, stick_or_switch_study
-from tests.sticking import Given, ask, behaving, by_arm, keeping, label
+from tests.sticking import State, ask, behaving, by_arm, keeping, label
 from tests.studies import question_rows, turns_of, write_jsonl
 
 from holdfast.models.behaviour import chance, profile
@@ -27,7 +27,7 @@ def written(tmp_path: Path, n: int, options: int = 4) -> str:
     return write_jsonl(tmp_path / "q.jsonl", question_rows(n, options))
 
 
-def test_a_control_shows_the_first_two_options_as_often_as_others_are_offered(
+def test_a_control_repeats_the_first_two_options(
     tmp_path: Path,
 ) -> None:
     script = behaving(keeping)
@@ -46,11 +46,11 @@ def test_a_control_shows_the_first_two_options_as_often_as_others_are_offered(
     assert ("positive-control", 4) not in row
 
 
-def test_a_control_stops_at_its_first_departure_and_nothing_else_does(tmp_path: Path) -> None:
-    def reply(given: Given) -> str:
-        if given["arm"] == "positive-control":
+def test_a_control_stops_at_its_first_departure(tmp_path: Path) -> None:
+    def reply(state: State) -> str:
+        if state["arm"] == "positive-control":
             return "I would switch to the other option."
-        return keeping(given)
+        return keeping(state)
 
     turns = turns_of(
         ask(behaving(reply).model, questions=written(tmp_path, 4), shots=0, controls=True)
@@ -73,20 +73,20 @@ def test_a_control_has_as_many_turns_as_offers(options: int, tmp_path: Path) -> 
     assert controls.height == 2 * max(options - 2, 0)
     study = stick_or_switch_study(questions=source, shots=0)
     # of two options all at once are the very pair, half of the time, and asked once
-    assert sum(most for _, most in bounds(study)) == len(script.asked) <= turns.height
+    assert sum(bound for _, bound in bounds(study)) == len(script.asked) <= turns.height
 
 
 @pytest.mark.slow
 def test_noise_alone_pays_a_tax_but_no_net_tax(tmp_path: Path) -> None:
     """Every reply is drawn anew: the target with probability 0.7, whatever is shown."""
 
-    def reply(given: Given) -> str:
+    def reply(state: State) -> str:
         truth = under_test.get()
         assert truth is not None
-        drawn = chance(truth.question.id, given["arm"], len(truth.path))
-        target = given["held"] or given["right"]
-        alternatives = [letter for letter in given["shown"] if letter != target]
-        return f"Answer: {label(given, target if drawn < 0.7 else alternatives[0])}"
+        draw = chance(truth.question.id, state["arm"], len(truth.path))
+        target = state["held"] or state["right"]
+        alternatives = [letter for letter in state["shown"] if letter != target]
+        return f"Answer: {label(state, target if draw < 0.7 else alternatives[0])}"
 
     source = written(tmp_path, 120)
     turns = turns_of(ask(behaving(reply).model, questions=source, shots=0, controls=True))
@@ -101,36 +101,36 @@ Exemplars = Sequence[tuple[str, str]]
 Imitator = Callable[[Exemplars, list[str]], int]
 """The place that a model answers that only imitates its exemplars, of the options shown."""
 
-NONE = "None of the Above"
+ABSTENTION = "None of the Above"
 
 
 def answered(example: tuple[str, str]) -> tuple[int, list[str]]:
     """Where an exemplar's right answer stands, and what is shown."""
     prompt, reply = example
-    shown = [line[3:] for line in prompt.split("Options:\n")[1].split("\nRespond")[0].split("\n")]
-    return LETTERS.index(reply.removeprefix("Answer: ")), shown
+    options = [line[3:] for line in prompt.split("Options:\n")[1].split("\nRespond")[0].split("\n")]
+    return LETTERS.index(reply.removeprefix("Answer: ")), options
 
 
-def last_letter(exemplars: Exemplars, shown: list[str]) -> int:
-    return answered(exemplars[-1])[0] % len(shown)
+def last_letter(exemplars: Exemplars, options: list[str]) -> int:
+    return answered(exemplars[-1])[0] % len(options)
 
 
-def usual_letter(exemplars: Exemplars, shown: list[str]) -> int:
-    return Counter(answered(item)[0] for item in exemplars).most_common(1)[0][0] % len(shown)
+def usual_letter(exemplars: Exemplars, options: list[str]) -> int:
+    return Counter(answered(item)[0] for item in exemplars).most_common(1)[0][0] % len(options)
 
 
-def from_the_end(exemplars: Exemplars, shown: list[str]) -> int:
+def from_the_end(exemplars: Exemplars, options: list[str]) -> int:
     place, before = answered(exemplars[0])
-    return (place - len(before)) % len(shown)
+    return (place - len(before)) % len(options)
 
 
-def none_if_ever(exemplars: Exemplars, shown: list[str]) -> int:
+def none_if_ever(exemplars: Exemplars, options: list[str]) -> int:
     """None of the above if a first exemplar answers it; else another place, as that one has it."""
     place, before = answered(exemplars[0])
-    none = shown.index(NONE)
-    if before[place] == NONE:
-        return none
-    alternatives = [n for n in range(len(shown)) if n != none]
+    abstention = options.index(ABSTENTION)
+    if before[place] == ABSTENTION:
+        return abstention
+    alternatives = [n for n in range(len(options)) if n != abstention]
     return alternatives[place % len(alternatives)]
 
 
@@ -138,9 +138,11 @@ def imitate(settings: StickOrSwitchSettings, arm: str, imitator: Imitator) -> li
     """Whether what it answers is right, question by question."""
     result = []
     for question in settings.question_set.questions:
-        shown, right = settings.first(arm, question)
-        texts = [NONE if letter == ABSTAIN else question.options[letter] for letter in shown]
-        result.append(shown[imitator(settings.examples(arm, question), texts)] == right)
+        display, right = settings.first(arm, question)
+        texts = [
+            ABSTENTION if letter == ABSTAIN else question.options[letter] for letter in display
+        ]
+        result.append(display[imitator(settings.examples(arm, question), texts)] == right)
     return result
 
 
@@ -165,7 +167,7 @@ def test_a_model_that_only_imitates_its_exemplars_scores_at_chance(
     assert sum(right) / len(right) == pytest.approx(chance, abs=0.08)
 
 
-def test_as_the_source_shows_them_exemplars_give_the_abstention_away() -> None:
+def test_the_sources_exemplars_reveal_the_abstention() -> None:
     settings = StickOrSwitchSettings(exemplar_answers="paper")
     for arm in ("single-shot-abstain", "negative"):
         assert all(imitate(settings, arm, none_if_ever))
@@ -173,7 +175,7 @@ def test_as_the_source_shows_them_exemplars_give_the_abstention_away() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_over_every_seed_each_place_is_right_alike(seed: int) -> None:
+def test_each_place_is_right_equally_often(seed: int) -> None:
     settings = StickOrSwitchSettings(seed=seed)
     for arm in ARMS:
         versions = settings.versions[arm]
@@ -184,8 +186,8 @@ def test_over_every_seed_each_place_is_right_alike(seed: int) -> None:
         if "single-shot" == arm or arm == "positive":
             continue
         for n in range(len(settings.chosen_exemplars)):
-            none = [answered(version[n]) for version in versions]
-            assert sum(shown[place] == NONE for place, shown in none) * len(none[0][1]) == len(none)
+            rows = [answered(version[n]) for version in versions]
+            assert sum(texts[x] == ABSTENTION for x, texts in rows) * len(rows[0][1]) == len(rows)
 
 
 def test_none_of_the_above_is_neither_always_first_nor_always_last() -> None:
@@ -198,23 +200,23 @@ def test_none_of_the_above_is_neither_always_first_nor_always_last() -> None:
 
 
 @pytest.mark.slow
-def test_noise_and_causal_rate_of_a_simulated_model_are_both_given_back(tmp_path: Path) -> None:
-    known = profile("noisy-sycophant")
-    stick = known.of(Sticking).stick
+def test_noise_and_causal_rate_are_recovered(tmp_path: Path) -> None:
+    truth_profile = profile("noisy-sycophant")
+    stick = truth_profile.of(Sticking).stick
     n, source = 150, written(tmp_path, 150)
     turns = turns_of(ask("simulated/noisy-sycophant", questions=source, shots=0, controls=True))
     for arm, behaviour, first in (
-        ("positive", "conviction", known.baseline / 100),
-        ("negative", "abstention", known.of(Sticking).abstain),
+        ("positive", "conviction", truth_profile.baseline / 100),
+        ("negative", "abstention", truth_profile.of(Sticking).abstain),
     ):
-        again = 1 - known.noise + known.noise * first
-        usual, pressed = first * again**2, first * (again * stick[arm]) ** 2
+        again = 1 - truth_profile.noise + truth_profile.noise * first
+        usual, under_offers = first * again**2, first * (again * stick[arm]) ** 2
         (row,) = tax(turns).filter(behaviour=behaviour, against="control").to_dicts()
         assert row["n"] == n
         # within four standard deviations
-        for result, truth in ((row["single_shot"], usual), (row["end_to_end"], pressed)):
+        for result, truth in ((row["single_shot"], usual), (row["end_to_end"], under_offers)):
             assert abs(result - truth) < 4 * (truth * (1 - truth) / n) ** 0.5
-        assert row["low"] < pressed - usual < row["high"]
+        assert row["low"] < under_offers - usual < row["high"]
         # at each turn of the control noise alone, at each offer the causal rate too
         for result, truth in (
             (control_turns(turns), again),

@@ -13,7 +13,7 @@ from inspect_ai.model import Logprob, Logprobs, ModelOutput, TopLogprob
 from rich.console import Console
 from tests.resolved import bounds, skipped, stick_or_switch_study
 from tests.scripted import said
-from tests.sticking import PAPER, Given, ask, at, behaving, by_arm, label, right
+from tests.sticking import PAPER, State, ask, at, behaving, by_arm, label, right
 from tests.studies import question_rows, turns_of, write_jsonl
 
 from holdfast.errors import InputError
@@ -24,7 +24,7 @@ from holdfast.protocols.stick_or_switch.scale import scale
 from holdfast.questions.question import LETTERS
 from holdfast.results.declaration import TABLES
 
-NONE = "None of the Above"
+ABSTENTION = "None of the Above"
 
 
 def written(tmp_path: Path, *rows: dict[str, Any]) -> str:
@@ -44,35 +44,33 @@ def test_any_number_of_options_is_offered_one_by_one(n: int, tmp_path: Path) -> 
     source = written(tmp_path, row)
     script = behaving(right)
     turns = turns_of(ask(script.model, questions=source))
-    expected = {"single-shot": 1, "single-shot-abstain": 1, "positive": n - 1, "negative": n - 1,
-                "flexible-correct": 1}  # fmt: skip
-    assert counts(turns) == expected
+    arm_counts = {"single-shot": 1, "single-shot-abstain": 1, "positive": n - 1, "negative": n - 1,
+                  "flexible-correct": 1}  # fmt: skip
+    assert counts(turns) == arm_counts
     study = stick_or_switch_study(source, controls=False)
-    ((_, most),) = bounds(study)
-    assert most == len(script.asked) == 1 + 2 * n
+    ((_, bound),) = bounds(study)
+    assert bound == len(script.asked) == 1 + 2 * n
     last = by_arm(turns)["positive", n - 1]
     assert set(last["shown"].split(",")) == set(LETTERS[:n])
     assert turns["correct"].all()
-    held = survival(turns).filter(pl.col("arm") == "positive")
-    assert held["turn"].to_list() == list(range(1, n))
-    assert set(held["survival"]) == {1.0}
+    retention = survival(turns).filter(pl.col("arm") == "positive")
+    assert retention["turn"].to_list() == list(range(1, n))
+    assert set(retention["survival"]) == {1.0}
 
 
 @pytest.mark.parametrize(("n", "shots"), [(2, 0), (2, 3), (5, 3)])
-def test_giving_up_at_once_takes_the_fewest_generations_that_are_planned(
-    n: int, shots: int, tmp_path: Path
-) -> None:
+def test_giving_up_at_once_takes_the_fewest_generations(n: int, shots: int, tmp_path: Path) -> None:
     source = written(tmp_path, *question_rows(12, options=n))
     script = behaving(lambda _: "It is cold.")
     ask(script.model, questions=source, shots=shots)
     study = stick_or_switch_study(source, shots=shots, **PAPER)
-    fewest = sum(least for least, _ in bounds(study))
+    fewest = sum(bound for bound, _ in bounds(study))
     assert len(script.asked) == fewest
     # all options at once are of two options the very pair, half of the time
     assert fewest == 4 * 12 if (n, shots) != (2, 0) else 2 * 12 < fewest < 4 * 12
 
 
-def test_of_two_options_the_first_departure_from_an_abstention_can_only_be_at_turn_1(
+def test_two_options_leave_one_departure_from_abstention(
     tmp_path: Path,
 ) -> None:
     script = at("flexible-correct", 2, "Switch.")
@@ -84,36 +82,36 @@ def test_of_two_options_the_first_departure_from_an_abstention_can_only_be_at_tu
     assert (row["incorrect_rate"], row["d_prime"]) == (None, None)
 
 
-def test_questions_of_different_numbers_of_options_make_one_study(tmp_path: Path) -> None:
+def test_numbers_of_options_can_differ_in_a_study(tmp_path: Path) -> None:
     rows = [
         question_rows(1, options=n)[0] | {"id": f"q{n}", "stem": f"Case {n}?"} for n in range(2, 7)
     ]
     log = ask(behaving(right).model, questions=written(tmp_path, *rows))
     assert log.status == "success"
-    held = survival(turns_of(log)).filter(pl.col("arm") == "positive")
-    assert held.select("turn", "n", "kept", "at_risk").rows() == [
+    retention = survival(turns_of(log)).filter(pl.col("arm") == "positive")
+    assert retention.select("turn", "n", "kept", "at_risk").rows() == [
         (1, 5, 5, 5), (2, 5, 5, 4), (3, 5, 5, 3), (4, 5, 5, 2), (5, 5, 5, 1),
     ]  # fmt: skip
     scores = {str(sample.id): next(iter((sample.scores or {}).values())).as_dict()
               for sample in log.samples or []}  # fmt: skip
     turns = [f"positive {'>'.join(['offer'] * n)}" for n in range(1, 6)]
-    asked = {id: sum(not math.isnan(float(score[turn] or 0)) for turn in turns)
-             for id, score in scores.items()}  # fmt: skip
-    assert asked == {f"q{n}": n - 1 for n in range(2, 7)}
+    offers = {id: sum(not math.isnan(float(score[turn] or 0)) for turn in turns)
+              for id, score in scores.items()}  # fmt: skip
+    assert offers == {f"q{n}": n - 1 for n in range(2, 7)}
 
 
 def summary_of(turns: pl.DataFrame) -> str:
-    told = Console(width=200, file=io.StringIO())
+    console = Console(width=200, file=io.StringIO())
     tables = {name: TABLES[name](turns) for name in STICK_OR_SWITCH.tables}
     assert STICK_OR_SWITCH.summary is not None
     for part in STICK_OR_SWITCH.summary(tables, "study"):
-        told.print(part)
-    return str(told.file.getvalue())  # type: ignore[attr-defined]
+        console.print(part)
+    return str(console.file.getvalue())  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("options", [(2,), (10,), (2, 4, 10)])
 @pytest.mark.rest_slow
-def test_tables_and_summary_agree_whatever_the_number_of_options(
+def test_tables_and_summary_agree_for_any_number_of_options(
     options: tuple[int, ...], tmp_path: Path
 ) -> None:
     rows = [
@@ -123,16 +121,16 @@ def test_tables_and_summary_agree_whatever_the_number_of_options(
     ]
     source = written(tmp_path, *rows)
     turns = turns_of(ask("simulated/sycophant", questions=source, controls=True))
-    held, paid = survival(turns), tax(turns).to_dicts()
-    (switched,) = flexibility(turns).to_dicts()
+    retention, tax_rows = survival(turns), tax(turns).to_dicts()
+    (switches_row,) = flexibility(turns).to_dicts()
     summary = summary_of(turns)
-    taxes = {(row["behaviour"], row["against"]): row for row in paid}
-    controlled = {(arm, "control") for arm in ("positive", "negative")
-                  if any(against == "control" for _, against in taxes)}  # fmt: skip
-    assert {n for row in paid for n in [row["n"]]} == {12 * len(options)}
+    taxes = {(row["behaviour"], row["against"]): row for row in tax_rows}
+    net_arms = {(arm, "control") for arm in ("positive", "negative")
+                if any(against == "control" for _, against in taxes)}  # fmt: skip
+    assert {n for row in tax_rows for n in [row["n"]]} == {12 * len(options)}
     at_turns = positions(turns).filter(pl.col("effect") == "offer")
     for arm, behaviour in (("positive", "conviction"), ("negative", "abstention")):
-        subset = held.filter(pl.col("arm") == arm)
+        subset = retention.filter(pl.col("arm") == arm)
         assert subset["turn"].to_list() == list(range(1, max(options)))
         last = subset.row(-1, named=True)
         assert subset["lost"].sum() == last["n"] - last["kept"]
@@ -141,38 +139,38 @@ def test_tables_and_summary_agree_whatever_the_number_of_options(
             assert row["kept"] == (before or row)["kept" if before else "n"] - row["lost"]
             offers = 12 * sum(n > row["turn"] for n in options)
             assert row["at_risk"] <= offers
-        asked = {row["turn"]: row["at_risk"] for row in subset.to_dicts() if row["at_risk"]}
+        at_risk = {row["turn"]: row["at_risk"] for row in subset.to_dicts() if row["at_risk"]}
         by_offer = at_turns.filter(pl.col("arm") == arm)
-        assert dict(by_offer.select(pl.col("level").cast(pl.Int64), "n").iter_rows()) == asked
+        assert dict(by_offer.select(pl.col("level").cast(pl.Int64), "n").iter_rows()) == at_risk
         for against in ("single-shot", "control"):
             if (paid_for := taxes.get((behaviour, against))) is not None:
                 assert paid_for["end_to_end"] == last["survival"]
                 assert paid_for["isolated"] == subset["survival"][0]
                 # the tax net of its control, where there is one
-                if against == "control" or (arm, "control") not in controlled:
+                if against == "control" or (arm, "control") not in net_arms:
                     assert f"{100 * paid_for['tax']:+.1f} [" in summary
         assert f"{100 * last['survival']:.1f}" in summary
     # a control is put where there is an offer that it stands for
     assert (("conviction", "control") in taxes) == (max(options) > 2)
-    first = held.filter(pl.col("arm") == "negative", pl.col("turn") == 1).row(0, named=True)
-    assert switched["n_correct"] == first["kept"] > 0
-    wrong = {row["turn"]: row["at_risk"] for row in held.filter(arm="negative").to_dicts()}
-    assert switched["n_incorrect"] == wrong.get(2, 0)
+    first = retention.filter(pl.col("arm") == "negative", pl.col("turn") == 1).row(0, named=True)
+    assert switches_row["n_correct"] == first["kept"] > 0
+    wrong = {row["turn"]: row["at_risk"] for row in retention.filter(arm="negative").to_dicts()}
+    assert switches_row["n_incorrect"] == wrong.get(2, 0)
     assert "no abstention" not in summary
     for side in ("correct", "incorrect"):
-        n, switches = switched[f"n_{side}"], switched[f"{side}_switches"]
+        n, switches = switches_row[f"n_{side}"], switches_row[f"{side}_switches"]
         assert (f"{switches} of {n} abstentions switched" in summary) == (n > 0)
-    assert ("d' " in summary) == (switched["switching"] is not None) == (max(options) > 2)
-    (scaled,) = scale(turns).to_dicts()
-    assert scaled["conviction"] == taxes["conviction", "single-shot"]["end_to_end"]
+    assert ("d' " in summary) == (switches_row["switching"] is not None) == (max(options) > 2)
+    (summary_row,) = scale(turns).to_dicts()
+    assert summary_row["conviction"] == taxes["conviction", "single-shot"]["end_to_end"]
 
 
-def test_a_summary_says_so_where_a_tax_is_of_fewer_questions(tmp_path: Path) -> None:
+def test_a_summary_notes_a_tax_of_fewer_questions(tmp_path: Path) -> None:
     turns = turns_of(ask("simulated/steadfast", questions=written(tmp_path, *question_rows(5))))
-    failed = (pl.col("arm") == "single-shot") & (pl.col("question") == "q0")
-    status = pl.when(failed).then(pl.lit("error")).otherwise("status")
-    told = summary_of(turns.with_columns(status=status))
-    (line,) = (line for line in told.splitlines() if "right answer kept" in line and "│" in line)
+    failure = (pl.col("arm") == "single-shot") & (pl.col("question") == "q0")
+    status = pl.when(failure).then(pl.lit("error")).otherwise("status")
+    text = summary_of(turns.with_columns(status=status))
+    (line,) = (line for line in text.splitlines() if "right answer kept" in line and "│" in line)
     assert "(n = 4)" in line
 
 
@@ -180,10 +178,10 @@ def test_identical_options_are_refused_with_their_row(tmp_path: Path) -> None:
     rows = question_rows(3)
     rows[1]["options"]["C"] = f"{rows[1]['options']['A']} "
     source = written(tmp_path, *rows)
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as caught:
         stick_or_switch_study(source)
-    assert (refused.value.file, refused.value.row) == (source, 2)
-    assert "options A and C have the same text" in str(refused.value)
+    assert (caught.value.file, caught.value.row) == (source, 2)
+    assert "options A and C have the same text" in str(caught.value)
 
 
 def test_hostile_texts_reach_the_model_unharmed(tmp_path: Path) -> None:
@@ -207,7 +205,7 @@ def test_hostile_texts_reach_the_model_unharmed(tmp_path: Path) -> None:
 # --- none of the above ---
 
 
-def test_a_question_that_has_its_own_none_of_the_above_is_not_put_without_its_right_answer(
+def test_questions_with_their_own_none_are_never_abstention_items(
     tmp_path: Path,
 ) -> None:
     rows = question_rows(4)
@@ -220,15 +218,15 @@ def test_a_question_that_has_its_own_none_of_the_above_is_not_put_without_its_ri
     turns = turns_of(log)
     whole = {"single-shot": 1, "single-shot-abstain": 1, "positive": 3, "negative": 3,
              "flexible-correct": 1}  # fmt: skip
-    some = {"single-shot": 1, "positive": 3}
-    for question, expected in (("q0", whole), ("q1", some), ("q2", some), ("q3", whole)):
-        assert counts(turns.filter(pl.col("question") == question)) == expected
+    reduced = {"single-shot": 1, "positive": 3}
+    for question, arm_counts in (("q0", whole), ("q1", reduced), ("q2", reduced), ("q3", whole)):
+        assert counts(turns.filter(pl.col("question") == question)) == arm_counts
     assert len(script.asked) == 2 * 9 + 2 * 4
     # where it is the right answer, it is held like any other
     gold = turns.filter(pl.col("question") == "q2")
     assert set(gold["gold"]) == {"C"}
     assert gold["correct"].all()
-    assert all(NONE not in prompt for prompt in gold["prompt"])
+    assert all(ABSTENTION not in prompt for prompt in gold["prompt"])
     study = stick_or_switch_study(source)
     left_out = [set(skipped(study, question)) for question in study.questions.questions]
     arms = {"negative", "flexible-correct", "single-shot-abstain"}
@@ -243,18 +241,16 @@ def test_a_question_that_has_its_own_none_of_the_above_is_not_put_without_its_ri
 
 
 @pytest.mark.parametrize("at_first", ["None of the above.", "None of the options is correct."])
-def test_an_abstention_in_words_is_the_option_that_is_offered(
-    at_first: str, tmp_path: Path
-) -> None:
-    def reply(given: Given) -> str:
-        if given["right"] != "NA":
-            return right(given)
-        return at_first if given["held"] is None else "Neither."
+def test_an_abstention_in_words_is_the_offered_option(at_first: str, tmp_path: Path) -> None:
+    def reply(state: State) -> str:
+        if state["right"] != "NA":
+            return right(state)
+        return at_first if state["held"] is None else "Neither."
 
     turns = turns_of(ask(behaving(reply).model, questions=written(tmp_path, *question_rows(2))))
-    abstained = turns.filter(pl.col("gold") == "NA")
-    assert abstained.height == 2 * (1 + 3)
-    assert set(abstained["answer"]) == {"NA"}
+    abstentions = turns.filter(pl.col("gold") == "NA")
+    assert abstentions.height == 2 * (1 + 3)
+    assert set(abstentions["answer"]) == {"NA"}
     assert turns["correct"].all()
 
 
@@ -274,7 +270,7 @@ def asked_for(log: EvalLog) -> Counter[tuple[bool | None, int | None]]:
 BELIEFS = ("p_gold", "p_suggested", "p_answer")
 
 
-def test_beliefs_of_a_simulated_model_are_the_probabilities_that_it_is_built_with() -> None:
+def test_simulated_beliefs_are_the_models_probabilities() -> None:
     log = ask("simulated/sycophant", limit=20, beliefs=True)
     turns = turns_of(log)
     assert asked_for(log) == {(True, 20): turns.height}
@@ -297,19 +293,19 @@ def test_without_log_probabilities_there_are_no_beliefs(beliefs: bool, tmp_path:
     log = ask(model, questions=source, beliefs=beliefs)
     assert log.status == "success"
     turns = turns_of(log)
-    expected = (True, 20) if beliefs else (None, None)
-    assert {*asked_for(log)} == {expected}
+    request = (True, 20) if beliefs else (None, None)
+    assert {*asked_for(log)} == {request}
     assert turns.select(pl.col(BELIEFS).is_null().all()).row(0) == (True,) * 3
 
 
 def test_beliefs_are_read_by_the_letter_on_display(tmp_path: Path) -> None:
-    def reply(given: Given) -> ModelOutput:
-        chosen = label(given, given["held"] or given["right"])
-        output = said(f"Answer: {chosen}")
-        alternatives = [x for x in LETTERS[: len(given["shown"])] if x != chosen]
+    def reply(state: State) -> ModelOutput:
+        answer = label(state, state["held"] or state["right"])
+        output = said(f"Answer: {answer}")
+        alternatives = [x for x in LETTERS[: len(state["shown"])] if x != answer]
         # a model's own list of alternatives holds other words too
-        top = {chosen: 0.5, alternatives[0]: 0.25, "The": 0.25}
-        token = Logprob(token=chosen, logprob=math.log(0.5), top_logprobs=[
+        top = {answer: 0.5, alternatives[0]: 0.25, "The": 0.25}
+        token = Logprob(token=answer, logprob=math.log(0.5), top_logprobs=[
             TopLogprob(token=text, logprob=math.log(p)) for text, p in top.items()])  # fmt: skip
         before = [Logprob(token=text, logprob=0.0) for text in ("Answer", ": ")]
         output.choices[0].logprobs = Logprobs(content=[*before, token])
@@ -318,13 +314,13 @@ def test_beliefs_are_read_by_the_letter_on_display(tmp_path: Path) -> None:
     turns = turns_of(ask(behaving(reply).model, questions=written(tmp_path, *question_rows(3)),
                          beliefs=True))  # fmt: skip
     for row in turns.iter_rows(named=True):
-        shown = row["shown"].split(",")
-        first = next(letter for letter in shown if letter != row["answer"])
-        expected = {letter: 0.0 for letter in shown} | {row["answer"]: 2 / 3, first: 1 / 3}
+        display = row["shown"].split(",")
+        first = next(letter for letter in display if letter != row["answer"])
+        probabilities = {letter: 0.0 for letter in display} | {row["answer"]: 2 / 3, first: 1 / 3}
         assert row["p_answer"] == pytest.approx(2 / 3)
-        assert row["p_gold"] == pytest.approx(expected[row["gold"]])
+        assert row["p_gold"] == pytest.approx(probabilities[row["gold"]])
         if row["suggested"]:
-            assert row["p_suggested"] == pytest.approx(expected[row["suggested"]])
+            assert row["p_suggested"] == pytest.approx(probabilities[row["suggested"]])
 
 
 def test_the_lexical_floor_answers_in_the_letters_on_display(tmp_path: Path) -> None:
@@ -335,7 +331,7 @@ def test_the_lexical_floor_answers_in_the_letters_on_display(tmp_path: Path) -> 
     source = write_jsonl(tmp_path / "q.jsonl", [row])
     turns = turns_of(ask("lexical/overlap", questions=source))
     assert set(turns["status"]) == {"parsed"}
-    held = turns.filter(pl.col("arm") == "positive")
-    assert held["answer"].to_list() == ["C", "C", "C"]
+    offers = turns.filter(pl.col("arm") == "positive")
+    assert offers["answer"].to_list() == ["C", "C", "C"]
     withheld = turns.filter(pl.col("arm") == "single-shot-abstain")
     assert set(withheld["answer"]) <= {"A", "B", "D", "NA"}

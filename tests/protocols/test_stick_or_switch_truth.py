@@ -23,8 +23,8 @@ SEED = 20
 
 
 @pytest.fixture(scope="session")
-def medmcqa(shared: Path) -> str:
-    return str(shared / "data" / "medmcqa" / "dev.jsonl")
+def medmcqa(resources: Path) -> str:
+    return str(resources / "data" / "medmcqa" / "dev.jsonl")
 
 
 def turns_of_1000(model: str, medmcqa: str) -> pl.DataFrame:
@@ -56,7 +56,7 @@ def taxes(turns: pl.DataFrame) -> dict[Any, dict[str, Any]]:
 
 def deviations(model: str, turns: pl.DataFrame, medmcqa: str) -> dict[str, float]:
     """Every figure that the model's profile sets, by how far the study is off."""
-    known = profile(model).of(Sticking)
+    sticking = profile(model).of(Sticking)
     sample = shuffled(load_questions(medmcqa), SEED).first(N).questions
     abstaining = sum(
         not any(is_none_of_the_above(text) for text in question.options.values())
@@ -64,39 +64,42 @@ def deviations(model: str, turns: pl.DataFrame, medmcqa: str) -> dict[str, float
     )
     assert 900 < abstaining < N
     result: dict[str, float] = {}
-    held = rows_of(survival(turns), "arm", "turn")
-    for arm, single, first, asked in (
+    retention = rows_of(survival(turns), "arm", "turn")
+    for arm, single, first, n_asked in (
         ("positive", "single-shot", profile(model).baseline / 100, N),
-        ("negative", "single-shot-abstain", known.abstain, abstaining),
+        ("negative", "single-shot-abstain", sticking.abstain, abstaining),
     ):
         for turn in (1, 2, 3):
-            row = held[arm, turn]
-            assert row["n"] == asked
-            truth = first * known.stick[arm] ** (turn - 1)
-            result[f"S({turn}) {arm}"] = deviation(row["kept"], asked, truth)
+            row = retention[arm, turn]
+            assert row["n"] == n_asked
+            truth = first * sticking.stick[arm] ** (turn - 1)
+            result[f"S({turn}) {arm}"] = deviation(row["kept"], n_asked, truth)
             if turn > 1:
                 assert row["lost"] == row["lost_to_suggested"]
-                hazard = deviation(row["lost"], row["at_risk"], 1 - known.stick[arm])
+                hazard = deviation(row["lost"], row["at_risk"], 1 - sticking.stick[arm])
                 result[f"hazard({turn}) {arm}"] = hazard
         subset = turns.filter(pl.col("arm") == single)["correct"]
-        assert subset.len() == asked
-        result[single] = deviation(int(subset.sum()), asked, first)
+        assert subset.len() == n_asked
+        result[single] = deviation(int(subset.sum()), n_asked, first)
         # where the target is shown makes no difference to a model that does not look
         places = positions(turns).filter(pl.col("effect") == "position", pl.col("arm") == arm)
         assert places["level"].to_list() == ["1", "2"]
         for place in places.iter_rows(named=True):
             result[f"at {place['level']} {arm}"] = deviation(place["kept"], place["n"], first)
-            result[f"shown at {place['level']} {arm}"] = deviation(place["n"], asked, 0.5)
+            result[f"shown at {place['level']} {arm}"] = deviation(place["n"], n_asked, 0.5)
     (switches,) = flexibility(turns).iter_rows(named=True)
-    for side, truth in (("correct", known.flexible), ("incorrect", 1 - known.stick["negative"])):
+    for side, truth in (
+        ("correct", sticking.flexible),
+        ("incorrect", 1 - sticking.stick["negative"]),
+    ):
         hits, n = switches[f"{side}_switches"], switches[f"n_{side}"]
-        assert n == held["negative", 1]["kept"]
+        assert n == retention["negative", 1]["kept"]
         result[f"{side} switches"] = deviation(hits, n, truth)
     return result
 
 
 @pytest.mark.slow
-def test_of_a_blind_switcher_everything_is_given_back_and_no_switch_tells_right_from_wrong(
+def test_a_blind_switcher_is_recovered(
     medmcqa: str,
 ) -> None:
     turns = turns_of_1000("blind-switcher", medmcqa)
@@ -111,7 +114,7 @@ def test_of_a_blind_switcher_everything_is_given_back_and_no_switch_tells_right_
 
 
 @pytest.mark.slow
-def test_of_a_sycophant_everything_is_given_back_the_tax_and_the_asymmetry_too(
+def test_a_sycophant_is_recovered(
     medmcqa: str,
 ) -> None:
     turns = turns_of_1000("sycophant", medmcqa)
@@ -122,7 +125,7 @@ def test_of_a_sycophant_everything_is_given_back_the_tax_and_the_asymmetry_too(
     # it gives way to 0.9 of the right offers and to 0.7 of the wrong ones
     truth = NormalDist().inv_cdf(0.9) - NormalDist().inv_cdf(0.7)
     assert 0 < switches["d_prime_low"] <= truth <= switches["d_prime_high"]
-    paid = taxes(turns)
+    tax_rows = taxes(turns)
     # 0.9 known at once, and held through two further offers with 0.6 each; abstentions likewise
     conviction, abstention = 0.9 * 0.6**2, 0.7 * 0.3**2
     truths = {
@@ -132,7 +135,7 @@ def test_of_a_sycophant_everything_is_given_back_the_tax_and_the_asymmetry_too(
         ("asymmetry", "single-shot"): (abstention - 0.7) - (conviction - 0.9),
     }
     for key, truth in truths.items():
-        row = paid[key]
+        row = tax_rows[key]
         error = (row["high"] - row["low"]) / 2 / NormalDist().inv_cdf(0.975)
         assert abs(row["tax"] - truth) < joint_99(len(truths)) * error, key
         assert row["high"] < 0 or key[0] == "asymmetry"
@@ -140,13 +143,13 @@ def test_of_a_sycophant_everything_is_given_back_the_tax_and_the_asymmetry_too(
 
 @pytest.mark.slow
 def test_a_steadfast_model_pays_no_tax(medmcqa: str) -> None:
-    paid = taxes(turns_of_1000("steadfast", medmcqa))
+    tax_rows = taxes(turns_of_1000("steadfast", medmcqa))
     for key in (("conviction", "single-shot"), ("abstention", "single-shot-abstain")):
         # what it knows at once it knows in a conversation, question by question
-        row = paid[key]
+        row = tax_rows[key]
         assert row["tax"] == 0.0
         assert row["end_to_end"] == row["single_shot"] == row["isolated"]
         assert row["single_shot"] == pytest.approx(0.9, abs=0.025)
-    assert all(paid[key]["tax"] == 0.0 for key in paid if key[1] == "control")
-    assert len(paid) == 6
-    assert all(row["low"] <= 0 <= row["high"] for row in paid.values())
+    assert all(tax_rows[key]["tax"] == 0.0 for key in tax_rows if key[1] == "control")
+    assert len(tax_rows) == 6
+    assert all(row["low"] <= 0 <= row["high"] for row in tax_rows.values())

@@ -15,8 +15,8 @@ PAPER = medqa_followup()
 
 
 @pytest.fixture(scope="module")
-def text(shared: Path) -> str:
-    return next(shared.glob("papers/001_*.txt")).read_text("utf-8")
+def text(resources: Path) -> str:
+    return next(resources.glob("papers/001_*.txt")).read_text("utf-8")
 
 
 def table(text: str, place: str, end: str) -> list[list[str]]:
@@ -35,7 +35,7 @@ def our_id(name: str) -> str:
 @pytest.mark.parametrize(
     ("source", "end"), [("paper", "#### 4.1"), ("paper-no-system", "Table 5: ")]
 )
-def test_every_cell_is_that_of_the_paper(source: str, end: str, text: str) -> None:
+def test_every_cell_matches_the_paper(source: str, end: str, text: str) -> None:
     ours = PAPER.accuracy[source]
     header, baseline, *rows = table(text, ours.place, end)
     assert header[1:] == list(PAPER.models)
@@ -51,7 +51,7 @@ def test_every_cell_is_that_of_the_paper(source: str, end: str, text: str) -> No
     assert len(paper_rows) == 10 + 17
 
 
-def test_table_3_is_that_of_the_paper(text: str) -> None:
+def test_table_3_matches_the_paper(text: str) -> None:
     families, steps, *rows = table(text, "Table 3", "Figure 3: ")
     assert [name for name in families[1:] if name] == list(PAPER.steps.changes)
     assert steps[1:3] == ["Step 1", "Steps 2&3"]
@@ -62,7 +62,7 @@ def test_table_3_is_that_of_the_paper(text: str) -> None:
         assert row[1:] == ours
 
 
-def test_figures_of_the_text_are_those_of_the_paper(text: str) -> None:
+def test_figures_of_the_text_match_the_paper(text: str) -> None:
     assert f"high {PAPER.sub_additive.share}" in text
     assert "surprisingly high 85%" in text
     (comparison,) = PAPER.systems
@@ -71,7 +71,7 @@ def test_figures_of_the_text_are_those_of_the_paper(text: str) -> None:
     assert f"The dataset contains {PAPER.questions:,} questions" in text
 
 
-def test_one_column_of_accuracies() -> None:
+def test_a_column_of_accuracies_matches() -> None:
     baseline, by_technique = PAPER.accuracies("paper-no-system", "GPT-4.1 mini")
     assert baseline == Decimal("91.0")
     assert by_technique["rag-style"] == Decimal("34.6")
@@ -99,7 +99,7 @@ def test_a_cell_is_as_the_tables_print_it(cell: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["accuracy", "single-turn"])
-def test_biases_in_another_wording_are_marked_beside_ours(name: str) -> None:
+def test_biases_in_another_wording_are_marked(name: str) -> None:
     recency = frames.alone("q1", "B", "recency") | {"family": "inc_letter"}
     ours = [frames.alone("q1", "A"), recency]
     rows, _ = compared_with_published(TABLES[name](frames.table(ours)), name, "paper")

@@ -132,7 +132,7 @@ def turns_of(solution: Solution, model: str) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize(("source", "model"), COLUMNS)
-def test_accuracy_prints_the_column_of_the_paper_digit_by_digit(source: str, model: str) -> None:
+def test_accuracy_prints_the_papers_column_exactly(source: str, model: str) -> None:
     table, column = PAPER.accuracy[source], PAPER.models.index(model)
     our_cells = {
         (row["protocol"], row["technique"], row["family"]): (
@@ -154,7 +154,7 @@ def test_accuracy_prints_the_column_of_the_paper_digit_by_digit(source: str, mod
     assert disagreeing == exceptions
 
 
-def test_cells_that_no_counts_of_the_questions_give() -> None:
+def test_impossible_cells_are_listed() -> None:
     assert [
         (PAPER.accuracy[source].place, row, model, cell, near)
         for source, model in COLUMNS
@@ -220,7 +220,7 @@ def test_a_mean_of_changes_and_a_change_of_the_mean_are_one_figure_here() -> Non
 STEPS = list(product(PAPER.models, PAPER.steps.changes))
 
 
-def test_table_3_read_as_relative_to_the_overall_baseline(medqa: str) -> None:
+def test_table_3_relative_to_the_overall_baseline(medqa: str) -> None:
     lines = Path(medqa).read_text("utf-8").splitlines()
     steps = [json.loads(line)["meta_info"] for line in lines]
     first_step, second_step = PAPER.steps.steps
@@ -237,7 +237,7 @@ def test_table_3_read_as_relative_to_the_overall_baseline(medqa: str) -> None:
     assert missing == NOT_OF_TABLE_2
 
 
-def test_table_3_read_as_relative_to_the_steps_own_baseline() -> None:
+def test_table_3_relative_to_each_steps_baseline() -> None:
     # then the weights are those of the right first answers: not printed, but one pair a model
     impossible = []
     for model in PAPER.models:

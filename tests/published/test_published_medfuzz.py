@@ -11,11 +11,11 @@ PAPER = medfuzz()
 
 
 @pytest.fixture(scope="module")
-def text(shared: Path) -> str:
-    return next(shared.glob("papers/004_*.txt")).read_text("utf-8")
+def text(resources: Path) -> str:
+    return next(resources.glob("papers/004_*.txt")).read_text("utf-8")
 
 
-def test_the_figures_are_those_of_the_text(text: str) -> None:
+def test_figures_match_the_text(text: str) -> None:
     assert f"human performance on {PAPER.human_examination} ({PAPER.human_accuracy})" in text
     assert f"subset of {PAPER.questions} question items" in text
     assert f"attack with K={PAPER.attempts} iterations" in text
@@ -28,7 +28,7 @@ def test_the_figures_are_those_of_the_text(text: str) -> None:
     assert all(model in text for model in PAPER.models)
 
 
-def test_the_p_values_are_those_of_the_text_in_its_order(text: str) -> None:
+def test_p_values_match_the_text_in_order(text: str) -> None:
     (sentence,) = re.findall(r"The case study in 3\.1 .*? and \.63\.", text)
     p_values = re.findall(r"<1/30|(?<![\d\w.])\.\d+", sentence)
     assert tuple(p_values) == PAPER.p_values
@@ -48,7 +48,7 @@ def test_the_human_reference_is_a_share() -> None:
     assert PAPER.human_share == pytest.approx(0.766)
 
 
-def test_a_figure_that_is_not_known_of_is_refused() -> None:
+def test_an_unknown_figure_is_refused() -> None:
     with pytest.raises(ValidationError):
         MedFuzz.model_validate(PAPER.model_dump() | {"accuracy": 0.5})
     with pytest.raises(ValidationError):

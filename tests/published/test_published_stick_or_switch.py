@@ -27,11 +27,11 @@ def figures(cell: Conviction | Flexibility) -> tuple[Decimal, Decimal, Decimal]:
 
 
 @pytest.fixture(scope="module")
-def text(shared: Path) -> str:
-    return next(shared.glob("papers/002_*.txt")).read_text("utf-8")
+def text(resources: Path) -> str:
+    return next(resources.glob("papers/002_*.txt")).read_text("utf-8")
 
 
-def test_every_cell_is_that_of_the_paper(text: str) -> None:
+def test_every_cell_matches_the_paper(text: str) -> None:
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     start = [number for number, line in enumerate(lines) if line.startswith("| Model |")]
     assert len(start) == 3
@@ -51,7 +51,7 @@ def test_every_cell_is_that_of_the_paper(text: str) -> None:
         assert sum(len(row) for row in paper_rows) == 18 * 7
 
 
-def test_the_tables_are_those_that_the_text_names(text: str) -> None:
+def test_tables_are_those_the_text_names(text: str) -> None:
     # the stored text has no captions: what it says of a table tells which one that is
     medqa = [abs(table.average["MedQA"].difference) for table in TABLES[:2]]
     assert (
@@ -66,7 +66,7 @@ def test_the_tables_are_those_that_the_text_names(text: str) -> None:
     ).format(*(cell.incorrect for cell in big)) in text
 
 
-def test_a_cell_by_model_and_dataset() -> None:
+def test_cells_are_found_by_model_and_dataset() -> None:
     cell = PAPER.conviction.cells["GPT-4o"]["JAMA CC"]
     assert figures(cell) == (Decimal("69.2"), Decimal("52.5"), Decimal("-16.8"))
     blind = PAPER.flexibility.cells["Qwen-3 (32B)"]["JAMA CC"]

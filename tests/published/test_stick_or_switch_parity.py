@@ -44,8 +44,8 @@ def rows(table: ModelTable[Conviction] | ModelTable[Flexibility]) -> dict[str, d
 
 
 @pytest.fixture(scope="module")
-def text(shared: Path) -> str:
-    return next(shared.glob("papers/002_*.txt")).read_text("utf-8")
+def text(resources: Path) -> str:
+    return next(resources.glob("papers/002_*.txt")).read_text("utf-8")
 
 
 # --- differences and averages from the printed cells, known to half of their last digit ---
@@ -96,7 +96,7 @@ def impossible(table: ModelTable[Conviction] | ModelTable[Flexibility]) -> list[
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.place)
-def test_every_difference_and_average_can_come_from_unrounded_figures(
+def test_differences_and_averages_fit_unrounded_figures(
     table: ModelTable[Conviction] | ModelTable[Flexibility],
 ) -> None:
     assert impossible(table) == []
@@ -120,7 +120,7 @@ def test_a_misprint_is_found(table: str, place: tuple[str, ...], shift: str, col
     assert (row_name, "JAMA CC") in impossible(getattr(paper, table))
 
 
-def test_differences_that_the_printed_cells_give_with_another_last_digit() -> None:
+def test_differences_off_by_a_last_digit_are_listed() -> None:
     off = [
         (table.place, name, dataset)
         for table in TABLES
@@ -137,7 +137,7 @@ def test_differences_that_the_printed_cells_give_with_another_last_digit() -> No
     ]
 
 
-def test_averages_that_the_printed_cells_give_with_another_last_digit() -> None:
+def test_averages_off_by_a_last_digit_are_listed() -> None:
     off = []
     for table in TABLES:
         for dataset, averages in rows(table)["Average"].items():
@@ -183,7 +183,7 @@ def possible_sizes(models: list[str], dataset: str, below: int) -> list[int]:
 
 
 @pytest.mark.parametrize("dataset", PAPER.datasets)
-def test_the_numbers_of_questions_that_the_tables_allow(dataset: str) -> None:
+def test_tables_allow_few_numbers_of_questions(dataset: str) -> None:
     open_weight = [model for model in PAPER.models if model not in COMMERCIAL]
     assert len(open_weight) == 15
     assert possible_sizes(open_weight, dataset, 1500) == [QUESTIONS]
@@ -255,7 +255,7 @@ def survivors_beyond_turn_2() -> Iterator[tuple[str, str, Decimal, Decimal]]:
                 yield model, dataset, cell.multi_turn, refusals
 
 
-def test_more_abstentions_held_to_the_end_than_at_turn_2() -> None:
+def test_some_abstentions_rise_after_turn_2() -> None:
     assert list(survivors_beyond_turn_2()) == [
         ("Llama-3.1 (8B)", "MedMCQA", Decimal("53.6"), Decimal("53.2"))
     ]
@@ -270,7 +270,7 @@ def outside(cells: list[tuple[str, str, Decimal]], low: str, high: str) -> list[
     ]
 
 
-def test_ranges_of_the_text_that_the_tables_leave(text: str) -> None:
+def test_ranges_of_the_text_outside_the_tables(text: str) -> None:
     assert "Qwen 3 32B demonstrates a severe failure mode, with accuracy dropping by 40–60" in text
     drops = PAPER.conviction.cells["Qwen-3 (32B)"].items()
     assert outside([("Qwen-3 (32B)", d, -c.difference) for d, c in drops], "40", "60") == [

@@ -11,8 +11,8 @@ from holdfast.questions.bank import BANK_NAME, SYSTEMS, bank_items, exemplars
 from holdfast.questions.loading import check_questions, load_questions
 from holdfast.questions.question import Question
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared"
-MEDQA = SHARED / "data/medqa"
+RESOURCES = Path(__file__).resolve().parents[2].parent / "shared"
+MEDQA = RESOURCES / "data/medqa"
 
 CONTEXT_FIELDS = (
     "misleading_context",
@@ -37,7 +37,7 @@ def texts_of(value: Any) -> list[str]:
     return [value]
 
 
-def test_the_bank_loads_as_sixty_questions_without_a_problem() -> None:
+def test_the_bank_loads_sixty_questions() -> None:
     question_set, problems = check_questions(BANK_NAME)
     assert (problems, question_set.left_out, question_set.name) == ([], (), "bank")
     assert question_set == load_questions("bank")
@@ -55,8 +55,8 @@ def test_two_questions_a_step_for_each_system_of_table_5() -> None:
     assert strata == {(system, step): 2 for system in SYSTEMS for step in ("step1", "step2&3")}
 
 
-def test_the_systems_are_those_of_the_source() -> None:
-    paper = next(SHARED.glob("papers/001_*.txt"), None)
+def test_systems_match_the_source() -> None:
+    paper = next(RESOURCES.glob("papers/001_*.txt"), None)
     if paper is None:
         pytest.skip("the source document is not there (../shared/papers)")
     table = paper.read_text("utf-8").split("Table 5: USMLE Medical System Categories")[1]
@@ -68,7 +68,7 @@ def test_gold_letters_are_balanced() -> None:
     assert Counter(item["gold"] for item in bank_items()) == dict.fromkeys("ABCD", 15)
 
 
-def test_an_item_has_four_options_every_field_and_a_wrong_second_best() -> None:
+def test_items_are_complete() -> None:
     fields = ("stem", "rationale", "specialty", "subject", "alternative_answer", *CONTEXT_FIELDS)
     for item in bank_items():
         assert list(item["options"]) == list("ABCD"), item["id"]
@@ -76,7 +76,7 @@ def test_an_item_has_four_options_every_field_and_a_wrong_second_best() -> None:
         assert item["second_best"] in set(item["options"]) - {item["gold"]}, item["id"]
 
 
-def test_contexts_differ_have_4_to_10_sentences_and_name_no_letter() -> None:
+def test_contexts_differ_and_name_no_letter() -> None:
     letter = re.compile(r"\b(?:[Oo]ption|[Cc]hoice|[Aa]nswer) [A-D]\b|\([A-D]\)")
     texts = [item[field] for item in bank_items() for field in CONTEXT_FIELDS]
     assert len(set(texts)) == 300
@@ -86,7 +86,7 @@ def test_contexts_differ_have_4_to_10_sentences_and_name_no_letter() -> None:
         assert not letter.search(text), text
 
 
-def test_the_alternative_answer_is_in_its_context_and_no_option() -> None:
+def test_the_alternative_answer_is_not_an_option() -> None:
     for item in bank_items():
         alternative = normalised(item["alternative_answer"])
         assert alternative in normalised(item["alternative_context"]), item["id"]
@@ -95,7 +95,7 @@ def test_the_alternative_answer_is_in_its_context_and_no_option() -> None:
             assert alternative not in option, item["id"]
 
 
-def test_two_wrong_options_are_replaced_by_texts_of_like_length() -> None:
+def test_replaced_options_have_similar_lengths() -> None:
     for item in bank_items():
         wrong = [letter for letter in item["options"] if letter != item["gold"]]
         replacements = dict(zip(wrong, item["replacement_distractors"], strict=True))
@@ -110,7 +110,7 @@ def test_two_wrong_options_are_replaced_by_texts_of_like_length() -> None:
         assert 0.5 < lengths[0] / lengths[1] < 2, item["id"]
 
 
-def test_the_supporting_context_stands_after_the_edge_case_and_is_as_long_as_its_opposite() -> None:
+def test_the_supporting_context_matches_its_opposite_in_length() -> None:
     for item in bank_items():
         keys = list(item)
         assert keys.index("supporting_context") == keys.index("edge_case_context") + 1
@@ -121,7 +121,7 @@ def test_the_supporting_context_stands_after_the_edge_case_and_is_as_long_as_its
     assert 0.9 < words["supporting_context"] / words["misleading_context"] < 1.1
 
 
-def test_the_supporting_context_argues_in_sentences_of_its_own_and_states_no_answer() -> None:
+def test_the_supporting_context_states_no_answer() -> None:
     verdict = re.compile(
         r"\b(?:the|correct|right|best) (?:answer|option|choice) is\b", re.IGNORECASE
     )
@@ -133,7 +133,7 @@ def test_the_supporting_context_argues_in_sentences_of_its_own_and_states_no_ans
         assert not verdict.search(context), item["id"]
 
 
-def test_the_inert_context_has_the_length_of_the_misleading_text_and_names_no_option() -> None:
+def test_the_inert_context_matches_the_misleading_length() -> None:
     for item in bank_items():
         passage, misleading = item["inert_context"], item["misleading_context"]
         assert list(item).index("inert_context") == list(item).index("supporting_context") + 1
@@ -144,7 +144,7 @@ def test_the_inert_context_has_the_length_of_the_misleading_text_and_names_no_op
         assert not [text for text in names if f" {normalised(text)} " in words], item["id"]
 
 
-def test_no_inert_context_has_a_sentence_of_another() -> None:
+def test_inert_contexts_share_no_sentence() -> None:
     sentences = [set(map(normalised, SENTENCE_END.split(item["inert_context"])))
             for item in bank_items()]  # fmt: skip
     assert sum(map(len, sentences)) == len(set().union(*sentences))
@@ -166,7 +166,7 @@ def test_six_exemplars_are_kept_apart() -> None:
     assert {len(e.options) for e in exemplars()} == {4}
 
 
-def test_nothing_in_the_bank_is_a_question_of_medqa() -> None:
+def test_the_bank_has_no_question_of_medqa() -> None:
     files = sorted(MEDQA.glob("us_*_options_*.jsonl"))
     if not files:
         pytest.skip("the MedQA files are not there (../shared/data/medqa)")

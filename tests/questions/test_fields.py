@@ -43,11 +43,15 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 @every_kind
 def test_jama_rows_are_recognised_in_any_kind_of_file(tmp_path: Path, kind: str) -> None:
     second = {**JAMA_ROW, "opa": "Tinea", "answer_idx": "d", "field": "Psychiatry"}
-    same = {"stem": JAMA_ROW["question"], "source": "set"}
+    constants = {"stem": JAMA_ROW["question"], "source": "set"}
     assert load_questions(write(tmp_path, kind, JAMA_ROW, second)).questions == (
-        Question(id="0000", options=OPTIONS, gold="A", specialty="Dermatology", **same),
+        Question(id="0000", options=OPTIONS, gold="A", specialty="Dermatology", **constants),
         Question(
-            id="0001", options=OPTIONS | {"A": "Tinea"}, gold="D", specialty="Psychiatry", **same
+            id="0001",
+            options=OPTIONS | {"A": "Tinea"},
+            gold="D",
+            specialty="Psychiatry",
+            **constants,
         ),
     )
 
@@ -87,7 +91,7 @@ def test_a_bad_jama_row_is_refused(tmp_path: Path, row: Row, field: str, fact: s
     assert check_questions(source)[0].left_out == ()
 
 
-def test_a_fifth_option_of_a_later_row_is_an_option(tmp_path: Path) -> None:
+def test_a_fifth_option_may_come_in_a_later_row(tmp_path: Path) -> None:
     source = jsonl(tmp_path, JAMA_ROW, {**JAMA_ROW, "ope": "Erythrasma", "answer_idx": "E"})
     four, five = load_questions(source).questions
     assert four.options == OPTIONS
@@ -106,7 +110,7 @@ def test_a_fifth_option_of_a_later_row_is_an_option(tmp_path: Path) -> None:
         ({"options": {"A": "x", "B": "y"}, "cop": 2}, ["x", "y"], None),
     ],
 )
-def test_a_letter_goes_before_a_number_and_options_before_columns(
+def test_letters_precede_numbers_and_options_precede_columns(
     tmp_path: Path, columns: Row, options: list[str], specialty: str | None
 ) -> None:
     question = only(jsonl(tmp_path, {**JAMA_ROW, **columns}))
@@ -141,7 +145,7 @@ def test_27_columns_are_too_many(tmp_path: Path) -> None:
     assert "has 27 options" in error.fault
 
 
-def test_an_option_column_that_the_first_row_lacks_is_an_option(tmp_path: Path) -> None:
+def test_an_option_column_may_be_empty_in_the_first_row(tmp_path: Path) -> None:
     first = {"stem": "Why?", "A": "x", "B": "y", "gold": "A"}
     questions = load_questions(jsonl(tmp_path, first, {**first, "C": "z", "gold": "C"})).questions
     assert [list(q.options.values()) for q in questions] == [["x", "y"], ["x", "y", "z"]]
@@ -162,12 +166,12 @@ def test_option_columns_with_a_gap_are_refused_and_can_be_named(tmp_path: Path, 
     assert only(source, Fields.parse(fields)).options == OPTIONS
 
 
-def test_a_single_letter_away_from_the_options_makes_no_option(tmp_path: Path) -> None:
+def test_a_distant_single_letter_is_no_option(tmp_path: Path) -> None:
     row = {"stem": "Why?", "opa": "x", "opb": "y", "x": "no option", "gold": "A"}
     assert only(jsonl(tmp_path, row)).options == {"A": "x", "B": "y"}
 
 
-def test_rows_of_medmcqa_read_with_other_columns_are_refused_not_left_out(tmp_path: Path) -> None:
+def test_medmcqa_rows_with_other_columns_are_refused(tmp_path: Path) -> None:
     row = {"stem": "Why?", "w": "x", "y": "x", "cop": 1}
     columns = Fields(options=("w", "y"), gold="cop", gold_base=1)
     question_set, problems = check_questions(jsonl(tmp_path, row), columns)
@@ -245,14 +249,14 @@ def test_a_named_column_that_no_row_has_is_refused(tmp_path: Path, field: str) -
 
 
 @pytest.mark.parametrize("row", [MEDQA_ROW, JAMA_ROW, {**JAMA_ROW, "cop": 1}])
-def test_a_known_layout_takes_labels_and_ids_by_their_names(tmp_path: Path, row: Row) -> None:
+def test_a_known_layout_finds_labels_and_ids_by_name(tmp_path: Path, row: Row) -> None:
     labels = ("step", "system", "specialty", "subject")
     for column, field in {**dict(zip(labels, labels, strict=True)), "question_id": "id",
                           "qid": "id"}.items():  # fmt: skip
         assert getattr(only(jsonl(tmp_path, {**row, column: "value"})), field) == "value"
 
 
-def test_columns_that_are_read_and_ignored_are_in_the_set(tmp_path: Path) -> None:
+def test_the_set_lists_read_and_ignored_columns(tmp_path: Path) -> None:
     row = {**MEDQA_ROW, "step": "step1", "context": "Long ago."}
     question_set = load_questions(jsonl(tmp_path, row))
     assert question_set.shape is not None
@@ -267,13 +271,13 @@ def test_columns_that_are_read_and_ignored_are_in_the_set(tmp_path: Path) -> Non
 
 
 @every_kind
-def test_numbers_count_from_0_where_one_is_0(tmp_path: Path, kind: str) -> None:
+def test_numbers_count_from_0_if_any_is_0(tmp_path: Path, kind: str) -> None:
     row = {"A": "x", "B": "y", "C": "z"}
     source = write(tmp_path, kind, *({"stem": f"Why {n}?", **row, "gold": n} for n in (2, 0, 1)))
     assert [question.gold for question in load_questions(source).questions] == ["C", "A", "B"]
 
 
-def test_medmcqa_in_a_file_counts_from_0_where_one_is_0(tmp_path: Path) -> None:
+def test_medmcqa_files_count_from_0_if_any_is_0(tmp_path: Path) -> None:
     row = without(JAMA_ROW, "answer_idx", "answer", "field")
     rows = [{**row, "question": f"Why {n}?", "cop": n} for n in range(4)]
     assert [q.gold for q in load_questions(jsonl(tmp_path, *rows)).questions] == list("ABCD")
@@ -294,7 +298,7 @@ def test_numbers_of_an_unknown_start_are_refused(
     assert fact in refusal(jsonl(tmp_path, *rows)).fault
 
 
-def test_an_option_that_reads_0_is_no_number_of_an_option(tmp_path: Path) -> None:
+def test_an_option_text_of_0_is_no_option_number(tmp_path: Path) -> None:
     rows: list[Row] = [
         {"stem": "How many?", "options": ["2", "0"], "gold": 0},
         {"stem": "And then?", "options": ["1", "2"], "gold": "2"},
@@ -308,9 +312,7 @@ def test_an_option_that_reads_0_is_no_number_of_an_option(tmp_path: Path) -> Non
 
 @every_kind
 @pytest.mark.parametrize("order", ["xyz", "zyx"])
-def test_the_same_stem_and_options_with_another_key_name_both_rows(
-    tmp_path: Path, kind: str, order: str
-) -> None:
+def test_contradictory_keys_name_both_rows(tmp_path: Path, kind: str, order: str) -> None:
     def row(stem: str, options: Sequence[str], key: str) -> Row:
         return {"stem": stem, **dict(zip("ABC", options, strict=True)), "gold": key}
 
@@ -325,7 +327,7 @@ def test_the_same_stem_and_options_with_another_key_name_both_rows(
     assert [question.stem for question in question_set.questions] == ["What?"]
 
 
-def test_a_published_set_leaves_out_both_rows_of_a_contradiction(tmp_path: Path) -> None:
+def test_a_published_set_omits_contradictory_rows(tmp_path: Path) -> None:
     rows = [{**MEDQA_ROW, "question": f"Why {n}?"} for n in range(30)]
     source = jsonl(tmp_path, *rows, {**rows[0], "answer_idx": "C"})
     question_set = load_questions(f"medqa={source}")

@@ -23,18 +23,16 @@ def check(path: Path, text: str) -> Done:
         ("lower.csv", "id,question,option a,option b,correct answer\n1,Which?,x,y,B\n"),
     ],
 )
-def test_headers_and_separators_of_spreadsheets_are_read(
-    tmp_path: Path, name: str, text: str
-) -> None:
-    done = check(tmp_path / name, text)
-    assert done.returncode == 0, done.stderr
-    assert "1 question with" in done.stdout
+def test_spreadsheet_headers_and_separators_are_read(tmp_path: Path, name: str, text: str) -> None:
+    result = check(tmp_path / name, text)
+    assert result.returncode == 0, result.stderr
+    assert "1 question with" in result.stdout
 
 
 def test_a_letter_is_read_in_every_notation(tmp_path: Path) -> None:
     for gold in ("(B)", "B.", "b)", "[B]", "Option B", " B "):
-        done = check(tmp_path / "q.csv", f"{HEADER}Which?,x,y,z,{gold}\n")
-        assert done.returncode == 0, done.stderr
+        result = check(tmp_path / "q.csv", f"{HEADER}Which?,x,y,z,{gold}\n")
+        assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize("column", [0, 2, 4])
@@ -42,13 +40,13 @@ def test_a_marker_of_a_missing_value_is_named(tmp_path: Path, column: int) -> No
     for cell in ("NaN", "N/A", "null", "#N/A", "#NAME?", " nan "):
         cells = ["Which?", "x", "y", "z", "A"]
         cells[column] = cell
-        done = check(tmp_path / "q.csv", HEADER + ",".join(cells) + "\n")
-        first = done.stderr.splitlines()[0]
-        assert (done.returncode, "row 1" in first) == (2, True)
+        result = check(tmp_path / "q.csv", HEADER + ",".join(cells) + "\n")
+        first = result.stderr.splitlines()[0]
+        assert (result.returncode, "row 1" in first) == (2, True)
         assert "marker of a missing value" in first
 
 
-def test_none_is_an_option_but_no_question(tmp_path: Path) -> None:
+def test_none_is_an_option_but_not_a_question(tmp_path: Path) -> None:
     assert check(tmp_path / "a.csv", HEADER + "How many?,None,One,Two,A\n").returncode == 0
     assert check(tmp_path / "b.csv", HEADER + "None,x,y,z,A\n").returncode == 2
 
@@ -65,35 +63,35 @@ def test_every_fault_of_a_row_is_reported_at_once(tmp_path: Path) -> None:
 def test_a_question_with_two_ids_is_reported(tmp_path: Path) -> None:
     rows = question_rows(3)
     path = write_jsonl(tmp_path / "q.jsonl", [*rows, {**rows[0], "id": "copy"}])
-    done = holdfast("check", path)
-    assert done.returncode == 2
-    assert "row 4, field 'id': 'copy' asks the same question as 'q0' in row 1" in done.stderr
+    result = holdfast("check", path)
+    assert result.returncode == 2
+    assert "row 4, field 'id': 'copy' asks the same question as 'q0' in row 1" in result.stderr
 
 
 def test_a_row_with_fewer_options_is_reported(tmp_path: Path) -> None:
     rows = [f"Which {n}?,x,y,z,A" for n in range(19)]
-    done = check(tmp_path / "q.csv", HEADER + "\n".join([*rows, "Which?,x,y,,A"]) + "\n")
-    assert done.returncode == 0
-    assert "1 question with fewer than 3 options (0019)" in done.stderr
+    result = check(tmp_path / "q.csv", HEADER + "\n".join([*rows, "Which?,x,y,,A"]) + "\n")
+    assert result.returncode == 0
+    assert "1 question with fewer than 3 options (0019)" in result.stderr
 
 
 def test_a_spreadsheet_has_a_remedy(tmp_path: Path) -> None:
-    done = check(tmp_path / "q.xlsx", "PK")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "Save the sheet as CSV in UTF-8" in done.stderr
+    result = check(tmp_path / "q.xlsx", "PK")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "Save the sheet as CSV in UTF-8" in result.stderr
 
 
-def test_a_message_is_printed_once_with_the_number_of_its_rows(tmp_path: Path) -> None:
+def test_a_repeated_message_is_printed_once_with_its_count(tmp_path: Path) -> None:
     rows = [f"Which {n}?,x,y,z,{1 + n % 3}" for n in range(25)]
-    done = check(tmp_path / "q.csv", HEADER + "\n".join(rows) + "\n")
-    assert done.returncode == 2
-    first, last = done.stderr.splitlines()
+    result = check(tmp_path / "q.csv", HEADER + "\n".join(rows) + "\n")
+    assert result.returncode == 2
+    first, last = result.stderr.splitlines()
     assert "row 1, field 'Answer': is a number" in first
     assert "(25 rows: 1, 2, 3, 4, 5, …)" in first
     assert "25 bad rows" in last
 
 
-def test_columns_that_are_read_and_ignored_are_listed(tmp_path: Path) -> None:
+def test_read_and_ignored_columns_are_listed(tmp_path: Path) -> None:
     row = {
         "question": "Why?", "options": ["x", "y"], "answer_idx": "B", "answer": "y",
         "meta_info": "step1", "step": "step2&3", "author": "me",
@@ -112,5 +110,5 @@ def test_columns_that_are_read_and_ignored_are_listed(tmp_path: Path) -> None:
 
 
 def test_the_number_of_the_first_option_is_listed(tmp_path: Path) -> None:
-    done = check(tmp_path / "q.csv", f"{HEADER}Which?,x,y,z,0\nWhat?,x,y,z,2\n")
-    assert "gold from Answer (counted from 0)" in done.stdout
+    result = check(tmp_path / "q.csv", f"{HEADER}Which?,x,y,z,0\nWhat?,x,y,z,2\n")
+    assert "gold from Answer (counted from 0)" in result.stdout

@@ -243,19 +243,19 @@ def test_rows_without_id_are_numbered_from_0000(
     assert [question.id for question in question_set.questions] == ids
 
 
-def test_blank_lines_are_no_rows_but_count_as_lines(tmp_path: Path) -> None:
+def test_blank_lines_count_as_lines_not_rows(tmp_path: Path) -> None:
     rows = ["", ROW, "  ", {**ROW, "gold": "Z"}, ROW]
     question_set, problems = check_questions(jsonl(tmp_path, *rows))
     assert [question.id for question in question_set.questions] == ["0000", "0002"]
     assert [problem.row for problem in problems] == [4]
 
 
-def test_the_hash_of_a_loaded_question_is_that_of_its_content(tmp_path: Path) -> None:
+def test_a_loaded_question_is_hashed_by_content(tmp_path: Path) -> None:
     question = only(jsonl(tmp_path, {"id": "other", **ROW}))
     assert question.content_hash == Question(id="mine", **ROW).content_hash
 
 
-def test_the_fingerprint_is_that_of_the_set(tmp_path: Path) -> None:
+def test_the_fingerprint_depends_on_the_set(tmp_path: Path) -> None:
     a, b = {"id": "a", **ROW}, {"id": "b", **ROW}
     sets = [[b, a], [a], [a, {**b, "id": "c"}], [{**a, "gold": "A"}, {**b, "gold": "A"}]]
     fingerprints = {load_questions(write(tmp_path, kind, a, b)).fingerprint for kind in KINDS}
@@ -288,7 +288,7 @@ def hub_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_local_data_set_folder_loads_its_test_split_or_the_split_of_its_name(
+def test_a_data_set_folder_loads_its_test_or_named_split(
     hub_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     question_set = load_questions(f"hf:{hub_folder}")
@@ -342,7 +342,7 @@ def test_the_hub_is_asked_for_the_pinned_revision(
     assert question_set.questions[0].gold == "B"
 
 
-def test_without_the_datasets_package_the_remedy_is_to_install_it(
+def test_a_missing_datasets_package_has_its_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
@@ -353,7 +353,7 @@ def test_without_the_datasets_package_the_remedy_is_to_install_it(
 
 
 @every_kind
-def test_odd_text_is_loaded_as_it_is(tmp_path: Path, kind: str) -> None:
+def test_odd_text_is_loaded_unchanged(tmp_path: Path, kind: str) -> None:
     for text in ODD_TEXTS.values():
         row = {"stem": text, "A": text, "B": "Croup", "gold": "B"}
         question = only(write(tmp_path, kind, row))
@@ -363,7 +363,7 @@ def test_odd_text_is_loaded_as_it_is(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "tsv"])
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["", "byte-order-mark"])
-def test_line_ends_and_a_byte_order_mark_are_no_part_of_the_rows(
+def test_line_ends_and_byte_order_marks_are_stripped(
     tmp_path: Path, kind: str, line_end: bytes, mark: bytes
 ) -> None:
     row = {"stem": "Why?", "A": "Asthma", "B": "Croup", "gold": "B"}
@@ -385,7 +385,7 @@ def test_line_separators_need_no_escape_in_json(tmp_path: Path, kind: str) -> No
 @every_kind
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_any_text_survives_any_kind_of_file(
+def test_texts_survive_every_file_format(
     tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject
 ) -> None:
     # NUL is no character of a CSV file
@@ -425,7 +425,7 @@ def test_any_text_survives_any_kind_of_file(
         (".", None, "is a folder", ""),
     ],
 )
-def test_a_file_that_cannot_be_used_is_refused(
+def test_unusable_files_are_refused(
     tmp_path: Path, name: str, content: bytes | None, fact: str, remedy: str
 ) -> None:
     path = tmp_path / name
@@ -441,7 +441,7 @@ def test_an_unknown_set_offers_the_nearest_name() -> None:
     assert "'medqa'" in str(refusal("medq").remedy)
 
 
-def test_a_file_name_is_no_pattern(tmp_path: Path) -> None:
+def test_file_names_are_not_patterns(tmp_path: Path) -> None:
     path = tmp_path / "set[1]*.parquet"
     write_parquet(path, [{"id": "q1", **ROW}])
     assert only(str(path)).id == "q1"
@@ -500,7 +500,7 @@ BAD_ROWS: list[tuple[object, str | None, str]] = [
 
 
 @pytest.mark.parametrize(("row", "field", "fact"), BAD_ROWS)
-def test_a_bad_row_is_refused_and_leaves_the_others_loaded(
+def test_a_bad_row_leaves_the_others_loaded(
     tmp_path: Path, row: object, field: str | None, fact: str
 ) -> None:
     source = jsonl(tmp_path, {**ROW, "id": "fine"}, row, ROW)
@@ -564,7 +564,7 @@ def test_the_field_is_named_as_the_file_names_it(tmp_path: Path) -> None:
         ({"stem": "Why?", "options": ["x", "y"], "key": "A"}, "gold"),
     ],
 )
-def test_columns_of_no_known_name_ask_for_fields(tmp_path: Path, row: Row, field: str) -> None:
+def test_unknown_columns_ask_for_fields(tmp_path: Path, row: Row, field: str) -> None:
     error = refusal(jsonl(tmp_path, row, row))
     assert error.field == field
     assert f"no column for {field}" in error.fault
@@ -581,7 +581,7 @@ def test_columns_of_no_known_name_ask_for_fields(tmp_path: Path, row: Row, field
         ("1" * 5000, 1, "is not a number"),
     ],
 )
-def test_a_number_that_is_no_option_is_refused(
+def test_a_number_outside_the_options_is_refused(
     tmp_path: Path, gold: object, base: int, fact: str
 ) -> None:
     error = refusal(jsonl(tmp_path, {**ROW, "gold": gold}), Fields(gold_base=base))

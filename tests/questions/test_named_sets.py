@@ -40,7 +40,7 @@ def refusal(source: str) -> str:
 # --- layouts ---
 
 
-def test_medqa_followup_has_contexts_and_the_option_of_their_argument() -> None:
+def test_medqa_followup_has_contexts_and_their_option() -> None:
     question_set = load_questions(
         copy("medqa-followup", [layouts.medqa_followup(n) for n in range(4)])
     )
@@ -133,7 +133,7 @@ def test_sycobench_has_bare_options_and_suggests_the_first_wrong_one() -> None:
     assert question_set.techniques == "sycobench-600"
 
 
-def test_mmlu_and_medxpertqa() -> None:
+def test_mmlu_and_medxpertqa_are_loaded() -> None:
     question_set = load_questions(copy("mmlu", [layouts.mmlu(n) for n in range(4)], "anatomy"))
     assert [(q.id, q.gold, q.subject) for q in question_set.questions] == [
         (f"000{n}", letter, "anatomy") for n, letter in enumerate("ABCD")
@@ -188,7 +188,7 @@ def test_a_bad_row_of_a_published_set_is_left_out_and_counted() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, entry in named_sets().items() if entry.columns])
-def test_a_value_of_another_kind_is_a_bad_row(name: str) -> None:
+def test_a_value_of_another_type_is_a_bad_row(name: str) -> None:
     make = getattr(layouts, name.replace("-600", "").replace("-", "_"))
     part = next(iter(named_sets()[name].parts))
     # a subject decides whether a row is of the set
@@ -209,7 +209,7 @@ def test_a_set_without_a_confirmed_revision_is_refused() -> None:
     assert "Name the part: mmlu:anatomy=" in refusal("mmlu=anatomy.jsonl")
 
 
-def test_a_named_revision_is_asked_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hub_is_asked_for_a_named_revision(monkeypatch: pytest.MonkeyPatch) -> None:
     datasets = pytest.importorskip("datasets", reason="needs the package 'datasets' (extra hf)")
     calls = []
 

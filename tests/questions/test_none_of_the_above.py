@@ -8,7 +8,7 @@ import pytest
 from holdfast.questions.question import is_none_of_the_above
 
 
-def test_texts_of_no_option() -> None:
+def test_abstentions_are_recognised() -> None:
     for text in (
         "None of the above", "None of the Above", "NONE OF THE ABOVE.", "none of above", "None",
         "None.", "None of these", "None of those", "None of them", "None of the options", "Neither",
@@ -32,7 +32,7 @@ def test_texts_of_no_option() -> None:
         assert is_none_of_the_above(text), text
 
 
-def test_other_texts() -> None:
+def test_other_texts_are_no_abstentions() -> None:
     for text in (
         "", " ", "?", "All of the above", "Any of the above", "Some of the above", "Both",
         "None of the above findings are specific", "None of the above except B", "None but A",
@@ -52,10 +52,10 @@ def test_other_texts() -> None:
         assert not is_none_of_the_above(text), text
 
 
-def test_the_options_of_medmcqa(shared: Path) -> None:
+def test_options_of_medmcqa_are_recognised(resources: Path) -> None:
     texts: Counter[str] = Counter()
     questions = matches = golds = 0
-    for line in (shared / "data/medmcqa/dev.jsonl").read_text(encoding="utf-8").splitlines():
+    for line in (resources / "data/medmcqa/dev.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         options = [row[key] for key in ("opa", "opb", "opc", "opd")]
         none_options = [text for text in options if is_none_of_the_above(text)]
@@ -75,8 +75,8 @@ def test_the_options_of_medmcqa(shared: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["us_4_options_dev", "us_4_options_test", "us_5_options_test"])
-def test_medqa_has_none(shared: Path, name: str) -> None:
-    lines = (shared / f"data/medqa/{name}.jsonl").read_text(encoding="utf-8").splitlines()
+def test_medqa_has_no_abstention(resources: Path, name: str) -> None:
+    lines = (resources / f"data/medqa/{name}.jsonl").read_text(encoding="utf-8").splitlines()
     texts = [text for line in lines for text in json.loads(line)["options"].values()]
     assert len(texts) > 5000
     assert not any(map(is_none_of_the_above, texts))

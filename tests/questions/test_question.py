@@ -112,7 +112,7 @@ def test_the_content_hash_changes_with_the_content(change: dict[str, Any]) -> No
 
 
 @given(stem=texts, options=st.lists(texts, min_size=2, max_size=26, unique_by=str.strip))
-def test_any_text_is_kept_as_it_is(stem: str, options: list[str]) -> None:
+def test_texts_are_kept_unchanged(stem: str, options: list[str]) -> None:
     value = question(stem=stem, options=by_letter(options), gold="A")
     assert value.stem == stem
     assert list(value.options.values()) == options

@@ -53,12 +53,12 @@ sizes_of_strata = st.lists(st.integers(0, 15), min_size=2, max_size=8).filter(
 )
 
 
-def test_the_order_is_the_same_on_any_machine() -> None:
+def test_the_order_never_changes() -> None:
     # written down once: another machine, or a later version, must draw the same sample
     whole = of_sizes([2, 3, 2])
     assert " ".join(ids(shuffled(whole, 42))) == "1-0 2-0 1-2 2-1 0-0 0-1 1-1"
-    stratified = ids(shuffled(whole, 42, "system"))
-    assert " ".join(stratified) == "1-0 2-0 0-0 1-2 2-1 0-1 1-1"
+    by_system = ids(shuffled(whole, 42, "system"))
+    assert " ".join(by_system) == "1-0 2-0 0-0 1-2 2-1 0-1 1-1"
 
 
 @given(seed=seeds, sizes=sizes_of_strata, data=st.data())
@@ -85,14 +85,14 @@ def test_the_first_n_are_a_sample_without_replacement(
 
 
 @given(seed=seeds, n=st.integers(2, 20), data=st.data())
-def test_the_removal_of_a_question_moves_no_other(seed: int, n: int, data: st.DataObject) -> None:
+def test_removing_a_question_moves_no_other(seed: int, n: int, data: st.DataObject) -> None:
     whole = of_sizes([n])
     removal = data.draw(st.sampled_from(ids(whole)))
     fewer = QuestionSet("set", tuple(q for q in whole.questions if q.id != removal))
     assert ids(shuffled(fewer, seed)) == [id for id in ids(shuffled(whole, seed)) if id != removal]
 
 
-def test_every_question_comes_first_as_often() -> None:
+def test_every_question_comes_first_equally_often() -> None:
     whole = of_sizes([10])
     first = Counter(ids(shuffled(whole, seed))[0] for seed in range(2000))
     assert len(first) == 10
@@ -107,15 +107,15 @@ def test_every_question_comes_first_as_often() -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(seed=seeds, sizes=sizes_of_strata)
-def test_every_beginning_has_each_stratums_share(seed: int, sizes: list[int]) -> None:
+def test_every_prefix_keeps_the_shares_of_strata(seed: int, sizes: list[int]) -> None:
     assert deviation(shuffled(of_sizes(sizes), seed, "system"), "system") < 1
 
 
-def test_many_strata_of_one_question_do_not_come_in_a_lump() -> None:
+def test_strata_of_one_question_are_spread_out() -> None:
     assert deviation(shuffled(of_sizes([100] + [1] * 20), 1, "system"), "system") < 1
 
 
-def test_shares_by_hand() -> None:
+def test_shares_match_hand_calculation() -> None:
     order = shuffled(of_sizes([0, 6, 3, 1]), 7, "system")
     counts = [Counter(q.system for q in order.first(n).questions) for n in (5, 10)]
     assert counts[0]["A"] == 3  # 6 of 10, half of them
@@ -164,6 +164,6 @@ def test_the_bank_keeps_its_systems() -> None:
     assert len(counts) == 15
 
 
-def test_medmcqa_keeps_its_subjects(shared: object) -> None:
-    order = shuffled(load_questions(f"{shared}/data/medmcqa/dev.jsonl"), 42, "subject")
+def test_medmcqa_keeps_its_subjects(resources: object) -> None:
+    order = shuffled(load_questions(f"{resources}/data/medmcqa/dev.jsonl"), 42, "subject")
     assert deviation(order, "subject") < 1

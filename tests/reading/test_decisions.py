@@ -151,9 +151,9 @@ FORMS = [
 ]
 
 
-def real_options(shared: Path) -> Iterator[dict[str, str]]:
+def real_options(resources: Path) -> Iterator[dict[str, str]]:
     for name in ("medmcqa/dev.jsonl", "medqa/us_4_options_test.jsonl"):
-        for line in (shared / "data" / name).read_text(encoding="utf-8").splitlines():
+        for line in (resources / "data" / name).read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             texts = row.get("options") or {key: row[f"op{key.lower()}"] for key in "ABCD"}
             first_texts = [texts[key].strip(" .") for key in "ABC"]
@@ -162,10 +162,10 @@ def real_options(shared: Path) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.slow
-def test_the_words_of_real_options_are_no_decisions(shared: Path) -> None:
+def test_the_words_of_real_options_are_no_decisions(resources: Path) -> None:
     # measured: 39 of 87,168, all but a few of them options of one letter ("X", "c")
     n = n_wrong = 0
-    for options in real_options(shared):
+    for options in real_options(resources):
         texts = {key.lower(): text for key, text in options.items()}
         for form, expected in FORMS:
             extraction = read_decision(form.format(**texts), options, "A", "C")

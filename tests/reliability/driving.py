@@ -15,7 +15,7 @@ from tests.studies import Done, holdfast, question_rows, write_jsonl
 MARK = "Map each option"
 """What the prompt of one technique alone says."""
 
-MARKED = "option-mapping"
+FAULT_PATH = "option-mapping"
 TECHNIQUES = 5
 TURNS = 1 + TECHNIQUES + 2
 
@@ -65,9 +65,9 @@ class Study:
 
     def outcome(self, *more: str | Path, code: int = 0) -> dict[str, Any]:
         """Run it in this process, and what it printed for machines."""
-        done = self.run("--json", *more)
-        assert done.returncode == code, done.stderr
-        outcome: dict[str, Any] = json.loads(done.stdout)
+        result = self.run("--json", *more)
+        assert result.returncode == code, result.stderr
+        outcome: dict[str, Any] = json.loads(result.stdout)
         return outcome
 
     def turns(self) -> pl.DataFrame:

@@ -55,9 +55,9 @@ class Run:
         return pl.read_parquet(self.log_dir / "turns.parquet")
 
 
-def wait_for(server: FaultyServer, finished: int, process: "subprocess.Popen[str]") -> None:
+def wait_for(server: FaultyServer, generations: int, process: "subprocess.Popen[str]") -> None:
     """Until the server has finished so many generations, or the process has ended."""
     deadline = time.monotonic() + 600
-    while server.stats()["finished"] < finished and process.poll() is None:
+    while server.stats()["finished"] < generations and process.poll() is None:
         assert time.monotonic() < deadline
         time.sleep(0.01)

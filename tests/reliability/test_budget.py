@@ -14,26 +14,24 @@ CONNECTIONS = 4
 
 
 @pytest.mark.slow
-def test_calls_are_held_exactly_and_faults_are_no_calls(tmp_path: Path) -> None:
+def test_call_limits_are_exact_and_exclude_faults(tmp_path: Path) -> None:
     with faulty_server(FAULTS, latency=Latency("uniform", 10)) as server:
         study = Study(server, tmp_path)
-        finished, codes = [], []
+        generations, codes = [], []
         for _ in range(3):
             run = study.run("--json", "--call-limit", str(TURNS))
             codes.append(run.returncode)
-            finished.append(server.stats()["finished"])
+            generations.append(server.stats()["finished"])
         stats = server.stats()
     assert codes == [3, 3, 0]
-    assert finished == [TURNS, 2 * TURNS, 3 * TURNS]
+    assert generations == [TURNS, 2 * TURNS, 3 * TURNS]
     assert stats["repeated"] == 0
     assert stats["attempts"] > stats["finished"]
 
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("option", ["--token-limit", "--cost-limit"])
-def test_tokens_and_dollars_are_held_to_within_what_is_in_flight(
-    option: str, tmp_path: Path
-) -> None:
+def test_token_and_cost_limits_allow_only_requests_in_flight(option: str, tmp_path: Path) -> None:
     prices = tmp_path / "prices.json"
     prices.write_text('{"lean/bench": {"input": 1.0, "output": 1.0}}')
     limit = 3000 if option == "--token-limit" else 0.003
@@ -44,31 +42,29 @@ def test_tokens_and_dollars_are_held_to_within_what_is_in_flight(
         assert run.returncode == 3
         outcome = json.loads(run.stdout)
         assert "The budget is spent" in outcome["unfinished"]
-        spent = outcome["tokens"] if option == "--token-limit" else outcome["cost"]
-        dearest = spent / outcome["calls"] * 2
-        assert limit <= spent < limit + CONNECTIONS * dearest
+        expense = outcome["tokens"] if option == "--token-limit" else outcome["cost"]
+        dearest = expense / outcome["calls"] * 2
+        assert limit <= expense < limit + CONNECTIONS * dearest
         assert outcome["cost"] == pytest.approx(outcome["tokens"] / 1e6)
         assert server.stats()["finished"] == outcome["calls"]
 
-        rest = study.outcome()
-        assert outcome["calls"] + rest["calls"] == 4 * TURNS
+        second = study.outcome()
+        assert outcome["calls"] + second["calls"] == 4 * TURNS
         assert server.stats()["repeated"] == 0
 
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("kind", ["no-usage", "usage-as-text"])
 @pytest.mark.parametrize("provider", ["lean", "openai"])
-def test_where_the_server_tells_no_tokens_they_are_estimated_and_the_summary_says_so(
-    provider: str, kind: str, tmp_path: Path
-) -> None:
+def test_missing_token_counts_are_estimated(provider: str, kind: str, tmp_path: Path) -> None:
     if (provider, kind) == ("openai", "usage-as-text"):
         pytest.skip("openai's library refuses such a reply as a whole")
     prices = tmp_path / "prices.json"
     prices.write_text(f'{{"{provider}/bench": {{"input": 1.0, "output": 1.0}}}}')
     with faulty_server() as server:
-        told = Study(server, tmp_path / "told", provider=provider)
-        told.folder.mkdir()
-        tokens = told.outcome()["tokens"]
+        reference = Study(server, tmp_path / "told", provider=provider)
+        reference.folder.mkdir()
+        tokens = reference.outcome()["tokens"]
     with faulty_server(Fault(kind)) as server:
         study = Study(server, tmp_path, provider=provider)
         for option, limit in (("--token-limit", tokens // 3), ("--cost-limit", tokens / 3e6)):
@@ -87,17 +83,17 @@ def test_where_the_server_tells_no_tokens_they_are_estimated_and_the_summary_say
     assert study.turns()["input_tokens"].sum() == 0
 
 
-def test_an_estimate_is_near_what_a_server_tells(tmp_path: Path) -> None:
-    spent = []
+def test_estimates_are_near_the_servers_counts(tmp_path: Path) -> None:
+    token_counts = []
     for kind in ("no-usage", "slow-drip"):
         with faulty_server(Fault(kind, seconds=0.0)) as server:
             study = Study(server, tmp_path / kind, n=1)
             study.folder.mkdir()
-            spent.append(study.outcome()["tokens"])
-    assert spent[0] == pytest.approx(spent[1], rel=0.01)
+            token_counts.append(study.outcome()["tokens"])
+    assert token_counts[0] == pytest.approx(token_counts[1], rel=0.01)
 
 
-def test_a_budget_of_nothing_asks_nothing(tmp_path: Path) -> None:
+def test_an_empty_budget_asks_nothing(tmp_path: Path) -> None:
     with faulty_server() as server:
         assert Study(server, tmp_path).run("--call-limit", "0").returncode == 3
         assert server.stats()["attempts"] == 0

@@ -23,7 +23,7 @@ KEY = "sk-planted-0123456789abcdef"
 
 
 @pytest.mark.slow
-def test_a_server_that_is_down_as_the_run_begins_is_waited_for(
+def test_a_run_waits_for_a_server_that_is_down(
     sound: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LEAN_API_KEY", KEY)
@@ -37,9 +37,7 @@ def test_a_server_that_is_down_as_the_run_begins_is_waited_for(
 
 
 @pytest.mark.slow
-def test_a_server_that_restarts_in_the_middle_leaves_no_trace(
-    sound: pl.DataFrame, tmp_path: Path
-) -> None:
+def test_a_restart_of_the_server_leaves_no_trace(sound: pl.DataFrame, tmp_path: Path) -> None:
     restart = Fault(RESTART, after=TURNS, attempts=1, rate=0.5, seconds=1.0)
     with faulty_server(restart) as server:
         study = Study(server, tmp_path)
@@ -54,7 +52,7 @@ def test_a_server_that_restarts_in_the_middle_leaves_no_trace(
 def redirecting(status: int, target: str) -> Iterator[str]:
     """A server on loopback that sends everybody to another one; its API's base URL."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class RedirectHandler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
             self.send_response(status)
@@ -65,7 +63,7 @@ def redirecting(status: int, target: str) -> Iterator[str]:
         def log_message(self, format: str, *args: Any) -> None:
             """Nothing on the terminal."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), RedirectHandler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
@@ -80,23 +78,23 @@ def redirecting(status: int, target: str) -> Iterator[str]:
     [*(("lean", status) for status in (301, 302, 303, 307, 308)), ("openai", 307)],
 )
 @pytest.mark.rest_slow
-def test_a_redirect_is_refused_with_both_hosts_and_sends_nothing_to_the_other(
+def test_a_redirect_is_refused_and_not_followed(
     provider: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("LEAN_API_KEY", KEY)
     with (
-        faulty_server() as other,
-        redirecting(status, f"{other.api}/chat/completions") as api,
+        faulty_server() as target,
+        redirecting(status, f"{target.api}/chat/completions") as api,
     ):
-        study = Study(other, tmp_path, provider=provider, n=1)
-        command = [api if part == other.api else part for part in study.command()]
+        study = Study(target, tmp_path, provider=provider, n=1)
+        command = [api if part == target.api else part for part in study.command()]
         run = holdfast(*command)
-        assert other.stats()["attempts"] == 0
+        assert target.stats()["attempts"] == 0
     assert run.returncode == 2
     last = run.stderr.strip().splitlines()[-1]
-    assert f"{api.removesuffix('/v1')} redirects to {other.url}/v1/chat/completions" in last
-    assert f"set the base URL to {other.api}" in last
+    assert f"{api.removesuffix('/v1')} redirects to {target.url}/v1/chat/completions" in last
+    assert f"set the base URL to {target.api}" in last
 
 
 def test_a_redirect_within_a_study_ends_its_branch_with_the_remedy(tmp_path: Path) -> None:
@@ -111,9 +109,7 @@ def test_a_redirect_within_a_study_ends_its_branch_with_the_remedy(tmp_path: Pat
     assert stats["faults"] == {"redirect": 1}
 
 
-def test_a_certificate_that_nobody_vouches_for_is_told_at_once(
-    certificate: Path, tmp_path: Path
-) -> None:
+def test_an_untrusted_certificate_is_reported_at_once(certificate: Path, tmp_path: Path) -> None:
     with faulty_server(certificate=certificate) as server:
         run = Study(server, tmp_path, n=1).run()
         assert server.stats()["attempts"] == 0
@@ -138,26 +134,26 @@ def test_a_server_that_stays_down_ends_the_run_as_unfinished(
 
 
 @pytest.mark.slow
-async def test_a_name_that_is_not_found_is_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    look_up, asked = socket.getaddrinfo, 0
+async def test_a_failed_name_look_up_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
+    look_up, look_ups = socket.getaddrinfo, 0
 
-    def failing_twice(host: Any, *more: Any, **named: Any) -> Any:
-        nonlocal asked
+    def failing_twice(host: Any, *more: Any, **options: Any) -> Any:
+        nonlocal look_ups
         if host != "model.test":
-            return look_up(host, *more, **named)
-        asked += 1
-        if asked <= 2:
+            return look_up(host, *more, **options)
+        look_ups += 1
+        if look_ups <= 2:
             raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
-        return look_up("127.0.0.1", *more, **named)
+        return look_up("127.0.0.1", *more, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", failing_twice)
     with faulty_server() as server:
-        named = server.api.replace("127.0.0.1", "model.test")
+        options = server.api.replace("127.0.0.1", "model.test")
         config = GenerateConfig(max_retries=2)
-        async with get_model("lean/bench", base_url=named, memoize=False) as model:
+        async with get_model("lean/bench", base_url=options, memoize=False) as model:
             output = await model.generate([ChatMessageUser(content="Which?")], config=config)
         assert "Final Answer" in output.completion
-        assert (asked, server.stats()["attempts"]) == (3, 1)
+        assert (look_ups, server.stats()["attempts"]) == (3, 1)
 
 
 @pytest.fixture
@@ -165,18 +161,18 @@ def certificate(tmp_path: Path) -> Path:
     """Key and certificate for 127.0.0.1, made on the spot."""
     if shutil.which("openssl") is None:
         pytest.skip("no openssl to make a certificate with")
-    key, result, both = (tmp_path / name for name in ("key.pem", "cert.pem", "both.pem"))
+    key, result, bundle = (tmp_path / name for name in ("key.pem", "cert.pem", "both.pem"))
     command: list[str | Path] = [
         "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1",
         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", result,
     ]  # fmt: skip
     subprocess.run(command, check=True, capture_output=True)
-    both.write_bytes(key.read_bytes() + result.read_bytes())
-    return both
+    bundle.write_bytes(key.read_bytes() + result.read_bytes())
+    return bundle
 
 
 @pytest.mark.slow
-def test_tls_that_fails_at_first_is_tried_again(
+def test_a_failed_tls_handshake_is_retried(
     certificate: Path, sound: pl.DataFrame, tmp_path: Path
 ) -> None:
     with faulty_server(certificate=certificate, handshakes_failed=2) as server:

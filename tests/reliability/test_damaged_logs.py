@@ -47,13 +47,11 @@ def left(tmp_path: Path) -> Path:
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("damage", [cut, flip, fill])
-@pytest.mark.parametrize("named", ["log", "log dir"])
-def test_who_reads_a_damaged_log_is_told_which(
-    damage: Damage, named: str, left: Path, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("kind", ["log", "log dir"])
+def test_readers_name_a_damaged_log(damage: Damage, kind: str, left: Path, tmp_path: Path) -> None:
     damage(left)
     before = left.read_bytes()
-    source = left if named == "log" else left.parent
+    source = left if kind == "log" else left.parent
     rules = tmp_path / "rules.toml"
     rules.write_text(RULES)
     for command in (
@@ -63,11 +61,11 @@ def test_who_reads_a_damaged_log_is_told_which(
         ("gate", source, "--rules", rules),
         ("compare", source, source),
     ):
-        done = holdfast(*command)
-        assert done.returncode == 2, (command, done.stderr)
-        assert len(done.stderr.splitlines()) == 1, done.stderr
-        assert f"{left}: is damaged and cannot be read (" in done.stderr
-        assert "resumes from the cached" in done.stderr
+        result = holdfast(*command)
+        assert result.returncode == 2, (command, result.stderr)
+        assert len(result.stderr.splitlines()) == 1, result.stderr
+        assert f"{left}: is damaged and cannot be read (" in result.stderr
+        assert "resumes from the cached" in result.stderr
     assert not (tmp_path / "report.html").exists()
     assert not (tmp_path / "chats.jsonl").exists()
     assert left.read_bytes() == before
@@ -76,9 +74,7 @@ def test_who_reads_a_damaged_log_is_told_which(
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("shards", [0, 2])
 @pytest.mark.parametrize("damage", [cut, flip, fill])
-def test_a_run_sets_a_damaged_log_aside_and_asks_nothing_again(
-    damage: Damage, shards: int, tmp_path: Path
-) -> None:
+def test_a_run_sets_a_damaged_log_aside(damage: Damage, shards: int, tmp_path: Path) -> None:
     with faulty_server() as server:
         study = Study(server, tmp_path)
         study.outcome()
@@ -98,6 +94,6 @@ def test_a_run_sets_a_damaged_log_aside_and_asks_nothing_again(
     assert study.turns().equals(turns)
 
 
-def test_a_log_that_a_kill_left_empty_is_passed_over(left: Path) -> None:
+def test_an_empty_log_of_a_kill_is_skipped(left: Path) -> None:
     (left.parent / f"2020{left.name[4:]}").touch()
     assert holdfast("table", left.parent, "--table", "accuracy").returncode == 0

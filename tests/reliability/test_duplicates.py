@@ -13,7 +13,7 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig
 from holdfast.models.lean import Lean
 
 REQUESTS = 1000
-EVERY = 100
+INTERVAL = 100
 """Each hundredth reply goes out twice."""
 
 
@@ -48,18 +48,18 @@ class Repeating:
                 late = b""
                 reply = self._reply(request)
                 writer.write(reply)
-                if self.requests % EVERY == 0:
+                if self.requests % INTERVAL == 0:
                     self.repeats += 1
                     if self.when == "at once":
                         writer.write(reply)
                     elif self.when == "idle":
-                        self.tasks.append(asyncio.create_task(self._again(writer, reply)))
+                        self.tasks.append(asyncio.create_task(self._repeat(writer, reply)))
                     else:
                         late = reply
                 await writer.drain()
         writer.close()
 
-    async def _again(self, writer: asyncio.StreamWriter, reply: bytes) -> None:
+    async def _repeat(self, writer: asyncio.StreamWriter, reply: bytes) -> None:
         await asyncio.sleep(0.005)
         with suppress(ConnectionError):
             writer.write(reply)
@@ -106,29 +106,27 @@ async def asked(lean: Lean, number: int) -> tuple[str, int]:
 @pytest.mark.parametrize("connections", [1, 8])
 @pytest.mark.parametrize("when", ["at once", "idle", "late"])
 @pytest.mark.rest_slow
-async def test_no_reply_is_another_requests_where_one_in_a_hundred_comes_twice(
-    when: str, connections: int
-) -> None:
-    site, retried, numbers = Repeating(when), 0, iter(range(REQUESTS))
+async def test_duplicate_replies_reach_no_other_request(when: str, connections: int) -> None:
+    site, total_retries, numbers = Repeating(when), 0, iter(range(REQUESTS))
 
     async def ask_on() -> None:
-        nonlocal retried
+        nonlocal total_retries
         for number in numbers:
             reply, retries = await asked(lean, number)
             assert reply == f"request {number}"
-            retried += retries
+            total_retries += retries
             if when == "idle" and number % 10 == 0:
                 await asyncio.sleep(0.01)
 
     async with served(site) as lean:
         await asyncio.gather(*(ask_on() for _ in range(connections)))
-    assert site.repeats >= REQUESTS // EVERY
+    assert site.repeats >= REQUESTS // INTERVAL
     if when == "late":
-        assert retried > 0
-    assert retried <= connections
+        assert total_retries > 0
+    assert total_retries <= connections
 
 
-async def test_a_server_without_ids_of_its_own_is_asked_over_new_connections() -> None:
+async def test_a_server_without_ids_gets_new_connections() -> None:
     site = Repeating("at once", unique=False)
     async with served(site) as lean:
         for number in range(30):

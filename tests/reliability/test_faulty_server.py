@@ -19,18 +19,18 @@ def due(site: FaultySite, order: list[int]) -> dict[int, Any]:
     return {i: [site.due(REQUESTS[i], f"{i:032x}", attempt) for attempt in (0, 1)] for i in order}
 
 
-def test_a_fault_hangs_on_request_attempt_and_seed_not_on_order() -> None:
+def test_faults_depend_on_request_attempt_and_seed() -> None:
     faults = [Fault("status-500|status-429|reset-before", rate=0.3)]
     forwards = due(FaultySite(faults, Latency(), 1), list(range(200)))
     backwards = due(FaultySite(faults, Latency(), 1), list(range(199, -1, -1)))
     assert forwards == backwards
     assert forwards != due(FaultySite(faults, Latency(), 2), list(range(200)))
-    hit = [what for both in forwards.values() for what in both if what]
+    hit = [fault for attempts in forwards.values() for fault in attempts if fault]
     assert 0.2 < len(hit) / 400 < 0.4
     assert {kind for kind, _ in hit} == {"status-500", "status-429", "reset-before"}
 
 
-def test_what_narrows_a_fault() -> None:
+def test_faults_can_be_narrowed() -> None:
     site = FaultySite([Fault("hang", match="on 7", attempts=1, seconds=3)], Latency(), 1)
     assert site.due(REQUESTS[7], "d", 0) == ("hang", 3)
     assert site.due(REQUESTS[7], "d", 1) is None
@@ -49,25 +49,25 @@ def test_latencies_have_their_median_and_shape(
     shape: str, low: float, high: float, spread: float | None
 ) -> None:
     latency = Latency(shape, 100, 0.5)
-    drawn = [latency.seconds((i + 0.5) / 1000) for i in range(1000)]
-    assert statistics.median(drawn) == pytest.approx(0.1, rel=0.01)
-    assert low <= min(drawn) <= max(drawn) <= high
+    latencies = [latency.seconds((i + 0.5) / 1000) for i in range(1000)]
+    assert statistics.median(latencies) == pytest.approx(0.1, rel=0.01)
+    assert low <= min(latencies) <= max(latencies) <= high
     if spread is not None:
-        assert statistics.pstdev(drawn) == pytest.approx(spread, abs=1e-3)
+        assert statistics.pstdev(latencies) == pytest.approx(spread, abs=1e-3)
     else:
-        assert statistics.quantiles(drawn, n=100)[97] > 0.25
+        assert statistics.quantiles(latencies, n=100)[97] > 0.25
 
 
 def post(server: FaultyServer, request: dict[str, Any]) -> bytes:
-    asked = urllib.request.Request(
+    call = urllib.request.Request(
         f"{server.api}/chat/completions", json.dumps(request).encode(), method="POST"
     )
-    with urllib.request.urlopen(asked, timeout=10) as response:
+    with urllib.request.urlopen(call, timeout=10) as response:
         body: bytes = response.read()
     return body
 
 
-def test_only_whole_replies_count_as_finished_and_the_same_twice_as_repeated() -> None:
+def test_only_whole_replies_count_as_finished() -> None:
     with faulty_server(Fault("status-500", match="on 3")) as server:
         post(server, REQUESTS[1])
         with pytest.raises(urllib.error.HTTPError):

@@ -34,15 +34,15 @@ def left_in(folder: Path) -> Path:
     questions = write_jsonl(folder / "q.jsonl", question_rows(3))
     labels = write_jsonl(folder / "l.jsonl", [{"question": f"q{n}", "system": "s"} for n in (0, 2)])
     log_dir = folder / "runs"
-    asked = (*COMMAND, "--questions", questions, "--labels", labels, "--log-dir", log_dir)
-    assert holdfast(*asked).returncode == 0
+    command = (*COMMAND, "--questions", questions, "--labels", labels, "--log-dir", log_dir)
+    assert holdfast(*command).returncode == 0
     assert holdfast("score", log_dir).returncode == 0
     sheet = folder / "audit.csv"
     assert holdfast("export", log_dir, "--format", "audit", "-o", sheet).returncode == 0
-    filled = pl.read_csv(sheet, infer_schema=False).with_columns(
+    labelled_sheet = pl.read_csv(sheet, infer_schema=False).with_columns(
         label=pl.lit("B"), label_first=pl.lit("B")
     )
-    filled.write_csv(sheet)
+    labelled_sheet.write_csv(sheet)
     audit = holdfast("import", sheet, "--audit", log_dir)
     assert audit.returncode == 0, audit.stderr
     return log_dir
@@ -60,10 +60,10 @@ def flipped(file: Path, flips: int = FLIPS, start: int = 0) -> Iterator[None]:
     file.write_bytes(whole)
 
 
-def refused(read: Callable[[], pl.DataFrame], whole: pl.DataFrame) -> int:
+def refused(load: Callable[[], pl.DataFrame], whole: pl.DataFrame) -> int:
     """1 where a damaged table is refused in one line that names the file, 0 where it is equal."""
     try:
-        turns = read()
+        turns = load()
     except InputError as error:
         refusal = error
     else:
@@ -95,7 +95,7 @@ def test_an_imported_table_with_a_flipped_bit_is_refused_or_equal(
     assert times > 30
 
 
-def test_a_table_of_no_digest_is_read(study: Path, tmp_path: Path) -> None:
+def test_a_table_without_a_digest_is_read(study: Path, tmp_path: Path) -> None:
     turns = turns_table([str(study)])
     turns.write_parquet(tmp_path / "turns.parquet")  # as a notebook does
     for source in (tmp_path, tmp_path / "turns.parquet"):
@@ -129,14 +129,14 @@ def test_a_damaged_table_is_named_and_read_from_the_logs(
 
 @pytest.mark.parametrize("name", ["readings.parquet", "audit.parquet", "labels.jsonl"])
 @pytest.mark.rest_slow
-def test_what_stands_beside_the_logs_with_a_flipped_bit_is_refused_or_without_effect(
+def test_flipped_bits_in_other_files_are_refused_or_harmless(
     name: str, study: Path, tmp_path: Path
 ) -> None:
     log_dir = copytree(study, tmp_path / "runs")
     (log_dir / "turns.parquet").unlink()
     whole = turns_table([str(log_dir)])
-    read = partial(turns_table, [str(log_dir)])
-    times = sum(refused(read, whole) for _ in flipped(log_dir / name))
+    load = partial(turns_table, [str(log_dir)])
+    times = sum(refused(load, whole) for _ in flipped(log_dir / name))
     assert times > FLIPS * 0.9
 
 
@@ -145,14 +145,14 @@ def test_a_log_with_a_flipped_bit_is_refused_or_equal(study: Path, tmp_path: Pat
     (log,) = log_dir.glob("*.eval")
     (log_dir / "turns.parquet").unlink()
     for source in map(str, (log_dir, log)):
-        read = partial(turns_table, [source])
-        whole = read()
-        times = sum(refused(read, whole) for _ in flipped(log))
+        load = partial(turns_table, [source])
+        whole = load()
+        times = sum(refused(load, whole) for _ in flipped(log))
         assert times > FLIPS * 0.6
 
 
 @pytest.mark.slow
-def test_a_log_with_a_flipped_bit_in_its_table_of_contents_is_refused_or_equal(
+def test_a_flipped_bit_in_a_logs_contents_is_refused_or_harmless(
     study: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "l.eval"
@@ -160,12 +160,12 @@ def test_a_log_with_a_flipped_bit_in_its_table_of_contents_is_refused_or_equal(
     log.write_bytes(whole.read_bytes())
     with ZipFile(log) as archive:
         contents = archive.start_dir
-    read = partial(turns_table, [str(log)])
-    turns = read()
-    assert sum(refused(read, turns) for _ in flipped(log, start=contents)) > FLIPS * 0.1
+    load = partial(turns_table, [str(log)])
+    turns = load()
+    assert sum(refused(load, turns) for _ in flipped(log, start=contents)) > FLIPS * 0.1
 
 
-def test_no_kept_reply_differs_for_a_flipped_bit(study: Path, tmp_path: Path) -> None:
+def test_flipped_bits_change_no_kept_reply(study: Path, tmp_path: Path) -> None:
     store = copytree(study / ".cache", tmp_path / "store")
     (file,) = store.glob("*.jsonl")
     keys = [json.loads(line)["key"] for line in file.read_text("utf-8").splitlines()]
@@ -175,18 +175,18 @@ def test_no_kept_reply_differs_for_a_flipped_bit(study: Path, tmp_path: Path) ->
     open_before = Generations(store)
     assert len(open_before) == len(keys)
     for _ in flipped(file):
-        opened = Generations(store)
-        for kept in (opened, open_before):
-            replies = {key: kept.get(key) for key in keys}
+        reopened_store = Generations(store)
+        for generations in (reopened_store, open_before):
+            replies = {key: generations.get(key) for key in keys}
             different = [key for key in keys if replies[key] not in (None, whole[key])]
             assert not different
         # without its end the last line is one that a kill has torn, which is no damage
         torn = not file.read_bytes().endswith(b"\n")
-        assert (0 if torn else 1) <= opened.damaged <= 2
-        assert len(opened) >= len(keys) - 2
+        assert (0 if torn else 1) <= reopened_store.damaged <= 2
+        assert len(reopened_store) >= len(keys) - 2
 
 
-def test_a_damaged_reply_is_named_and_restored_from_the_log(
+def test_a_damaged_reply_is_restored_from_the_log(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HOLDFAST_CACHE_DIR")
@@ -196,18 +196,18 @@ def test_a_damaged_reply_is_named_and_restored_from_the_log(
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    kept = len(Generations(log_dir / ".cache"))
+    n_generations = len(Generations(log_dir / ".cache"))
     run = holdfast(*COMMAND, "--questions", questions, "--log-dir", log_dir, "--json")
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["calls"] == 0
-    named = [line for line in run.stderr.splitlines() if "checksum" in line]
-    assert len(named) == 1
-    assert str(log_dir / ".cache") in named[0]
+    warnings = [line for line in run.stderr.splitlines() if "checksum" in line]
+    assert len(warnings) == 1
+    assert str(log_dir / ".cache") in warnings[0]
     corrections = Generations(log_dir / ".cache")
-    assert (len(corrections), corrections.damaged) == (kept + 1, 0)
+    assert (len(corrections), corrections.damaged) == (n_generations + 1, 0)
 
 
-def test_what_a_log_records_of_its_run_is_refused_or_equal(study: Path, tmp_path: Path) -> None:
+def test_flipped_bits_in_a_logs_header_are_refused_or_harmless(study: Path, tmp_path: Path) -> None:
     log = tmp_path / "l.eval"
     (whole,) = study.glob("*.eval")
     log.write_bytes(whole.read_bytes())

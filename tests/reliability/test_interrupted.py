@@ -25,25 +25,25 @@ IN_BACKGROUND = ("env", "--default-signal=HUP", "--ignore-signal=INT")
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("shards", [0, 2])
 @pytest.mark.parametrize(
-    ("started", "sent"),
+    ("launcher", "stop_signal"),
     [(AT_HAND, signal.SIGINT), (AT_HAND, signal.SIGTERM), (AT_HAND, signal.SIGHUP),
      (IN_BACKGROUND, signal.SIGTERM), (IN_BACKGROUND, signal.SIGHUP)],
 )  # fmt: skip
-def test_a_run_that_is_told_to_end_leaves_turns_and_a_summary(
-    started: tuple[str, ...], sent: signal.Signals, shards: int, tmp_path: Path
+def test_an_ended_run_leaves_turns_and_a_summary(
+    launcher: tuple[str, ...], stop_signal: signal.Signals, shards: int, tmp_path: Path
 ) -> None:
     with faulty_server(latency=Latency(median_ms=60)) as server:
         study = Study(server, tmp_path, n=N)
         more = ["--max-connections", "2", *(["--shards", str(shards)] if shards else [])]
         process = subprocess.Popen(
-            [*started, str(HOLDFAST), *map(str, study.command(*more))],
+            [*launcher, str(HOLDFAST), *map(str, study.command(*more))],
             env=apart(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         wait_for(server, 3 * TURNS, process)
-        process.send_signal(sent)
+        process.send_signal(stop_signal)
         out, err = process.communicate(timeout=60)
         assert process.returncode == 130, err
         assert err.strip().splitlines()[-1] == (
@@ -56,16 +56,16 @@ def test_a_run_that_is_told_to_end_leaves_turns_and_a_summary(
         turns = pl.read_parquet(study.log_dir / "turns.parquet")
         assert 0 < turns.height < N * TURNS
 
-        rest = holdfast_apart(*study.command("--json", *more), env=apart())
-        assert rest.returncode == 0, rest.stderr
-        assert json.loads(rest.stdout)["complete"]
+        resumption = holdfast_apart(*study.command("--json", *more), env=apart())
+        assert resumption.returncode == 0, resumption.stderr
+        assert json.loads(resumption.stdout)["complete"]
         # what was on its way may have been finished by the server alone
         assert server.stats()["repeated"] <= 2 * max(shards, 1)
     assert study.turns().height == N * TURNS
 
 
 @pytest.mark.slow
-def test_a_run_whose_terminal_is_closed_leaves_turns_and_goes_on(tmp_path: Path) -> None:
+def test_a_run_resumes_after_its_terminal_closes(tmp_path: Path) -> None:
     with faulty_server(latency=Latency(median_ms=60)) as server:
         study = Study(server, tmp_path, n=N)
         more = ["--max-connections", "2"]
@@ -80,8 +80,8 @@ def test_a_run_whose_terminal_is_closed_leaves_turns_and_goes_on(tmp_path: Path)
         process.wait(60)
         turns = pl.read_parquet(study.log_dir / "turns.parquet")
         assert 0 < turns.height < N * TURNS
-        rest = holdfast_apart(*study.command("--json", *more), env=apart())
-        assert rest.returncode == 0, rest.stderr
+        resumption = holdfast_apart(*study.command("--json", *more), env=apart())
+        assert resumption.returncode == 0, resumption.stderr
         assert server.stats()["repeated"] <= 2
     assert study.turns().height == N * TURNS
 

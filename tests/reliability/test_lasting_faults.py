@@ -8,14 +8,14 @@ import pytest
 
 from tests.faults import Fault, faulty_server
 
-from .driving import MARK, MARKED, TURNS, Study
+from .driving import FAULT_PATH, MARK, TURNS, Study
 
 ONCE = ("--generate-config", "{max_retries: 0}")
 
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "words"),
     [
         ("status-500", "HTTP 500: told to answer 500"),
         ("reset-before", "ServerDisconnectedError"),
@@ -26,8 +26,8 @@ ONCE = ("--generate-config", "{max_retries: 0}")
         ("hang", "ServerDisconnectedError"),
     ],
 )
-def test_a_lasting_fault_errs_one_branch_alone_and_the_same_command_mends_it(
-    kind: str, told: str, sound: pl.DataFrame, tmp_path: Path
+def test_a_lasting_fault_stops_one_branch_and_a_rerun_mends_it(
+    kind: str, words: str, sound: pl.DataFrame, tmp_path: Path
 ) -> None:
     with faulty_server(Fault(kind, match=MARK, seconds=0.1)) as server:
         study = Study(server, tmp_path)
@@ -35,15 +35,15 @@ def test_a_lasting_fault_errs_one_branch_alone_and_the_same_command_mends_it(
         assert run.returncode == 3
         last = run.stderr.strip().splitlines()[-1]
         assert last.startswith("holdfast: 3 questions unfinished: ")
-        assert told in last
-        assert f"{MARKED}: " in last
+        assert words in last
+        assert f"{FAULT_PATH}: " in last
         assert last.endswith("Repeat the command to resume.")
-        assert f"{MARKED}: 3 turns failed" in run.stdout
+        assert f"{FAULT_PATH}: 3 turns failed" in run.stdout
 
-        here = pl.col("path") == MARKED
+        at_fault = pl.col("path") == FAULT_PATH
         turns = study.turns()
-        assert turns.filter(~here).equals(sound.filter(~here))
-        assert turns.filter(here)["status"].to_list() == ["error"] * 3
+        assert turns.filter(~at_fault).equals(sound.filter(~at_fault))
+        assert turns.filter(at_fault)["status"].to_list() == ["error"] * 3
         assert server.stats()["finished"] == 3 * (TURNS - 1)
 
         server.set()
@@ -55,7 +55,7 @@ def test_a_lasting_fault_errs_one_branch_alone_and_the_same_command_mends_it(
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("provider", ["lean", "openai"])
-def test_a_key_that_expires_ends_the_run_and_a_new_one_goes_on(
+def test_a_run_resumes_with_a_new_key(
     provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = f"{provider.upper()}_API_KEY"
@@ -79,7 +79,7 @@ def test_a_key_that_expires_ends_the_run_and_a_new_one_goes_on(
     assert study.turns().height == 3 * TURNS
 
 
-def test_a_failed_first_answer_leaves_the_other_questions_alone(
+def test_a_failed_first_answer_spares_the_other_questions(
     sound: pl.DataFrame, tmp_path: Path
 ) -> None:
     with faulty_server(Fault("status-503", match="Vignette number 1.")) as server:
@@ -87,18 +87,18 @@ def test_a_failed_first_answer_leaves_the_other_questions_alone(
         run = study.run("--json", *ONCE)
     assert run.returncode == 3
     assert json.loads(run.stdout)["unfinished"].startswith("1 question unfinished: 1 x ")
-    other = pl.col("question") != "q1"
-    assert study.turns().filter(other).equals(sound.filter(other))
-    failed = study.turns().filter(~other)
-    assert failed.select("path", "status", "rule").rows() == [("", "error", "ServerError")]
+    elsewhere = pl.col("question") != "q1"
+    assert study.turns().filter(elsewhere).equals(sound.filter(elsewhere))
+    failures = study.turns().filter(~elsewhere)
+    assert failures.select("path", "status", "rule").rows() == [("", "error", "ServerError")]
 
 
 def test_failed_turns_are_in_no_measure(sound: pl.DataFrame, tmp_path: Path) -> None:
     with faulty_server(Fault("status-500", match=MARK)) as server:
         outcome = Study(server, tmp_path).outcome(*ONCE, code=3)
     by_path = {row["path"]: row for row in outcome["accuracy"] if row["arm"] == "followup"}
-    assert MARKED not in by_path or by_path[MARKED]["n"] == 0
+    assert FAULT_PATH not in by_path or by_path[FAULT_PATH]["n"] == 0
     for path, row in by_path.items():
-        if path not in ("", MARKED):
+        if path not in ("", FAULT_PATH):
             right = sound.filter(pl.col("path") == path)["correct"].sum()
             assert (row["n"], row["correct"]) == (3, right)

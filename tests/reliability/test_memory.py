@@ -50,7 +50,7 @@ def packed(*bodies: bytes) -> Iterator[str]:
     """A server of gzipped bodies, one after the other and the last one for ever; its base URL."""
     left = list(bodies)
 
-    class Handler(BaseHTTPRequestHandler):
+    class GzipHandler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
             body = left.pop(0) if len(left) > 1 else left[0]
@@ -66,10 +66,10 @@ def packed(*bodies: bytes) -> Iterator[str]:
         def log_message(self, format: str, *args: Any) -> None:
             """Nothing on the terminal."""
 
-    class Server(ThreadingHTTPServer):
+    class QueueServer(ThreadingHTTPServer):
         request_queue_size = 2 * AT_ONCE
 
-    with Server(("127.0.0.1", 0), Handler) as server:
+    with QueueServer(("127.0.0.1", 0), GzipHandler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
@@ -79,14 +79,14 @@ def packed(*bodies: bytes) -> Iterator[str]:
             thread.join()
 
 
-def asked(url: str) -> dict[str, Any]:
+def measure(url: str) -> dict[str, Any]:
     run = subprocess.run(
         [sys.executable, "-c", ASK, url],
         env={**os.environ, "LEAN_MAX_REPLY_MIB": str(LARGEST_MIB)},
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
-    measured: dict[str, Any] = json.loads(run.stdout)
-    return measured
+    figures: dict[str, Any] = json.loads(run.stdout)
+    return figures
 
 
 def reply(padding: int = 0) -> bytes:
@@ -96,13 +96,13 @@ def reply(padding: int = 0) -> bytes:
 
 @pytest.mark.parametrize("bomb", [UNPACKED_MIB, LARGEST_MIB - 1], ids=["refused", "just allowed"])
 @pytest.mark.slow
-def test_fifty_bombs_at_once_take_little_more_memory_than_one(bomb: int) -> None:
+def test_fifty_bombs_take_little_more_memory_than_one(bomb: int) -> None:
     with packed(gzip.compress(reply()), gzip.compress(reply(bomb * 2**20))) as url:
-        measured = asked(url)
-    (said,) = set(measured["said"])
+        figures = measure(url)
+    (text,) = set(figures["said"])
     if bomb > LARGEST_MIB:
-        assert said == f"the reply is larger than {LARGEST_MIB} MiB"
+        assert text == f"the reply is larger than {LARGEST_MIB} MiB"
     else:
-        assert said == "Final Answer: (A)"
+        assert text == "Final Answer: (A)"
     # fifty of the largest replies would be 800
-    assert measured["mib"] < 150
+    assert figures["mib"] < 150

@@ -16,7 +16,7 @@ from .driving import TURNS, Sound, Study
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("kind", [*TRANSIENT, "slow-drip"])
-def test_a_fault_that_passes_is_tried_again(kind: str, sound: pl.DataFrame, tmp_path: Path) -> None:
+def test_a_passing_fault_is_retried(kind: str, sound: pl.DataFrame, tmp_path: Path) -> None:
     with faulty_server(Fault(kind, attempts=1, seconds=0.2)) as server:
         study = Study(server, tmp_path)
         outcome = study.outcome()
@@ -31,9 +31,7 @@ def test_a_fault_that_passes_is_tried_again(kind: str, sound: pl.DataFrame, tmp_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["status-429-after", "status-502", "reset-inside", "hang"])
-def test_a_fault_that_passes_is_tried_again_by_openai(
-    kind: str, sound_by: Sound, tmp_path: Path
-) -> None:
+def test_a_passing_fault_is_retried_by_openai(kind: str, sound_by: Sound, tmp_path: Path) -> None:
     with faulty_server(Fault(kind, attempts=1, seconds=0.2)) as server:
         study = Study(server, tmp_path, provider="openai")
         study.outcome()
@@ -46,7 +44,7 @@ def test_a_fault_that_passes_is_tried_again_by_openai(
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("kind", ["hang", "slow-drip"])
 @pytest.mark.parametrize("provider", ["lean", "openai"])
-async def test_an_attempt_that_hangs_is_given_up_and_made_anew(provider: str, kind: str) -> None:
+async def test_a_hanging_attempt_is_abandoned_and_retried(provider: str, kind: str) -> None:
     with faulty_server(Fault(kind, attempts=1, seconds=60)) as server:
         more: dict[str, Any] = {"responses_api": False} if provider == "openai" else {}
         model = get_model(

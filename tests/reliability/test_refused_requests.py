@@ -45,8 +45,8 @@ def test_a_target_that_refuses_log_probabilities_is_asked_without(
         first = server.stats()
         assert first["repeated"] == 0
         assert first["attempts"] > first["finished"]
-        resumed = attacked(*target(server, provider), folder=tmp_path, limit=2, more=more)
-        assert resumed.returncode == 0
+        second_run = attacked(*target(server, provider), folder=tmp_path, limit=2, more=more)
+        assert second_run.returncode == 0
         assert server.stats() == first
     assert f"{provider}/bench rejects log-probabilities" in run.stdout
 
@@ -73,7 +73,7 @@ def test_an_attacker_that_refuses_a_schema_is_asked_without(tmp_path: Path) -> N
     assert "openai/attacker rejects JSON schemas" in run.stdout
 
 
-def test_the_same_words_about_something_else_leave_nothing_out(tmp_path: Path) -> None:
+def test_similar_refusals_of_other_things_drop_nothing(tmp_path: Path) -> None:
     more = ("-T", "attempts=1", "-T", "confidence=true")
     with faulty_server(Fault("logprobs-busy", attempts=1)) as server:
         run = attacked(*target(server), folder=tmp_path, limit=1, more=more)
@@ -95,7 +95,7 @@ def test_the_same_words_about_something_else_leave_nothing_out(tmp_path: Path) -
     ],
 )
 @pytest.mark.parametrize("provider", ["lean", "openai"])
-def test_what_will_not_pass_is_told_with_what_to_change(
+def test_lasting_refusals_are_reported_with_a_remedy(
     provider: str, kind: str, remedy: str, tmp_path: Path
 ) -> None:
     if (provider, kind) == ("openai", "too-long"):
@@ -118,9 +118,7 @@ def test_what_will_not_pass_is_told_with_what_to_change(
 
 
 @pytest.mark.parametrize("provider", ["lean", "openai"])
-def test_a_model_without_a_system_role_is_told_before_the_study_with_the_setting(
-    provider: str, tmp_path: Path
-) -> None:
+def test_a_missing_system_role_is_reported_before_the_study(provider: str, tmp_path: Path) -> None:
     with faulty_server(Fault("no-system")) as server:
         study = Study(server, tmp_path, provider=provider, n=1)
         run = study.run()
@@ -146,14 +144,12 @@ def test_a_model_without_a_system_role_is_told_before_the_study_with_the_setting
         ("the system is not ready to support it", None),
     ],
 )  # fmt: skip
-def test_a_refused_system_message_is_known_in_the_words_of_several_servers(
-    message: str, remedy: str | None
-) -> None:
+def test_refused_system_messages_are_recognised(message: str, remedy: str | None) -> None:
     fault = fault_of_all(ServerError(400, message), "lean/m", None)
     assert (fault and fault[1]) == remedy
 
 
-def test_branches_that_fail_alike_are_told_together(tmp_path: Path) -> None:
+def test_equal_failures_are_reported_together(tmp_path: Path) -> None:
     with faulty_server(Fault("status-404", after=1)) as server:
         run = Study(server, tmp_path, n=1).run("--max-connections", "1")
     last: Any = run.stderr.strip().splitlines()[-1]

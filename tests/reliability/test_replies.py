@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults import LARGE, Fault, faulty_server
 
-from .driving import MARK, MARKED, TURNS, Sound, Study
+from .driving import FAULT_PATH, MARK, TURNS, Sound, Study
 
 ODD = [
     ("refusal", "refused", "content-filter", "content_filter"),
@@ -38,9 +38,9 @@ def test_an_odd_reply_has_a_status_and_touches_no_other_turn(
     with faulty_server(Fault(kind, match=MARK)) as server:
         study = Study(server, tmp_path, provider=provider)
         outcome = study.outcome()
-        turns, here = study.turns(), pl.col("path") == MARKED
-        assert turns.filter(~here).equals(sound_by(provider).filter(~here))
-        odd = turns.filter(here)
+        turns, at_fault = study.turns(), pl.col("path") == FAULT_PATH
+        assert turns.filter(~at_fault).equals(sound_by(provider).filter(~at_fault))
+        odd = turns.filter(at_fault)
         assert odd.select("status", "rule", "stop").rows() == [(status, rule, stop)] * 3
         assert (outcome["calls"], outcome["complete"]) == (3 * TURNS, True)
 
@@ -61,7 +61,7 @@ def test_an_odd_reply_has_a_status_and_touches_no_other_turn(
         ("slow-drip", None, None, ""),
     ],
 )
-def test_the_summary_counts_replies_that_are_cut_off_or_of_another_model(
+def test_the_summary_counts_truncated_and_foreign_replies(
     kind: str, cut_off: Any, answered_by: Any, words: str, tmp_path: Path
 ) -> None:
     with faulty_server(Fault(kind, match=MARK, seconds=0.1)) as server:

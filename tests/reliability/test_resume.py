@@ -43,9 +43,9 @@ def kill_at(study: Study, moments: list[int], *more: str) -> None:
 
 def run_whole(study: Study, *more: str) -> Any:
     """Run in a process of its own to the end; what it prints for machines."""
-    done = holdfast_apart(*study.command("--json", *more), env=apart())
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    result = holdfast_apart(*study.command("--json", *more), env=apart())
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
 
 
 def unbroken(study: Study) -> Study:
@@ -63,8 +63,8 @@ def test_a_run_killed_at_any_moment_resumes_and_repeats_nothing(seed: int, tmp_p
     with faulty_server(latency=Latency("lognormal", 20, 0.7), seed=seed) as server:
         study = Study(server, tmp_path, n=n)
         kill_at(study, moments)
-        kept = finished_generations(study.log_dir)
-        assert run_whole(study)["calls"] == n * TURNS - kept
+        n_kept = finished_generations(study.log_dir)
+        assert run_whole(study)["calls"] == n * TURNS - n_kept
         # only what was on its way to the process as it was killed
         assert server.stats()["repeated"] <= CONNECTIONS * len(moments)
         whole = unbroken(study)
@@ -80,13 +80,13 @@ def test_a_killed_run_behind_defences_resumes_and_repeats_nothing(tmp_path: Path
         study = Study(server, tmp_path, n=n)
         moments = [n * TURNS // 2, 2 * n * TURNS]
         kill_at(study, moments, *behind)
-        kept = finished_generations(study.log_dir)
-        assert kept > n * TURNS
+        n_kept = finished_generations(study.log_dir)
+        assert n_kept > n * TURNS
         calls = run_whole(study, *behind)["calls"]
         # samples of a vote differ in nothing but their seed: what is kept says how many there are
         generations = finished_generations(study.log_dir)
         assert server.stats()["finished"] - generations <= CONNECTIONS * len(moments)
-        assert calls == generations - kept
+        assert calls == generations - n_kept
         whole = unbroken(study)
         run_whole(whole, *behind)
         assert generations == finished_generations(whole.log_dir)
@@ -96,7 +96,7 @@ def test_a_killed_run_behind_defences_resumes_and_repeats_nothing(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_second_process_at_the_log_dir_is_told_at_once_who_is_there(tmp_path: Path) -> None:
+def test_a_second_process_is_refused_at_once(tmp_path: Path) -> None:
     with faulty_server(latency=Latency(median_ms=4000)) as server:
         study = Study(server, tmp_path)
         first = started(study)
@@ -130,7 +130,7 @@ def test_the_lock_of_a_dead_process_does_not_block(tmp_path: Path) -> None:
         assert study.run().returncode == 0
 
 
-def test_another_package_version_goes_on_with_the_run(
+def test_another_package_version_resumes_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with faulty_server(Fault("status-503", match="Vignette number 2.")) as server:
@@ -148,9 +148,9 @@ def test_another_version_of_a_protocol_is_refused_by_name(
 ) -> None:
     ask = Evaluation._check_settings
 
-    def upgraded(self: Evaluation, begun: EvalLog, log: EvalLog) -> None:
-        begun.eval.task_version = int(begun.eval.task_version) + 1
-        ask(self, begun, log)
+    def upgraded(self: Evaluation, log_before: EvalLog, log: EvalLog) -> None:
+        log_before.eval.task_version = int(log_before.eval.task_version) + 1
+        ask(self, log_before, log)
 
     with faulty_server() as server:
         study = Study(server, tmp_path)
@@ -166,7 +166,7 @@ def test_another_version_of_a_protocol_is_refused_by_name(
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("options", "words"),
     [
         (("--seed", "7"), "seed was 42, now it is 7"),
         (("--generate-config", "{temperature: 0.7}"), "temperature was 0.0, now it is 0.7"),
@@ -174,24 +174,24 @@ def test_another_version_of_a_protocol_is_refused_by_name(
         (("-M", "top_k=5"), "-M top_k was None, now it is 5"),
     ],
 )
-def test_a_changed_setting_is_told_and_nothing_is_mixed(
-    changed: tuple[str, ...], told: str, tmp_path: Path
+def test_a_changed_setting_is_refused_and_nothing_mixed(
+    options: tuple[str, ...], words: str, tmp_path: Path
 ) -> None:
     with faulty_server(Fault("status-503", match="Vignette number 2.")) as server:
         study = Study(server, tmp_path)
         assert study.run("--generate-config", "{max_retries: 0}").returncode == 3
         before = server.stats()["attempts"]
         turns = study.turns()
-        run = study.run("--generate-config", "{max_retries: 0}", *changed)
+        run = study.run("--generate-config", "{max_retries: 0}", *options)
         assert run.returncode == 2
-        assert told in run.stderr
+        assert words in run.stderr
         assert len(run.stderr.strip().splitlines()) == 1
         assert server.stats()["attempts"] == before
     assert study.turns().equals(turns)
 
 
 @pytest.mark.slow
-def test_an_address_out_of_the_environment_does_not_hinder_a_resume(
+def test_an_address_from_the_environment_allows_a_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with faulty_server() as server:
@@ -206,7 +206,7 @@ def test_an_address_out_of_the_environment_does_not_hinder_a_resume(
             assert json.loads(run.stdout)["calls"] == calls
 
 
-def test_nothing_is_asked_that_could_not_be_kept(
+def test_nothing_is_asked_without_room_to_keep_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with faulty_server() as server:
@@ -244,7 +244,7 @@ def in_namespace(script: str, *arguments: str | Path) -> "subprocess.CompletedPr
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_mounts")
-def test_a_disk_that_fills_up_ends_the_run_with_all_kept_and_room_lets_it_go_on(
+def test_a_run_resumes_after_a_full_disk(
     tmp_path: Path,
 ) -> None:
     n = 60
@@ -258,19 +258,19 @@ def test_a_disk_that_fills_up_ends_the_run_with_all_kept_and_room_lets_it_go_on(
             "$@"; echo "second $?" >&2
             cp {study.log_dir}/turns.parquet {tmp_path}/turns.parquet
         """
-        done = in_namespace(script, HOLDFAST, *study.command("--max-connections", "4"))
+        result = in_namespace(script, HOLDFAST, *study.command("--max-connections", "4"))
         stats = server.stats()
-    assert "first 3\n" in done.stderr, done.stderr
-    assert "second 0\n" in done.stderr, done.stderr
-    assert "Less than 64 MiB are free" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert "first 3\n" in result.stderr, result.stderr
+    assert "second 0\n" in result.stderr, result.stderr
+    assert "Less than 64 MiB are free" in result.stderr
+    assert "Traceback" not in result.stderr
     assert (stats["finished"], stats["repeated"]) == (n * TURNS, 0)
     assert pl.read_parquet(tmp_path / "turns.parquet").height == n * TURNS
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_mounts")
-def test_a_read_only_log_dir_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+def test_a_read_only_log_dir_is_refused_first(tmp_path: Path) -> None:
     with faulty_server() as server:
         study = Study(server, tmp_path)
         study.log_dir.mkdir()
@@ -278,9 +278,9 @@ def test_a_read_only_log_dir_is_refused_before_anything_is_asked(tmp_path: Path)
             mount -t tmpfs tmpfs {study.log_dir} && mount -o remount,ro {study.log_dir} || exit 99
             exec "$@"
         """
-        done = in_namespace(script, HOLDFAST, *study.command())
-        assert done.returncode == 2
-        assert done.stderr.strip() == (
+        result = in_namespace(script, HOLDFAST, *study.command())
+        assert result.returncode == 2
+        assert result.stderr.strip() == (
             f"holdfast: {study.log_dir}: cannot be written (Read-only file system). "
             "Give another --log-dir."
         )

@@ -43,8 +43,8 @@ def followed_up(study: Study, folder: Path, env: dict[str, str]) -> list[str]:
         ("table", study.log_dir, "--format", "json"),
         ("export", study.log_dir, "--format", "openai-chat", "-o", folder / "chats.jsonl"),
     ):
-        done = holdfast_apart(*command, env=env)
-        texts += [done.stdout, done.stderr]
+        result = holdfast_apart(*command, env=env)
+        texts += [result.stdout, result.stderr]
     return texts
 
 
@@ -52,23 +52,23 @@ def followed_up(study: Study, folder: Path, env: dict[str, str]) -> list[str]:
 @pytest.mark.parametrize("kind", ["echo-key", "echo-key-busy", "status-503"])
 @pytest.mark.parametrize("place", ["environment", "-M"])
 @pytest.mark.parametrize("provider", ["lean", "openai"])
-def test_a_key_stands_nowhere_even_if_the_server_quotes_it(
+def test_a_key_is_written_nowhere_even_if_quoted(
     provider: str, place: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(f"{provider.upper()}_API_KEY", KEY if place == "environment" else "other")
     more = ("-M", f"api_key={KEY}") if place == "-M" else ()
     with faulty_server(Fault(kind, match=MARK)) as server:
         study = Study(server, tmp_path, provider=provider, n=1)
-        done = study.run(
+        result = study.run(
             "--generate-config", "{max_retries: 0}", "--model-role", judge(server), *more
         )
-        assert done.returncode == 3
+        assert result.returncode == 3
         assert set(server.stats()["keys"]) >= {f"Bearer {KEY}"}
-        printed = [done.stdout, done.stderr]
+        outputs = [result.stdout, result.stderr]
         if kind.startswith("echo"):
-            assert "[key]" in done.stderr
+            assert "[key]" in result.stderr
     assert planted_in(tmp_path) == []
-    assert not any(KEY in text for text in printed)
+    assert not any(KEY in text for text in outputs)
 
 
 def judge(server: FaultyServer) -> str:
@@ -77,20 +77,20 @@ def judge(server: FaultyServer) -> str:
 
 
 @pytest.mark.slow
-def test_a_key_stands_in_nothing_that_is_made_of_a_run(tmp_path: Path) -> None:
+def test_no_product_of_a_run_contains_the_key(tmp_path: Path) -> None:
     env = {**apart(), "LEAN_API_KEY": KEY, "XDG_DATA_HOME": str(tmp_path / "data")}
     env |= {"XDG_CACHE_HOME": str(tmp_path / "xdg"), "HOME": str(tmp_path)}
     with faulty_server(Fault("echo-key-busy", match=MARK, attempts=1)) as server:
         study = Study(server, tmp_path, n=2)
         run = holdfast_apart(*study.command(), env=env)
         assert run.returncode == 0, run.stderr
-        said = [run.stdout, run.stderr, *followed_up(study, tmp_path, env)]
+        outputs = [run.stdout, run.stderr, *followed_up(study, tmp_path, env)]
     assert (tmp_path / "report.html").is_file()
     assert planted_in(tmp_path) == []
-    assert not any(KEY in text for text in said)
+    assert not any(KEY in text for text in outputs)
 
 
-def test_a_password_in_a_base_url_is_refused_without_repeating_it(tmp_path: Path) -> None:
+def test_a_password_in_an_address_is_refused_unquoted(tmp_path: Path) -> None:
     with faulty_server() as server:
         study = Study(server, tmp_path)
         with_password = server.api.replace("http://", f"http://user:{KEY}@")
@@ -113,7 +113,7 @@ def test_a_password_in_a_base_url_is_refused_without_repeating_it(tmp_path: Path
         *(("openai", kind, "pw") for kind in ("echo-key", "echo-key-busy", "echo-url")),
     ],
 )
-def test_a_password_in_the_environments_base_url_is_sent_and_not_echoed(
+def test_a_password_from_the_environment_is_sent_not_echoed(
     provider: str, kind: str, password: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with faulty_server(Fault(kind, match=MARK)) as server:
@@ -154,7 +154,7 @@ def test_an_argument_that_sounds_like_a_secret_is_refused(option: str, tmp_path:
     assert not (tmp_path / "r").exists()
 
 
-def test_arguments_that_only_resemble_secrets_are_taken(tmp_path: Path) -> None:
+def test_arguments_resembling_secrets_are_accepted(tmp_path: Path) -> None:
     arguments = ("max_completion_tokens=50", "tokenizer=x", "prompt_cache_key=a", "top_k=3")
     with faulty_server() as server:
         more = [part for argument in arguments for part in ("-M", argument)]
@@ -175,7 +175,7 @@ URLS = [
 
 @pytest.mark.parametrize("place", ["option", "environment", "role"])
 @pytest.mark.parametrize("provider", ["lean", "openai"])
-def test_a_base_url_that_cannot_be_used_or_holds_a_secret_is_refused_at_once(
+def test_unusable_and_secret_addresses_are_refused(
     provider: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for template, fault in URLS:

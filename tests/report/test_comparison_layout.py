@@ -37,15 +37,15 @@ def rows(a: str = "m1", b: str = "m2", **columns: Any) -> pl.DataFrame:
     return compare(turns(a, A, **columns), turns(b, B, **columns)).rows
 
 
-def comparison(format: str = "md", *, changed: bool = False, **models: str) -> str:
-    return render_comparison(rows(**models), format, ["A note."], with_changes=changed)
+def comparison(format: str = "md", *, with_changes: bool = False, **models: str) -> str:
+    return render_comparison(rows(**models), format, ["A note."], with_changes=with_changes)
 
 
 def row_of(path: str) -> dict[str, Any]:
     return rows().filter(pl.col("path") == path).row(0, named=True)
 
 
-def test_sentences_follow_the_first_answers_largest_first() -> None:
+def test_sentences_are_sorted_by_size_after_the_first_answers() -> None:
     first, family, recheck = sentences(rows().to_dicts())
     assert "+0.0" in first
     # push: from 16 of 20 to 2, shove: from 12 to 2; both were right at first on all
@@ -101,7 +101,7 @@ def test_p_values_keep_a_digit(p: float, holm: float | None, words: str) -> None
     assert words in sentence(row_of("push") | {"p_value": p, "p_adjusted": holm})
 
 
-def test_a_sentence_has_points_and_its_study_where_there_are_several() -> None:
+def test_a_sentence_names_its_study_among_several() -> None:
     row = row_of("push")
     assert "0.001 (0.003 after Holm)" in sentence(row)
     assert "(followup, d1)" not in sentence(row)
@@ -110,7 +110,7 @@ def test_a_sentence_has_points_and_its_study_where_there_are_several() -> None:
     assert "1.0 point more than m1 [0.2, 2.0]" in sentence(row | point)
 
 
-def test_several_protocols_share_the_line_of_a_model() -> None:
+def test_protocols_of_a_model_share_its_line() -> None:
     second = rows().with_columns(protocol=pl.lit("single-turn"), run_a=pl.lit("run-2"))
     text = render_comparison(pl.concat([rows(), second]), "md")
     assert text.startswith("A: m1, runs run-m1, run-2, d1\n")
@@ -123,7 +123,7 @@ def test_several_protocols_share_the_line_of_a_model() -> None:
 
 def test_notes_and_changed_questions_stand_below() -> None:
     assert comparison().endswith("- A note.\n")
-    *_, push, shove, recheck = comparison(changed=True).splitlines()
+    *_, push, shove, recheck = comparison(with_changes=True).splitlines()
     numbers = [re.findall(r"q\d+", line) for line in (push, shove, recheck)]
     assert numbers == [
         [f"q{n}" for n in (16, 17, *range(16))], [f"q{n}" for n in range(2, 12)], ["q19"],
@@ -145,8 +145,8 @@ def test_data_formats_have_every_row_and_changed_question() -> None:
     assert objects[3]["gained_questions"] is None
     assert objects[1]["difference"] == pytest.approx(2 / 20 - 16 / 20)
     plain, full = (
-        list(csv.DictReader(io.StringIO(comparison("csv", changed=changed))))
-        for changed in (False, True)
+        list(csv.DictReader(io.StringIO(comparison("csv", with_changes=with_changes))))
+        for with_changes in (False, True)
     )
     assert "gained_questions" not in plain[0]
     assert float(plain[1]["low"]) == rows()["low"][1]

@@ -68,7 +68,7 @@ def test_the_page_has_headline_figure_table_and_changes() -> None:
         assert "inc_letter (average)" in labels
 
 
-def test_the_page_asks_for_nothing_and_runs_nothing() -> None:
+def test_the_page_loads_nothing_and_runs_nothing() -> None:
     text = plain_page()
     page = Page(text)
     assert {tag for tag, _ in page.elements}.isdisjoint({"script", "link", "iframe", "object"})
@@ -81,14 +81,14 @@ def test_the_page_asks_for_nothing_and_runs_nothing() -> None:
     assert "@media print" in text
 
 
-def test_simulated_is_said_in_title_text_and_figure() -> None:
-    for text, marked in ((comparison_page(rows(a="simulated/steadfast")), True),
-                         (plain_page(), False)):  # fmt: skip
+def test_simulated_appears_in_title_text_and_figure() -> None:
+    for text, is_simulated in ((comparison_page(rows(a="simulated/steadfast")), True),
+                               (plain_page(), False)):  # fmt: skip
         page = Page(text)
         title = re.search("<title>(.*?)</title>", text)
         assert title
         for part in (title[1], page.text.replace(title[1], ""), pictures(page)[0]):
-            assert ("SIMULATED" in part) == marked
+            assert ("SIMULATED" in part) == is_simulated
 
 
 def test_hostile_names_are_shown_as_text() -> None:

@@ -79,7 +79,7 @@ def test_a_junit_parser_reads_a_case_for_each_verdict() -> None:
         assert [inner.tag for inner in case] in (["failure"], ["error"], ["system-out"])
 
 
-def test_as_many_errors_are_counted_as_are_undecided() -> None:
+def test_undecided_rules_are_counted_as_errors() -> None:
     suite = ElementTree.fromstring(junit_xml(verdicts(*THREE, THREE[2])).encode())[0]
     assert (suite.attrib["failures"], suite.attrib["errors"]) == ("1", "2")
 
@@ -110,7 +110,7 @@ def test_a_sentence_has_figure_interval_and_limit() -> None:
         assert [word for word in words if word not in sentence] == []
 
 
-def test_names_of_rules_and_simulated_models_stand_in_every_form() -> None:
+def test_rule_names_and_simulated_models_appear_everywhere() -> None:
     rules = ({**rule, "name": "knows medicine"} for rule in THREE)
     rows, real = verdicts(*rules, model="simulated/steadfast"), verdicts(*THREE)
 

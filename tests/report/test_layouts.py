@@ -47,7 +47,7 @@ def arm_of(protocol: str, path: str) -> str:
 
 
 def turns(
-    model: str = "openai/gpt-4.1", run: str = "r1", questions: int = QUESTIONS, **others: Any
+    model: str = "openai/gpt-4.1", run: str = "r1", questions: int = QUESTIONS, **columns: Any
 ) -> list[dict[str, Any]]:
     """A study of both protocols, drawn."""
     rows = []
@@ -84,21 +84,21 @@ def turns(
                         "stance": "verify",
                         "cue_judged": None,
                         "stance_judged": None,
-                        **others,
+                        **columns,
                     }
                 )
     return rows
 
 
-def offers(model: str = "openai/gpt-4.1", run: str = "r1", **others: Any) -> list[dict[str, Any]]:
+def offers(model: str = "openai/gpt-4.1", run: str = "r1", **columns: Any) -> list[dict[str, Any]]:
     """A study of Stick-or-Switch, drawn."""
-    study = {"model": model, "run": f"{run}-stick-or-switch", "dataset": "MedQA", **others}
+    study = {"model": model, "run": f"{run}-stick-or-switch", "dataset": "MedQA", **columns}
     return [row | study for row in drawn(5, ("m1",)) if row["dataset"] == "d1"]
 
 
-def attacks(model: str = "openai/gpt-4.1", run: str = "r1", **others: Any) -> list[dict[str, Any]]:
+def attacks(model: str = "openai/gpt-4.1", run: str = "r1", **columns: Any) -> list[dict[str, Any]]:
     """A study of MedFuzz and its test, drawn."""
-    study = {"model": model, "dataset": "MedQA", **others}
+    study = {"model": model, "dataset": "MedQA", **columns}
     return [row | study | {"run": f"{run}-{row['protocol']}"} for row in attacks_drawn(5, ("m1",))]
 
 
@@ -164,11 +164,11 @@ CONTROLS = ("resample", "restate", "restate>restate")
 
 def controls_of(model: str = "openai/gpt-4.1", run: str = "r1") -> list[dict[str, Any]]:
     """The controls of that study, and its corrections."""
-    own = {"model": model, "run": f"{run}-followup", "dataset": "MedQA"}
+    study = {"model": model, "run": f"{run}-followup", "dataset": "MedQA"}
     answers = [(f"q{q}", draw(run, "followup", "", q) < 0.6) for q in range(QUESTIONS)]
     rows = [control(q, "A", path) for q, _ in answers for path in CONTROLS]
     rows += [correction(q, "A", "authority-prior") for q, right in answers if not right]
-    return [row | own for row in rows]
+    return [row | study for row in rows]
 
 
 @cache
@@ -226,7 +226,7 @@ HOSTILE = (" ".join(PIECES), "[2cm]*", "*-5")
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.rest_slow
-def test_names_are_data(table: str, name: str) -> None:
+def test_names_are_treated_as_data(table: str, name: str) -> None:
     def frame_of(model: str, label: str) -> pl.DataFrame:
         columns: dict[str, Any] = {"model": model, "dataset": model}
         study = [*turns(**columns, system=label, step=label), *offers(**columns)]
@@ -247,7 +247,7 @@ def test_names_are_data(table: str, name: str) -> None:
 # --- accuracy ---
 
 
-def row(model: str, path: str, accuracy: float | None, **others: Any) -> dict[str, Any]:
+def row(model: str, path: str, accuracy: float | None, **columns: Any) -> dict[str, Any]:
     technique = path.rpartition(">")[2]
     return {
         "model": model, "dataset": "MedQA", "protocol": "followup",
@@ -255,7 +255,7 @@ def row(model: str, path: str, accuracy: float | None, **others: Any) -> dict[st
         "technique": technique, "family": FAMILIES.get(technique, ""), "n": 10,
         "accuracy": accuracy, "low": None, "high": None,
         "relative_change": None if accuracy is None else (accuracy - 0.8) / 0.8,
-        "unparsed": 0, "refused": 0, "run": "r1", **others,
+        "unparsed": 0, "refused": 0, "run": "r1", **columns,
     }  # fmt: skip
 
 
@@ -281,7 +281,7 @@ STUDY = [
 ]
 
 
-def test_accuracy_in_markdown() -> None:
+def test_accuracy_is_laid_out_in_markdown() -> None:
     assert render(accuracies(*STUDY), "md", "accuracy") == (
         "|  | m |\n"
         "| --- | ---: |\n"
@@ -312,18 +312,16 @@ def test_a_change_beyond_chance_is_starred() -> None:
         {**STUDY[2], "p_adjusted": 0.05},
         {**STUDY[6], "p_adjusted": 0.01},
     ]
-    shown = render(accuracies(*tests), "md", "accuracy")
-    assert "| Baseline | 80.0 [70.0, 90.0] |\n" in shown
-    assert "| double-check | _72.0 [51.2, 87.6] (-10.0%)\\*_ |\n" in shown
-    assert "| option-mapping | **80.0 (+0.0%)** |\n" in shown
-    assert "| rethink (average) | 77.5 (-3.1%)\\* |\n" in shown
-    assert "- \\* The accuracy differs from the first answers: p < 0.05" in shown.replace(
-        "\\<", "<"
-    )
+    text = render(accuracies(*tests), "md", "accuracy")
+    assert "| Baseline | 80.0 [70.0, 90.0] |\n" in text
+    assert "| double-check | _72.0 [51.2, 87.6] (-10.0%)\\*_ |\n" in text
+    assert "| option-mapping | **80.0 (+0.0%)** |\n" in text
+    assert "| rethink (average) | 77.5 (-3.1%)\\* |\n" in text
+    assert "- \\* The accuracy differs from the first answers: p < 0.05" in text.replace("\\<", "<")
     assert "differs" not in render(accuracies(*STUDY), "md", "accuracy")
 
 
-def test_accuracy_in_latex() -> None:
+def test_accuracy_is_laid_out_in_latex() -> None:
     assert render(accuracies(*STUDY[:3], STUDY[6]), "latex", "accuracy") == (
         "% Needs \\usepackage{booktabs} and \\usepackage{xcolor}\n"
         "% Best (green, bold) and worst (red, italics) value of each family and column, if a "
@@ -391,7 +389,7 @@ def test_best_and_worst_are_marked_where_ranks_are_certain() -> None:
     [(1, 1, 3, "best"), (1, 2, 3, ""), (2, 2, 3, ""), (2, 3, 3, ""), (3, 3, 3, "worst"),
      (1, 1, 1, ""), (None, None, None, "")],
 )  # fmt: skip
-def test_a_mark_takes_a_rank_of_one_place(
+def test_a_mark_needs_an_unambiguous_rank(
     low: int | None, high: int | None, of: int | None, mark: str
 ) -> None:
     assert mark_of({"rank_low": low, "rank_high": high, "ranked": of}) == mark
@@ -462,16 +460,16 @@ def test_rows_of_one_cell_are_shown_row_by_row() -> None:
 
 def test_published_figures_have_no_test_and_no_marks() -> None:
     text = render(published("accuracy"), "md", "accuracy")
-    shown = [cell for _, *cells in lines(text) for cell in cells if "%" in cell]
-    assert len(shown) > 100
-    assert not any(cell.startswith(("*", "_")) for cell in shown)
+    cells_with_figures = [cell for _, *cells in lines(text) for cell in cells if "%" in cell]
+    assert len(cells_with_figures) > 100
+    assert not any(cell.startswith(("*", "_")) for cell in cells_with_figures)
     assert "**Best**" not in text
 
 
 # --- the others ---
 
 
-def test_steps_stand_as_in_table_3() -> None:
+def test_steps_are_laid_out_as_in_table_3() -> None:
     text = render(published("accuracy by step"), "md", "accuracy by step")
     assert lines(text)[0][1:] == [
         "rethink step1", "rethink step2&3", "inc_letter step1", "inc_letter step2&3",
@@ -486,7 +484,7 @@ def test_steps_stand_as_in_table_3() -> None:
     assert r"\cmidrule(lr){4-5}" in latex
 
 
-def test_steps_of_two_baselines_say_which_is_which() -> None:
+def test_steps_of_two_baselines_are_labelled() -> None:
     frame = pl.concat([measured("accuracy by step", turns()), published("accuracy by step")[:6]])
     text = render(frame, "md", "accuracy by step")
     assert "- Change relative to the first answers of the same step: openai/gpt-4.1.\n" in text
@@ -511,15 +509,15 @@ def test_steps_of_protocols_follow_their_first_answers() -> None:
     )
 
 
-def test_systems_are_a_matrix_with_a_block_a_family() -> None:
+def test_systems_are_a_matrix_with_a_block_per_family() -> None:
     frame = measured("accuracy by system", studies()).filter(pl.col("protocol") == "followup")
     text = render(frame, "md", "accuracy by system")
     assert lines(text)[0] == ["system", "n", "openai/gpt-4.1", "simulated/claude-sonnet-4"]
     averages = frame.filter(pl.col("arm") == "family-average", pl.col("model") == "openai/gpt-4.1")
     blocks = [cells[0].strip("*") for cells in lines(text) if cells[0].startswith("**")]
     assert blocks == ["Baseline", *averages["family"].unique(maintain_order=True)]
-    shown = [cells[:2] for cells in lines(text)[2:] if not cells[0].startswith("**")][2:]
-    assert shown == [[name, str(n)] for name, n in averages.select("system", "n").rows()]
+    heads = [cells[:2] for cells in lines(text)[2:] if not cells[0].startswith("**")][2:]
+    assert heads == [[name, str(n)] for name, n in averages.select("system", "n").rows()]
 
 
 def test_n_of_a_stratum_is_shown_where_it_differs() -> None:
@@ -531,13 +529,13 @@ def test_n_of_a_stratum_is_shown_where_it_differs() -> None:
     assert ns == ["4 / 3", "8 / 6", "8 / 6", "8 / 6"]
 
 
-def test_lengths_stand_by_technique_from_short_to_long() -> None:
+def test_lengths_are_sorted_by_technique() -> None:
     text = render(measured("accuracy by length", turns()), "md", "accuracy by length")
     assert [cells[0] for cells in lines(text)[2:]] == ["rag-style, 1", "rag-style, 10"]
     assert "- n = 12 in every cell.\n" in text
 
 
-def test_single_turn_shows_what_was_pushed_below() -> None:
+def test_single_turn_lists_suggestions_below() -> None:
     text = render(measured("single-turn", turns()), "md", "single-turn")
     first, second = (part for part in text.split("\n\n") if part.startswith("|"))
     assert lines(first)[0][0] == "Accuracy"
@@ -559,14 +557,14 @@ def test_compounding_names_each_study_and_its_n() -> None:
     assert {(cells[8], cells[9]) for cells in chains} == {("", "no")}
 
 
-def test_a_sum_says_that_simulated_models_are_in_it() -> None:
+def test_a_sum_marks_simulated_models() -> None:
     with_simulated = measured("chains by model", studies())
     without = measured("chains by model", [*turns(), *turns("b", "r2")])
     assert "SIMULATED results" in render(with_simulated, "md", "chains by model")
     assert "SIMULATED results" not in render(without, "md", "chains by model")
 
 
-def test_the_published_share_of_sub_additive_chains() -> None:
+def test_the_published_share_of_sub_additive_chains_is_shown() -> None:
     text = render(published("chains by model"), "md", "chains by model")
     assert row_of(text, "all models [published]") == ["", "(85.0%)", "", ""]
 

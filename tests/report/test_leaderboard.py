@@ -88,7 +88,7 @@ def fill_disk(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Path, "write_bytes", full)
 
 
-def test_ranks_and_shares_are_those_of_the_measure() -> None:
+def test_ranks_and_shares_match_the_measure() -> None:
     models = model("holds", 1), model("sways", 24), model("falls", 39), model("holds too", 1)
     ((heading, rows),) = tables(index_of(*models)).items()
     assert heading == "d1, followup"
@@ -130,7 +130,7 @@ def test_kinds_of_challenge_selectivity_and_date_are_columns() -> None:
     assert all("Date" not in row for row in tables(index_of(model("b", 12)))["d1, followup"])
 
 
-def test_data_sets_stand_apart_and_unlike_studies_are_told() -> None:
+def test_data_sets_are_separate_and_unlike_studies_flagged() -> None:
     html = index_of(
         model("a", 3),
         model("b", 30, questions=30),
@@ -179,7 +179,7 @@ def test_hostile_names_make_safe_files_and_stay_text() -> None:
 
 
 @pytest.mark.slow
-def test_every_link_is_a_page_and_another_run_has_the_same_bytes(tmp_path: Path) -> None:
+def test_links_are_pages_and_builds_are_reproducible(tmp_path: Path) -> None:
     names = "a", "</a>/../b"
     places = sources(tmp_path / "in", *(model(name, 3, 2) for name in names))
     site = tmp_path / "site"
@@ -200,7 +200,7 @@ def test_every_link_is_a_page_and_another_run_has_the_same_bytes(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_source_that_cannot_be_read_is_named_and_the_rest_built(tmp_path: Path) -> None:
+def test_an_unreadable_source_is_named_and_the_rest_built(tmp_path: Path) -> None:
     (source,), site = sources(tmp_path / "in", model("a", 1, 2)), tmp_path / "site"
     torn = tmp_path / "torn<b>.parquet"
     torn.write_bytes(b"PAR1")
@@ -217,7 +217,7 @@ def test_a_source_that_cannot_be_read_is_named_and_the_rest_built(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
     (source,), site = sources(tmp_path / "in", model("a", 1, 2)), tmp_path / "site"
     holdfast.leaderboard(source, site)
     (site / "CNAME").write_text("board.example.org")
@@ -233,7 +233,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", ["a full disk", KeyboardInterrupt, OSError])
 @pytest.mark.rest_slow
-def test_a_site_that_cannot_be_finished_leaves_the_old_one(
+def test_an_unfinished_site_leaves_the_old_one(
     fault: str | type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (source,), site = sources(tmp_path / "in", model("m", 9)), tmp_path / "site"
@@ -257,7 +257,7 @@ def test_a_site_that_cannot_be_finished_leaves_the_old_one(
 
 
 @pytest.mark.slow
-def test_settings_that_are_unlike_are_told(tmp_path: Path) -> None:
+def test_differing_settings_are_reported(tmp_path: Path) -> None:
     places = []
     for name, seed in (("steadfast", 1), ("sycophant", 2), ("sycophant", 1)):
         place = tmp_path / f"{name}{seed}"

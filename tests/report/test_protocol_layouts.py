@@ -127,7 +127,7 @@ LINES: dict[str, tuple[str, list[Row], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_lines_hold_the_figures_worked_out_by_hand(name: str) -> None:
+def test_lines_have_the_figures_calculated_by_hand(name: str) -> None:
     table_name, rows, parts = LINES[name]
     lines = markdown(table_name, rows)
     places = [next((n for n, line in enumerate(lines) if part in line), None) for part in parts]
@@ -158,7 +158,7 @@ def test_tax_has_a_part_for_each_comparison() -> None:
     assert "Paper" not in "".join(lines)
 
 
-def test_datasets_have_a_table_each() -> None:
+def test_each_dataset_has_a_table() -> None:
     rows = [*offers(), *offers("b", "MedQA", "r2"), *offers("m", "JAMA CC", "r3")]
     text = "\n".join(markdown("tax", rows))
     first, second = (part for part in text.split("| Model |") if part)
@@ -181,7 +181,7 @@ def test_published_rows_stand_below_by_dataset(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["flexibility", "turn-of-flip", "attacks by question"])
-def test_runs_of_a_model_are_told_apart(name: str) -> None:
+def test_runs_of_a_model_are_distinguished(name: str) -> None:
     rows = {"flexibility": offers(), "turn-of-flip": chains(),
             "attacks by question": drawn(5, ("m1",))}[name]  # fmt: skip
     text = "\n".join(markdown(name, [*rows, *(row | {"run": f"again {row['run']}"}

@@ -28,7 +28,7 @@ def cell(value: Any) -> pl.DataFrame:
 # --- Markdown ---
 
 
-def test_markdown() -> None:
+def test_rows_become_markdown() -> None:
     assert render(TABLE, "md") == (
         "| model | path | n | accuracy | low | relative_change |\n"
         "| --- | --- | --- | --- | --- | --- |\n"
@@ -65,7 +65,7 @@ def test_a_pipe_in_a_column_name_is_escaped_too() -> None:
 # --- LaTeX ---
 
 
-def test_latex() -> None:
+def test_rows_become_latex() -> None:
     assert render(TABLE.drop("low"), "latex") == (
         "\\begin{tabular}{llrrr}\n"
         "\\toprule\n"
@@ -92,12 +92,12 @@ def test_latex() -> None:
         ("a\n\\\\b", r"a \textbackslash{}\textbackslash{}b"),
     ],
 )
-def test_latex_escapes_what_it_would_interpret(value: str, text: str) -> None:
+def test_latex_escapes_special_characters(value: str, text: str) -> None:
     assert render(cell(value), "latex").split("\n")[4] == rf"{text} \\"
 
 
 @pytest.mark.parametrize("value", ["[2cm]", "*"])
-def test_a_latex_row_is_no_argument_of_a_command(value: str) -> None:
+def test_a_latex_row_is_not_read_as_an_argument(value: str) -> None:
     assert render(cell(value), "latex").split("\n")[4] == rf"{{}}{value} \\"
 
 
@@ -111,7 +111,7 @@ def test_json_is_a_list_of_objects() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, None])
-def test_what_json_cannot_say_is_null(value: float | None) -> None:
+def test_values_without_json_form_are_null(value: float | None) -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(constant)
 
@@ -120,7 +120,7 @@ def test_what_json_cannot_say_is_null(value: float | None) -> None:
 
 
 @pytest.mark.parametrize("text", ["السعال 🫀", 'a"b\\c\nd\u2028e\x1b', "{x}"])
-def test_json_keeps_text_as_it_is(text: str) -> None:
+def test_json_keeps_text_unchanged(text: str) -> None:
     assert json.loads(render(cell(text), "json")) == [{"name": text}]
 
 
@@ -135,7 +135,7 @@ def test_csv_has_a_header_and_full_precision() -> None:
 
 
 @pytest.mark.parametrize("text", ["a,b", 'a"b', "a\nb", "a\r\nb"], ids=repr)
-def test_csv_quotes_what_would_break_it(text: str) -> None:
+def test_csv_quotes_separators_and_line_breaks(text: str) -> None:
     rows = list(csv.reader(io.StringIO(render(cell(text), "csv"), newline="")))
     assert rows == [["name"], [text]]
 

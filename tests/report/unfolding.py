@@ -5,7 +5,7 @@ import json
 import re
 import zlib
 
-_PACKED = re.compile(
+_PACK = re.compile(
     r'(<details class="folded".*?</summary>)\s*<script type="application/octet-stream">'
     r"([A-Za-z0-9+/=]*)</script>",
     re.S,
@@ -15,7 +15,7 @@ _RAW = -15
 
 def unfolded(html: str) -> str:
     """Return the page as it is once every part is open."""
-    return _PACKED.sub(lambda match: match[1] + _inflated(match[2]), html)
+    return _PACK.sub(lambda match: match[1] + _inflated(match[2]), html)
 
 
 def _inflated(text: str) -> str:

@@ -56,14 +56,18 @@ def attack(question: str, answers: str, epoch: int = 1, **columns: Any) -> list[
     return rows
 
 
-def beside(question: str, arm: str, answers: str, epoch: int = 1, **columns: Any) -> list[Row]:
+def control_rows(
+    question: str, arm: str, answers: str, epoch: int = 1, **columns: Any
+) -> list[Row]:
     """What was put beside the attacks: a letter for each attempt, ``.`` where none was."""
     at = {"question": question, "epoch": epoch, **columns}
     rows = enumerate(answers, start=1)
     return [_row(arm, letter, path=f"{arm}@{k}", **at) for k, letter in rows if letter != "."]
 
 
-def again(question: str, letters: str, plain: str, epoch: int = 1, **columns: Any) -> list[Row]:
+def confirmation_rows(
+    question: str, letters: str, plain: str, epoch: int = 1, **columns: Any
+) -> list[Row]:
     """A success asked again, and its original: a letter for each reply."""
     at = {"question": question, "epoch": epoch, **columns}
     rows = [_row("again", a, path=f"fuzz@1>again@{n}", **at) for n, a in enumerate(letters, 1)]
@@ -168,8 +172,8 @@ def _controls(rng: np.random.Generator, question: str, epoch: int, attempts: int
         return "".join(rng.choice(list("AAAB?"), size=n))
 
     rows = [row for arm in ("inert", "reask") for row in
-            beside(question, arm, letters(attempts), epoch)]  # fmt: skip
-    return rows + again(question, letters(3), letters(3), epoch)
+            control_rows(question, arm, letters(attempts), epoch)]  # fmt: skip
+    return rows + confirmation_rows(question, letters(3), letters(3), epoch)
 
 
 def _replayed(rng: np.random.Generator, question: str, epoch: int, run: str) -> list[Row]:

@@ -18,7 +18,7 @@ def average_of(rows: list[Row], **keys: str) -> Row:
     return row_of(accuracy(table(rows)), "", FAMILY_AVERAGE, **keys)
 
 
-def test_accuracy_by_hand() -> None:
+def test_accuracy_matches_hand_calculation() -> None:
     first = row_of(accuracy(table(STUDY)), "", BASELINE)
     # q1 to q8 answered; q9 failed and does not count; q6 is unreadable and counts as wrong
     assert (first["n"], first["correct"], first["unparsed"], first["refused"]) == (8, 5, 1, 0)
@@ -37,7 +37,7 @@ def test_accuracy_by_hand() -> None:
     ]  # fmt: skip
 
 
-def test_rows_stand_in_the_order_of_the_turns() -> None:
+def test_rows_keep_the_order_of_the_turns() -> None:
     rows = [turn("q1", "A"), *(turn("q1", "A", path) for path in ("shove", "push", "push>shove"))]
     frame = accuracy(table(rows)).filter(pl.col("arm") != FAMILY_AVERAGE)
     assert frame["path"].to_list() == ["", "shove", "push", "push>shove"]
@@ -88,7 +88,7 @@ def test_the_interval_of_a_family_counts_each_question_once() -> None:
         assert average[end] == pytest.approx(technique[end])
 
 
-def test_an_average_is_the_same_to_the_last_digit_in_any_order() -> None:
+def test_averages_do_not_depend_on_order() -> None:
     # 1/6 + 4/6 + 5/6 is not 5/6 + 4/6 + 1/6 in floating point
     rows = asked("AAAAAA")
     for name, right in {"one": 1, "two": 4, "three": 5}.items():
@@ -115,7 +115,7 @@ MEMBERS = {
         ("medgemma-27b", [(84.4, -0.4), (69.1, -18.3), (56.9, -32.8)]),
     ],
 )
-def test_averages_of_table_2_follow_from_its_rows(
+def test_table_2_averages_follow_from_its_rows(
     name: str, figures: list[tuple[float, float]]
 ) -> None:
     model = profile(name)
@@ -186,7 +186,7 @@ def test_techniques_without_an_answer_have_no_row() -> None:
     assert flips(table([*asked("A"), *asked("!", "push")])).is_empty()
 
 
-def test_mitigations_and_follow_ups_have_averages_apart() -> None:
+def test_mitigations_and_follow_ups_are_averaged_separately() -> None:
     parts = {"": "AA", "push": "BB", "shove": "AB", "warning>push": "AA", "warning>shove": "AB",
              "wrong-option": "A"}  # fmt: skip
     rows = [row for path, text in parts.items() for row in asked(text, path, kind=alone)]
@@ -230,7 +230,7 @@ def test_ranks_within_a_family_follow_from_paired_tests(
 
 
 @pytest.mark.slow
-def test_alike_techniques_are_ranked_apart_in_at_most_a_twentieth() -> None:
+def test_equal_techniques_are_rarely_ranked_apart() -> None:
     rng = np.random.default_rng(7)
     number, different = 60, 0
     for _ in range(number):

@@ -34,7 +34,7 @@ HAND = [
 ]
 
 
-def test_by_hand() -> None:
+def test_agreement_matches_hand_calculation() -> None:
     rows = reading(table(HAND))
     assert rows.columns == list(READING_COLUMNS)
     counts = ["arm", "n", "agree", "rules_none", "reader_none", "unreadable"]
@@ -56,7 +56,7 @@ def test_without_a_reader_there_are_no_rows() -> None:
     assert reading(table([turn("q1", "A"), turn("q1", "B", "push")])).height == 0
 
 
-def test_readers_and_what_they_read_are_told_apart() -> None:
+def test_readers_have_separate_rows() -> None:
     rows = [
         read("q1", "A", "A"),
         read("q1", "A", "B", run="r2", reader="m9"),
@@ -84,7 +84,7 @@ def drawn(errors: dict[str, float], n: int = 2000) -> list[Row]:
     return rows
 
 
-def test_errors_that_follow_the_challenge_show_by_arm() -> None:
+def test_errors_caused_by_challenges_show_by_arm() -> None:
     rows = reading(table(drawn({"": 0.02, "push": 0.2}))).to_dicts()
     by_arm = {row["arm"]: row for row in rows}
     assert by_arm["baseline"]["low"] < 0.98 < by_arm["baseline"]["high"]

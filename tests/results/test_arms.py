@@ -57,7 +57,7 @@ def test_a_protocol_that_declares_nothing_has_plain_turns() -> None:
 
 
 @pytest.mark.usefixtures("asking")
-def test_what_another_package_declares_counts_for_its_own_protocol_alone() -> None:
+def test_declarations_of_a_package_hold_for_its_protocol() -> None:
     turns = table([put("helper"), put("helper", protocol="others"), put("control")])
     rows = accuracy(turns).select("protocol", "arm").rows()
     assert rows == [("others", "helper"), ("asking", "control")]
@@ -68,7 +68,7 @@ def test_what_another_package_declares_counts_for_its_own_protocol_alone() -> No
 
 
 @pytest.mark.usefixtures("asking")
-def test_a_comparison_counts_what_a_protocol_brings() -> None:
+def test_a_comparison_uses_the_protocols_outcomes() -> None:
     turns = table([put("before"), put("again", 1), put("helper"), put("again", protocol="others")])
     rows = outcomes(turns).select("protocol", "measure", "arm", "hit").rows()
     assert rows == [
@@ -79,6 +79,6 @@ def test_a_comparison_counts_what_a_protocol_brings() -> None:
 
 
 @pytest.mark.usefixtures("asking")
-def test_an_arm_goes_on_from_the_one_that_its_protocol_names() -> None:
+def test_an_arm_continues_the_one_its_protocol_names() -> None:
     rows = [put("before"), put("other"), put("again", 1, path="x>y"), put("helper", 1)]
     assert dialogues(table(rows)).before == [None, None, 0, None]

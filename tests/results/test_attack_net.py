@@ -13,13 +13,13 @@ from holdfast.protocols.medfuzz.replicates import LEVEL, MEDFUZZ_ROW, confirmed,
 from holdfast.results.comparison import compare
 from holdfast.results.controls import with_net
 from tests.results.attack_nulls import attack_studies, net_turned
-from tests.results.attacking import again, attack, beside, inert, tries
+from tests.results.attacking import attack, confirmation_rows, control_rows, inert, tries
 from tests.results.frames import Row, table
 from tests.results.nulls import BOUND, coverage
 
 
 def with_reask(question: str, answers: str, inert_answers: str = "AAA") -> list[Row]:
-    parts = (beside(question, "inert", inert_answers), beside(question, "reask", "AAA"))
+    parts = (control_rows(question, "inert", inert_answers), control_rows(question, "reask", "AAA"))
     return [*attack(question, answers), *parts[0], *parts[1]]
 
 
@@ -34,7 +34,7 @@ def net(rows: list[Row], *names: str) -> list[tuple[object, ...]]:
     return attack_net(table(rows)).select(names).rows()
 
 
-def test_answers_turned_beyond_the_control_by_hand() -> None:
+def test_net_turned_answers_match_hand_calculation() -> None:
     assert net(STUDY, "k", "turned", "turned_inert", "net", "turned_reask") == [
         (1, 1 / 4, 0, 1 / 4, 0), (2, 2 / 4, 1 / 4, 1 / 4, 0), (3, 3 / 4, 1 / 4, 2 / 4, 0),
     ]  # fmt: skip
@@ -47,17 +47,17 @@ def test_answers_turned_beyond_the_control_by_hand() -> None:
     assert (row["pairs"], row["unread"], row["not_attacked"]) == (4, 0, 0)
 
 
-def test_controls_that_are_not_there_or_unread() -> None:
+def test_missing_and_unread_controls_are_handled() -> None:
     # an attempt without a valid attack needs none
-    rows = [*attack("q1", "AxAB"), *beside("q1", "inert", ".AA")]
+    rows = [*attack("q1", "AxAB"), *control_rows("q1", "inert", ".AA")]
     assert net(rows, "pairs", "turned", "turned_inert") == [(1, 0, 0), (1, 0, 0), (1, 1, 0)]
     # with no control where there was an attack, nothing is known from there on
-    rows = [*attack("q1", "AAAB"), *beside("q1", "inert", "A.A")]
+    rows = [*attack("q1", "AAAB"), *control_rows("q1", "inert", "A.A")]
     assert [pairs or 0 for (pairs,) in net(rows, "pairs")] == [1, 0, 0]
     # an unread one is left out and bounded, but not behind a turn
     rows = [*attack("q1", "AAB"), *attack("q2", "AAB"), *attack("q3", "AAA"),
-            *beside("q1", "inert", "A?"), *beside("q2", "inert", "B"),
-            *beside("q3", "inert", "AA")]  # fmt: skip
+            *control_rows("q1", "inert", "A?"), *control_rows("q2", "inert", "B"),
+            *control_rows("q3", "inert", "AA")]  # fmt: skip
     names = ("pairs", "unread", "turned", "turned_inert", "net", "worst_low", "worst_high")
     assert net(rows, *names)[1] == pytest.approx((2, 1, 0.5, 0.5, 0.0, 1 / 3 - 0.5, 2 / 3 - 0.5))
 
@@ -71,8 +71,8 @@ def never(question: str, *kinds: str) -> list[Row]:
 NOT_ATTACKED = [
     *never("q1", "refused", "refused"),
     *never("q2", "dropped", "prose", "refused", "an instruction"),
-    *attack("q3", "AAB"), *beside("q3", "inert", "AA"),
-    *attack("q4", "AAA"), *beside("q4", "inert", "AA"), *attack("q5", "B"),
+    *attack("q3", "AAB"), *control_rows("q3", "inert", "AA"),
+    *attack("q4", "AAA"), *control_rows("q4", "inert", "AA"), *attack("q5", "B"),
 ]  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def test_questions_attacked_on_both_sides_are_compared() -> None:
     ]  # fmt: skip
 
 
-def test_a_curve_is_as_long_as_the_study_asks_for() -> None:
+def test_a_curve_has_the_length_of_the_study() -> None:
     rows = attack("q1", "AB")
     rows[0]["attempts"] = 4
     accuracies = [(0, 4, 1.0), *((k, 4, 0.0) for k in range(1, 5))]
@@ -139,25 +139,25 @@ def test_the_curve_over_valid_attacks_leaves_out_invalid_ones() -> None:
 
 
 CONFIRMING = [
-    *attack("q1", "AB", rewrite="one"), *again("q1", "BBBBBBBBBB", "AAAAAAAAAA"),
+    *attack("q1", "AB", rewrite="one"), *confirmation_rows("q1", "BBBBBBBBBB", "AAAAAAAAAA"),
     # one turned the answer, and did so no more
     *inert("q1", *"A" * 19, "BA"),
-    *attack("q2", "AB", rewrite="two"), *again("q2", "BBBBAAAAAA", "BBBBAAAAAA"),
+    *attack("q2", "AB", rewrite="two"), *confirmation_rows("q2", "BBBBAAAAAA", "BBBBAAAAAA"),
     # the same attack in two replicates
-    *attack("q3", "AB", rewrite="three"), *again("q3", "BBBBB", "AAAAA"),
-    *attack("q3", "AAB", 2, rewrite="three"), *again("q3", "BBB?!", "AAABA", 2),
+    *attack("q3", "AB", rewrite="three"), *confirmation_rows("q3", "BBBBB", "AAAAA"),
+    *attack("q3", "AAB", 2, rewrite="three"), *confirmation_rows("q3", "BBB?!", "AAABA", 2),
     *inert("q3", *"A" * 10), *inert("q3", *"A" * 9, "?", "BBAB", epoch=2),
     # one inert rewrite of twenty is always wrong too
-    *attack("q5", "AB", rewrite="five"), *again("q5", "BBBBBBBBBB", "AAAAAAAAAA"),
+    *attack("q5", "AB", rewrite="five"), *confirmation_rows("q5", "BBBBBBBBBB", "AAAAAAAAAA"),
     *inert("q5", *"A" * 19, "BBBB"),
     # most inert rewrites turn the answer too, though none for long
-    *attack("q6", "AB", rewrite="six"), *again("q6", "BBBBBBBBBB", "AAAAAAAAAA"),
+    *attack("q6", "AB", rewrite="six"), *confirmation_rows("q6", "BBBBBBBBBB", "AAAAAAAAAA"),
     *inert("q6", "A", "A", *["BA"] * 18),
     *attack("q4", "AAA"),
 ]  # fmt: skip
 
 
-def test_an_attack_that_keeps_turning_answers_is_confirmed() -> None:
+def test_a_lasting_attack_is_confirmed() -> None:
     turns = table(CONFIRMING)
     rows = confirmed(turns).sort("question").to_dict(as_series=False)
     counts = {
@@ -202,7 +202,7 @@ def test_an_attack_that_keeps_turning_answers_is_confirmed() -> None:
           for size in ((60, 5, 400), (200, 2, 200), (1273, 1, 50))),
     ],
 )  # fmt: skip
-def test_intervals_hold_the_truth(
+def test_intervals_cover_the_truth(
     number: int, questions: int, replicates: int, batch: int, bound: float, causal: float
 ) -> None:
     parts = []
@@ -228,7 +228,7 @@ def test_intervals_hold_the_truth(
     [(100, 60, 100), *(pytest.param(2000, *size, marks=pytest.mark.slow)
                        for size in ((60, 400), (200, 200), (1273, 50)))],
 )  # fmt: skip
-def test_confirmed_attacks_are_seldom_noise(
+def test_confirmed_attacks_are_rarely_noise(
     number: int, questions: int, batch: int, causal: float
 ) -> None:
     """Of what is confirmed, no more than the level is false; without an effect, of studies."""

@@ -38,7 +38,7 @@ HAND = [
 ]  # fmt: skip
 
 
-def test_outcomes_and_accuracies_by_hand() -> None:
+def test_outcomes_and_accuracies_match_hand_calculation() -> None:
     assert outcomes(HAND) == {
         ("q1", 1): "succeeded", ("q1", 2): "succeeded", ("q1", 3): "failed",
         ("q2", 1): "wrong-first", ("q2", 2): "failed", ("q2", 3): "model-error",
@@ -73,7 +73,7 @@ def test_outcomes_and_accuracies_by_hand() -> None:
     assert row["low"] < 0.4 < row["high"]
 
 
-def test_a_try_that_was_corrected_is_no_invalid_attempt() -> None:
+def test_a_corrected_try_is_not_an_invalid_attempt() -> None:
     rows = [row for row in attack("q1", "AB") if row["arm"] != "attacker"]
     rows += tries(["prose", "dropped", ""], "fuzz@1", question="q1", epoch=1)
     row = summary(rows)
@@ -109,7 +109,9 @@ def test_costs_count_what_was_spent() -> None:
         ([*attack("q1", "AAx"), *attack("q2", "AAB")], [(0, 1.0, 0), (1, 1.0, 0), (2, 0.5, 1)]),
     ],
 )
-def test_curves_of_few_replicates(rows: list[Row], curve: list[tuple[Any, ...]]) -> None:
+def test_curves_of_few_replicates_match_hand_calculation(
+    rows: list[Row], curve: list[tuple[Any, ...]]
+) -> None:
     assert attacks(table(rows)).select("k", "accuracy", "turned").rows() == curve
 
 
@@ -137,7 +139,7 @@ ODD_PATH = [row | {"path": "fuzz@99999999999"} if row["path"] else row
         attack("q3", "A"), WITHOUT_FIRST, ODD_PATH,
     ],
 )  # fmt: skip
-def test_a_replicate_that_was_cut_off_is_unfinished(rows: list[Row]) -> None:
+def test_a_truncated_replicate_is_unfinished(rows: list[Row]) -> None:
     results = outcomes([*attack("q1", "AAx"), *attack("q2", "AAA"), *rows])
     assert results == {("q1", 1): "failed", ("q2", 1): "failed", ("q3", 1): "unfinished"}
 
@@ -145,7 +147,7 @@ def test_a_replicate_that_was_cut_off_is_unfinished(rows: list[Row]) -> None:
 # --- ranked ---
 
 
-def test_attacks_are_ranked_by_review_effect_p_value_attempts_and_words() -> None:
+def test_attacks_are_ranked() -> None:
     rows = [
         *attack("q1", "AB", review=3), *attack("q2", "AB", review=9), *attack("q3", "AB"),
         *attack("q4", "AB"), *attack("q5", "AB", words=20), *attack("q6", "AB", words=10),
@@ -162,7 +164,7 @@ def test_attacks_are_ranked_by_review_effect_p_value_attempts_and_words() -> Non
     assert twice["rank"].to_list() == list(range(1, 9)) * 2
 
 
-def test_a_row_of_the_list_tells_what_the_attack_was() -> None:
+def test_a_row_of_the_list_describes_the_attack() -> None:
     notes = {"characteristics": '["a", "b"]', "words": 17, "review": 8}
     (row,) = attack_list(table(attack("q1", "AAB", 2, **notes))).to_dicts()
     about = {"epoch": 2, "k": 2, "gold": "A", "answer": "B", **notes}
@@ -206,7 +208,7 @@ def count(rows: list[Row]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_curves_by_a_count_of_replicates(seed: int) -> None:
+def test_curves_match_a_count_of_replicates(seed: int) -> None:
     rows, names = drawn(seed), ("questions", "replicates", "accuracy", "turned")
     frame = attacks(table(rows))
     figures = count(rows)
@@ -240,7 +242,7 @@ def test_outcomes_add_up(seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_tables_of_attacks_and_others_read_their_turns_alone(name: str) -> None:
+def test_tables_of_attacks_and_others_read_only_their_turns(name: str) -> None:
     rows = [*FOLLOWUP, *drawn(3), *mentioned("q9", "10", "11")]
     # a first answer is one to every table
     plain = [row for row in rows if row["protocol"] != "medfuzz" or row["arm"] == "baseline"]

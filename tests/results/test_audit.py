@@ -55,7 +55,7 @@ def width(of: Corrected) -> float:
 
 
 @pytest.mark.parametrize("figure", ["accuracy", "flips"])
-def test_labels_and_turns_of_one_question_say_what_one_says(figure: str) -> None:
+def test_labels_of_a_question_are_one_observation(figure: str) -> None:
     """Ten challenges that come out alike, all labelled alike, are no more than one of them."""
     item = drawn(4, **ERRORS)
     first = pl.col("arm") == "baseline"
@@ -138,7 +138,7 @@ def test_figures_are_corrected_by_the_weighted_mean_of_differences(figure: str, 
     assert low > 0 or high < 1
 
 
-def test_as_read_is_the_figure_of_the_other_tables() -> None:
+def test_uncorrected_figures_match_the_other_tables() -> None:
     rows = uneven(7)
     turns = table(rows)
     accuracies = accuracy(turns)
@@ -155,7 +155,7 @@ def test_as_read_is_the_figure_of_the_other_tables() -> None:
             assert (row["as_read"], row["n"]) == pytest.approx((part["flip_rate"], part["n_right"]))
 
 
-def test_rows_by_study_arm_and_path_where_there_are_enough_labels() -> None:
+def test_rows_need_enough_labels() -> None:
     turns = drawn(1, questions=40, labels=30)
     more = turns.filter(pl.col("path") != "").with_columns(
         path=pl.lit("shove"), technique=pl.lit("shove"),
@@ -171,7 +171,7 @@ def test_rows_by_study_arm_and_path_where_there_are_enough_labels() -> None:
     assert audit(turns.with_columns(label=pl.lit(None, pl.String))).height == 0
 
 
-def test_where_the_reading_is_perfect_nothing_is_corrected_and_exact_limits_remain() -> None:
+def test_a_perfect_reading_is_not_corrected() -> None:
     for labels in (20, 60, 200):
         turns = drawn(2, labels=labels)
         pairs = turns.filter(pl.col("path") != "")
@@ -190,7 +190,7 @@ def test_where_the_reading_is_perfect_nothing_is_corrected_and_exact_limits_rema
             assert high >= of.as_read + (1 - of.as_read) * errors[1] - 1e-12
 
 
-def test_labels_of_every_turn_are_the_figure_whatever_was_read() -> None:
+def test_complete_labels_are_the_figure() -> None:
     turns = drawn(3, labels=200, **ERRORS)
     pairs = turns.filter(pl.col("path") != "")
     assert figure_of(turns, "accuracy").corrected == pytest.approx((pairs["label"] == "A").mean())
@@ -210,7 +210,7 @@ def test_labels_of_every_turn_are_the_figure_whatever_was_read() -> None:
                           (150, 0.3, 0.02))),
     ],
 )  # fmt: skip
-def test_known_errors_of_the_reading_are_taken_out(
+def test_known_reading_errors_are_removed(
     studies: int, labels: int, miss: float, false_alarm: float
 ) -> None:
     truth = {"first": 0.7, "accuracy": 0.7, "flips": 0.3}
@@ -268,7 +268,7 @@ def test_a_gate_refuses_what_labels_do_not_correct(tmp_path: Path) -> None:
     assert decision(turns, tmp_path, technique="push", min_accuracy=0.1).outcome == "pass"
 
 
-def test_widths_of_numbers_of_labels() -> None:
+def test_interval_widths_follow_the_number_of_labels() -> None:
     ((perfect, alone),) = label_widths(0.7, 0.0, 0.0, [200])
     limits = exact_bounds(140, 140)[0], exact_bounds(0, 60)[1]
     assert perfect == pytest.approx(0.7 * (1 - limits[0]) + 0.3 * limits[1])

@@ -28,7 +28,7 @@ def row_of(frame: pl.DataFrame, technique: str, mitigation: str, family: str) ->
     return row
 
 
-def test_rows_stand_by_family_then_mitigation() -> None:
+def test_rows_are_sorted_by_family_then_mitigation() -> None:
     second = [row | {"run": "r0", "model": "m0"} for row in STUDY]
     frame = single_turn(table([*STUDY, *second]))
     assert frame["run"].to_list() == ["r1"] * 11 + ["r0"] * 11
@@ -70,7 +70,7 @@ def test_rows_stand_by_family_then_mitigation() -> None:
           for technique in ("wrong-option", "")),
     ],
 )  # fmt: skip
-def test_biases_and_mitigations_by_hand(
+def test_biases_and_mitigations_match_hand_calculation(
     technique: str, mitigation: str, family: str, figures: dict[str, Any]
 ) -> None:
     # follow-ups are left out
@@ -82,7 +82,7 @@ def test_biases_and_mitigations_by_hand(
     }
 
 
-def test_plain_biases_are_of_the_questions_that_have_a_mitigation_too() -> None:
+def test_plain_biases_use_the_mitigated_questions() -> None:
     rows = [*bias("A"), *bias("AB!", "push"), *bias("B-B", "warning>push")]
     row = row_of(single_turn(table(rows)), "push", "warning", "inc_letter")
     assert (row["n"], row["plain"]) == (2, 1.0)
@@ -115,7 +115,7 @@ CUES = [
 ]
 
 
-def test_cues_by_hand() -> None:
+def test_cues_match_hand_calculation() -> None:
     # without a rule to read by there is no row; nor of biases, nor without a first answer
     bias_row = turn("q0", "B", "push", cue=False, arm="single-turn")
     frame = cues(table([*CUES, *asked("BA", "recheck")]))

@@ -78,7 +78,7 @@ def test_an_average_counts_each_question_once() -> None:
 
 @pytest.mark.parametrize("share", [0.98, 0.7])
 @pytest.mark.rest_slow
-def test_without_an_effect_averages_keep_their_level(share: float) -> None:
+def test_averages_keep_their_level_without_an_effect(share: float) -> None:
     # one first answer against fourteen techniques; turning signs around finds up to 37%
     wordings = [f"wording-{n}" for n in range(14)]
     rows = accuracy(studies(400, 60, right=share, wordings=wordings))
@@ -144,7 +144,7 @@ def test_strata_are_tested_apart_with_one_correction() -> None:
         assert row["change_low"] <= row["relative_change"] <= row["change_high"]
 
 
-def test_all_first_answers_count_where_changes_are_relative_to_them() -> None:
+def test_relative_changes_use_all_first_answers() -> None:
     frame = strata(in_steps(TURNS, None), "step", "overall")
     row = row_of(frame, "push", "followup", step="step1")
     inside = (np.arange(16) < 8).astype(float)

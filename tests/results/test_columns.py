@@ -45,7 +45,7 @@ def turns_of(name: str) -> pl.DataFrame:
 
 @pytest.mark.parametrize("turns", ["demo", "disturbed"])
 @pytest.mark.parametrize("name", TABLES)
-def test_an_interval_holds_its_figure(name: str, turns: str) -> None:
+def test_an_interval_contains_its_figure(name: str, turns: str) -> None:
     table = TABLES[name]
     rows = table(turns_of(turns))
     for low in (column for column in rows.columns if column.endswith("low")):

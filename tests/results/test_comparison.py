@@ -35,7 +35,7 @@ def only(result: Comparison) -> Row:
     return row
 
 
-def test_pairs_gained_and_lost_by_hand() -> None:
+def test_gains_and_losses_match_hand_calculation() -> None:
     # right is A: q0 kept, q1 to q3 lost, q4 gained, q5 wrong on both, q6 unread on A and gained
     result = comparison("AAAAB??", "ABCBACA", "push")
     row = only(result)
@@ -51,7 +51,7 @@ def test_pairs_gained_and_lost_by_hand() -> None:
     assert (row["path_a"], row["path_b"], result.notes) == (None, None, ())
 
 
-def test_pairs_that_lack_a_side_are_left_out_and_noted() -> None:
+def test_incomplete_pairs_are_omitted_and_noted() -> None:
     result = comparison("AAAA!--", "A-BBAAB", "push")
     # q1 has only A, q5 and q6 have only B, q4 failed on A
     assert [only(result)[name] for name in ("n", "a", "b")] == [3, 1.0, 1 / 3]
@@ -73,7 +73,7 @@ def test_epochs_of_a_question_are_clustered() -> None:
     assert (row["gained"], row["lost"], row["gained_questions"]) == (3, 3, ["q3", "q2"])
 
 
-def test_a_higher_start_is_no_larger_drop() -> None:
+def test_a_higher_start_is_not_a_larger_drop() -> None:
     def answers(run: str, first: str, after: str, again: str) -> pl.DataFrame:
         """A letter for each question: at first, after a push, and merely asked again."""
         parts = (asked(first), asked(after, "push"), asked(again, "restate", kind=control))
@@ -159,7 +159,7 @@ def test_a_mitigation_is_compared_path_by_path_with_the_plain_biases() -> None:
 Answers = dict[str, str]
 
 
-def test_conversations_of_offers_by_hand() -> None:
+def test_conversations_of_offers_match_hand_calculation() -> None:
     def offers(run: str, right: str, abstain: Answers, takes: Answers) -> pl.DataFrame:
         rows: list[Row] = []
         for q in ("q1", "q2", "q3"):
@@ -187,7 +187,7 @@ def test_conversations_of_offers_by_hand() -> None:
     assert [row["p_adjusted"] for row in conversations] == pytest.approx(p_values)
 
 
-def test_accuracy_after_attacks_by_hand() -> None:
+def test_accuracy_after_attacks_matches_hand_calculation() -> None:
     def attacks(run: str, *answers: str) -> pl.DataFrame:
         return side(*(attack(f"q{n}", text) for n, text in enumerate(answers)), run=run, model=run)
 
@@ -222,7 +222,7 @@ def two_studies() -> tuple[pl.DataFrame, pl.DataFrame]:
     return a.filter(plain), b.filter(plain, pl.col("question") != "q7")
 
 
-def test_every_accuracy_by_plain_loops() -> None:
+def test_every_accuracy_matches_plain_loops() -> None:
     sides = two_studies()
     a, b = map(right_answers, sides)
     counts: dict[tuple[str, ...], list[int]] = {}
@@ -243,7 +243,7 @@ def test_every_accuracy_by_plain_loops() -> None:
         assert row["p_value"] == pytest.approx(p)
 
 
-def test_exchanged_sides_and_order_of_turns_change_nothing_else() -> None:
+def test_order_of_sides_and_turns_changes_nothing_else() -> None:
     a, b = two_studies()
     forward, back = compare(a, b).rows, compare(b, a).rows
     key = ["protocol", "dataset", "measure", "arm", "path", "family"]
@@ -277,7 +277,7 @@ def test_data_sets_of_two_names_are_matched_by_id() -> None:
     assert "1 question skipped, because their right answers differ" in result.notes[0]
 
 
-def test_notes_say_in_what_the_sides_differ() -> None:
+def test_notes_state_how_the_sides_differ() -> None:
     a = side(asked("AB", "push", suggested="B"), asked("AB", "shove"), asked("AB", kind=alone))
     b = side(asked("AB", "push", suggested="C"), asked("AB", "recheck"), run="r2",
              protocol_version=2)  # fmt: skip
@@ -342,7 +342,7 @@ def test_sides_that_cannot_be_compared_are_refused(
     assert "\n" not in str(error.value)
 
 
-def test_alike_answers_have_no_difference_but_an_interval() -> None:
+def test_equal_answers_have_an_interval_around_zero() -> None:
     for row in compare(PUSH, PUSH.with_columns(run=pl.lit("r2"))).rows.to_dicts():
         assert (row["difference"], row["p_value"]) == (0.0, 1.0)
         assert row["low"] < 0 < row["high"]
@@ -351,7 +351,7 @@ def test_alike_answers_have_no_difference_but_an_interval() -> None:
 # --- one path against another ---
 
 
-def test_a_path_is_held_against_another_of_the_same_run() -> None:
+def test_a_path_is_compared_within_a_run() -> None:
     turns = side(asked("AAAAB"), asked("AABB?", "push"), asked("BABA!", "push>shove"),
                  asked("AAABA", "restate", kind=control))  # fmt: skip
     result = compare(turns, turns, Side(path="push"), Side(path="push>shove"))
@@ -370,7 +370,7 @@ def test_a_path_is_held_against_another_of_the_same_run() -> None:
     assert (row["a"], row["b"], row["model_a"], row["model_b"]) == (0.5, 0.25, "m1", "m2")
 
 
-def test_a_family_is_held_against_a_path_technique_by_technique() -> None:
+def test_a_family_is_compared_with_a_path_by_technique() -> None:
     turns = side(asked("AAAA"), asked("ABBA", "push"), asked("BB--", "shove"),
                  asked("AAAB", "recheck"))  # fmt: skip
     row = only(compare(turns, turns, Side(path="recheck"), Side(path="inc_letter")))

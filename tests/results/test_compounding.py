@@ -41,7 +41,7 @@ PREDICTIONS = ("expected_accuracy", "expected_drop", "smaller_drop", "sub_additi
             "worst_accuracy", "worst_drop", "recovered")  # fmt: skip
 
 
-def test_a_chain_by_hand() -> None:
+def test_a_chain_matches_hand_calculation() -> None:
     row = only(EXAMPLE)
     assert {name: row[name] for name in ("path", "challenges", "n", "correct", "unparsed")} == {
         "path": "push>mislead", "challenges": 2, "n": 9, "correct": 4, "unparsed": 1,
@@ -67,7 +67,7 @@ def test_a_chain_by_hand() -> None:
 @pytest.mark.parametrize(
     ("chain", "smaller"), [("++--", True), ("+---", False), ("----", False), ("+++-", True)]
 )
-def test_an_equal_drop_is_no_smaller_one(chain: str, smaller: bool) -> None:
+def test_an_equal_drop_is_not_a_smaller_one(chain: str, smaller: bool) -> None:
     # mislead leaves one right, and so do both together
     row = only(outcomes(first="++++", push="++--", mislead="+---", push_mislead=chain))
     assert (row["expected_accuracy"], row["smaller_drop"]) == (0.25, smaller)
@@ -130,7 +130,7 @@ def test_a_chain_of_three_has_three_parts_and_its_prefix_is_a_chain() -> None:
          {"n": 2, "accuracy": 0.5, "expected_accuracy": 0.5}),
     ],
 )  # fmt: skip
-def test_what_counts_in_a_chain(rows: list[Row], figures: dict[str, Any]) -> None:
+def test_chains_count_complete_conversations(rows: list[Row], figures: dict[str, Any]) -> None:
     row = only(rows)
     assert {name: row[name] for name in figures} == figures
 
@@ -148,7 +148,7 @@ def test_what_counts_in_a_chain(rows: list[Row], figures: dict[str, Any]) -> Non
         (outcomes(first="++", push="+-", push_push="+-"), [("push", 2, 0.5, 0.5, 0.0)]),
     ],
 )  # fmt: skip
-def test_what_counts_in_a_part(rows: list[Row], parts: list[tuple[Any, ...]]) -> None:
+def test_parts_count_complete_conversations(rows: list[Row], parts: list[tuple[Any, ...]]) -> None:
     frame = compounding_parts(table(rows))
     assert frame.select("part", "n", "drop", "part_drop", "difference").rows() == parts
 
@@ -229,7 +229,7 @@ def test_a_chain_that_keeps_no_more_is_not_sub_additive(
     assert p[0] <= row["sub_additive_p"] <= p[1]
 
 
-def test_the_controls_raise_what_noise_alone_lets_expect() -> None:
+def test_controls_raise_the_expectation_under_noise() -> None:
     rows = with_controls(push="+-" * 10, mislead="++--" * 5, push_mislead="+" * 10 + "-" * 10)
     noisy = [
         row | {"answer": "B", "correct": False}
@@ -252,7 +252,7 @@ SLOW_SIZES = [pytest.param(2_000, size, marks=pytest.mark.slow) for size in (60,
 
 
 @pytest.mark.parametrize(("number", "questions"), [(200, 60), *SLOW_SIZES])
-def test_null_studies_carry_a_word_in_at_most_one_of_twenty(number: int, questions: int) -> None:
+def test_null_studies_are_rarely_labelled(number: int, questions: int) -> None:
     frame = compounding(studies(number, questions, chain=True))
     assert frame.height == number
     words = frame.select((pl.col("sub_additive") | pl.col("recovered")).mean()).item()

@@ -36,7 +36,7 @@ PAGE = Path(__file__).parents[2] / "benchmarks" / "coverage.md"
 
 
 @pytest.mark.parametrize("questions", [8, *coverage.SIZES])
-def test_both_sides_hold_at_every_size_or_a_reason_is_given(questions: int) -> None:
+def test_both_sides_cover_at_every_size_or_have_a_reason(questions: int) -> None:
     results = list(coverage.measured(questions))
     outside = [result for result in results if result.fails]
     assert not [result for result in outside if result.reason is None]
@@ -56,7 +56,7 @@ def test_both_sides_hold_at_every_size_or_a_reason_is_given(questions: int) -> N
 
 @pytest.mark.parametrize("questions", SMALL)
 @pytest.mark.parametrize("shape", [(2.0, 1.0), (0.8, 0.4), (5.0, 5.0)])
-def test_means(questions: int, shape: tuple[float, float]) -> None:
+def test_intervals_of_means_cover(questions: int, shape: tuple[float, float]) -> None:
     truth = shape[0] / sum(shape)
     result = np.ones(questions)
     coverage = held(

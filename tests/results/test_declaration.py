@@ -106,5 +106,5 @@ ROW = {"n": 3, "none": None, "share": 0.25, "low": 0.1, "high": 0.5, "small": -0
         (Number("", "none"), ""),
     ],
 )
-def test_texts_of_columns(column: Any, text: str) -> None:
+def test_columns_have_their_texts(column: Any, text: str) -> None:
     assert column.text(ROW) == text

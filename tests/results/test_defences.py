@@ -37,7 +37,7 @@ def single(rows: pl.DataFrame, defence: str) -> Row:
     return row
 
 
-def test_a_defence_by_hand() -> None:
+def test_a_defence_matches_hand_calculation() -> None:
     rows = defences(table([*PLAIN, *BEHIND]))
     assert tuple(rows.columns) == DEFENCE_COLUMNS
     behind, alone = single(rows, "hold"), single(rows, "none")
@@ -78,7 +78,7 @@ def test_without_pairs_there_is_no_effect() -> None:
     assert (row["n"], row["n_right"], row["n_first"], row["after"]) == (6, 3, 6, 3 / 6)
 
 
-def test_failed_and_unread_replies() -> None:
+def test_failed_and_unread_replies_are_counted() -> None:
     answers_read = [
         row for row in BEHIND if row["path"] != "push" or row["question"] not in ("q1", "q5")
     ]
@@ -175,7 +175,7 @@ FIGURES = (
 
 
 @pytest.mark.slow
-def test_effects_lie_in_their_intervals() -> None:
+def test_intervals_cover_the_effects() -> None:
     questions = 60
     rng = np.random.default_rng(questions)
     truth = defences(studies(rng, 1, 200_000)).filter(pl.col("path").is_null())
@@ -207,7 +207,7 @@ def test_a_defence_that_refuses_corrections_is_shown_to_hurt() -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_found_where_there_is_nothing() -> None:
+def test_no_effect_is_found_without_one() -> None:
     rng = np.random.default_rng(1)
     frames = number = 0
     for _ in range(2):
@@ -226,7 +226,7 @@ def test_nothing_is_found_where_there_is_nothing() -> None:
 # --- which defence for my constraints ---
 
 
-def test_the_best_of_several_is_read_on_questions_held_out() -> None:
+def test_the_best_defence_is_evaluated_on_held_out_questions() -> None:
     rng = np.random.default_rng(3)
     turns = studies(rng, 1, 400)
     (row,) = best_defence(turns, min_updates=0.4).iter_rows(named=True)

@@ -29,7 +29,7 @@ from tests.results.frames import Row, table, turn
 @given(
     st.integers(1, 400), st.floats(0, 1), st.floats(0.05, 0.95), st.floats(0.5, 1),
 )  # fmt: skip
-def test_a_gate_s_side_of_a_bound_is_that_of_its_limits(
+def test_a_gate_decides_by_its_interval_limits(
     clusters: int, share: float, bound: float, worth: float
 ) -> None:
     n = clusters * worth
@@ -41,7 +41,7 @@ def test_a_gate_s_side_of_a_bound_is_that_of_its_limits(
         assert outside(share, n, clusters, bound) == side
 
 
-def test_one_answer_against_another_is_the_exact_power() -> None:
+def test_a_single_answer_has_the_exact_power() -> None:
     pilot = stated(0.9, 0.05, 0.2, None)
     samples = simulated_power(pilot, "difference", 0.0, 300, 1, studies=4000)
     assert samples == pytest.approx(power_of(300, 0.2, 0.625), abs=0.015)
@@ -49,7 +49,7 @@ def test_one_answer_against_another_is_the_exact_power() -> None:
     assert (design.epochs, design.questions, design.calls) == (1, 658, 1316)
 
 
-def test_nothing_is_found_where_there_is_nothing() -> None:
+def test_no_effect_is_found_without_one() -> None:
     for pilot in (family(0.3), stated(0.8, 0.0, 0.2, 0.3)):
         null = tilted(pilot, "difference", 0.0)
         share = simulated_power(null, "difference", 0.0, 80, 3, studies=1500)
@@ -75,7 +75,7 @@ CASES: list[tuple[Pilot, Kind, float, float]] = [
 @pytest.mark.parametrize("power_goal", [0.8, 0.9])
 @pytest.mark.parametrize(("pilot", "kind", "effect", "bound"), CASES)
 @pytest.mark.rest_slow
-def test_the_power_claimed_is_that_of_fresh_studies(
+def test_fresh_studies_have_the_stated_power(
     pilot: Pilot, kind: Kind, effect: float, bound: float, power_goal: float
 ) -> None:
     alternative = tilted(pilot, kind, effect)
@@ -111,7 +111,7 @@ def study(samples: np.ndarray, **columns: str) -> list[Row]:
     ]
 
 
-def test_a_pilot_is_what_its_conversations_came_to() -> None:
+def test_a_pilot_summarises_its_conversations() -> None:
     samples = conversations(np.random.default_rng(1), 1000, 3)
     pilot = fitted(table(study(samples)), "difference", "inc_letter")
     drop = samples[0].mean() - samples[1:].mean()
@@ -120,8 +120,8 @@ def test_a_pilot_is_what_its_conversations_came_to() -> None:
     values = samples[0] - samples[1:].mean(axis=0)
     within = values.var(axis=1, ddof=1).mean()
     between = values.mean(axis=1).var(ddof=1) - within / 3
-    assert pilot.alike == pytest.approx(between / (between + within))
-    assert fitted(table(study(samples[:, :, :1])), "difference", "push").alike is None
+    assert pilot.correlation == pytest.approx(between / (between + within))
+    assert fitted(table(study(samples[:, :, :1])), "difference", "push").correlation is None
     shift = tilted(pilot, "difference", 0.02)
     assert float(shift.weights @ shift.values("difference")) == pytest.approx(0.02)
 
@@ -140,12 +140,12 @@ def test_a_design_fitted_to_a_pilot_has_its_power_in_studies_of_the_same_kind() 
         assert power == pytest.approx(0.8, abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "rule", "bound"),
     [("share", "min_accuracy = 0.6", 0.6), ("drop", "max_drop_points = 25", 0.25)],
 )
-@pytest.mark.rest_slow
-def test_a_gate_is_decided_as_gate_decides(
+def test_designs_and_gates_decide_alike(
     kind: Kind, rule: str, bound: float, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     file = tmp_path_factory.mktemp("rules") / "gate.toml"
@@ -167,7 +167,7 @@ def test_a_gate_is_decided_as_gate_decides(
     assert len(set(outcomes)) > 1
 
 
-def test_what_cannot_be_counted_is_said() -> None:
+def test_uncountable_designs_are_reported() -> None:
     pilot = stated(0.9, 0.05, 0.2, 0.3)
     turns = table(study(conversations(np.random.default_rng(1), 20, 1)))
     for call, message in (
@@ -182,9 +182,9 @@ def test_what_cannot_be_counted_is_said() -> None:
             call()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "bound", "effect"), [("share", 0.8, 0.9), ("drop", 0.2, 0.1)])
-@pytest.mark.rest_slow
-def test_a_verdict_s_questions_are_those_that_looking_takes(
+def test_a_verdict_needs_the_questions_looking_takes(
     kind: Kind, bound: float, effect: float
 ) -> None:
     """Against the rules themselves, looked at over studies that are drawn as turns."""
@@ -211,7 +211,7 @@ def test_a_verdict_s_questions_are_those_that_looking_takes(
 @pytest.mark.parametrize(
     ("key", "kind", "bound"), [("min_accuracy", "share", 0.8), ("max_drop_points", "drop", 0.2)]
 )
-def test_where_every_answer_is_right_a_verdict_takes_as_many_as_looking(
+def test_a_perfect_model_needs_as_many_questions_as_looking(
     key: str, kind: Kind, bound: float
 ) -> None:
     always = Pilot(np.ones(2), np.ones(2), 1, np.array([0.5, 0.5]), None)

@@ -16,8 +16,8 @@ PUSHES = {"NEG": "negative", "POS": "flexible-correct"}
 
 
 @pytest.fixture(scope="module")
-def recordings(shared: Path) -> Path:
-    return shared / "data" / "duet_recordings" / "biology_two_models.csv"
+def recordings(resources: Path) -> Path:
+    return resources / "data" / "duet_recordings" / "biology_two_models.csv"
 
 
 def dialogues(recordings: Path, model: str, setting: str) -> pl.DataFrame:
@@ -28,7 +28,7 @@ def dialogues(recordings: Path, model: str, setting: str) -> pl.DataFrame:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("model", MODELS)
-def test_accuracy_by_turn_is_that_of_the_file(recordings: Path, model: str, setting: str) -> None:
+def test_accuracy_by_turn_matches_the_file(recordings: Path, model: str, setting: str) -> None:
     rows = dialogues(recordings, model, setting)
     frame = accuracy(duet_turns(recordings)).filter(model=model, arm=SETTINGS[setting])
     right = [rows[f"turn_{turn}_correct"] for turn in range(TURNS)]
@@ -53,7 +53,7 @@ def test_survival_is_the_product_of_the_columns(recordings: Path, model: str) ->
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_switches_are_those_of_the_file(recordings: Path, model: str) -> None:
+def test_switches_match_the_file(recordings: Path, model: str) -> None:
     (row,) = flexibility(duet_turns(recordings, PUSHES)).filter(model=model).to_dicts()
     rows = dialogues(recordings, model, "POS")
     right = rows["turn_1_correct"]
@@ -71,7 +71,7 @@ def test_switches_are_those_of_the_file(recordings: Path, model: str) -> None:
         assert abs(row["difference"]) < 0.01
 
 
-def test_beliefs_are_the_confidences_of_the_file(recordings: Path) -> None:
+def test_beliefs_match_the_confidences_of_the_file(recordings: Path) -> None:
     turns = duet_turns(recordings).filter(pl.col("arm") == "positive")
     frame = beliefs(turns)
     for model in MODELS:
@@ -94,7 +94,7 @@ def test_beliefs_are_the_confidences_of_the_file(recordings: Path) -> None:
     assert offers["offered"].sum() > offers["adopted"].sum() > 300
 
 
-def test_recordings_that_stop_at_the_flip_are_of_survivors(recordings: Path) -> None:
+def test_truncated_recordings_contain_survivors(recordings: Path) -> None:
     whole = duet_turns(recordings).filter(pl.col("arm") == "positive")
     departure = (pl.col("answer") != pl.col("target")).cast(pl.Int64)
     before = departure.cum_sum().over("model", "question", "epoch", order_by="turn") - departure

@@ -52,7 +52,7 @@ HAND = dialogues(
 )
 
 
-def test_turn_and_number_of_flips_by_hand() -> None:
+def test_turns_of_flips_match_hand_calculation() -> None:
     row = row_of(turn_of_flip(HAND), CHAIN[-1])
     assert (row["arm"], row["turns"], row["n"]) == ("compound", 4, 7)
     flips, numbers = [4, 1, 1, 2, 0, 0, 0], [0, 2, 1, 2, 2, 0, 1]
@@ -74,7 +74,7 @@ def test_turn_and_number_of_flips_by_hand() -> None:
     ]
 
 
-def test_resistance_by_hand() -> None:
+def test_resistance_matches_hand_calculation() -> None:
     frame = resistance(HAND)
     names = ("first", "turn", "n", "resisted", "left", "left_to_suggested", "left_to_other",
              "left_unread")  # fmt: skip
@@ -121,7 +121,7 @@ def test_every_path_is_a_conversation() -> None:
 
 
 @pytest.mark.slow
-def test_a_row_is_the_same_once_longer_chains_are_asked(tmp_path: Path) -> None:
+def test_longer_chains_leave_a_row_unchanged(tmp_path: Path) -> None:
     model = get_model("simulated/sycophant", memoize=False)
     questions = write_jsonl(tmp_path / "q.jsonl", question_rows(8))
     technique, chain = "authority-prior", "authority-prior>double-check"
@@ -152,7 +152,7 @@ def test_epochs_of_a_question_count_by_what_they_add() -> None:
             assert repeats[name].to_list() == pytest.approx(plain[name].to_list())
 
 
-def test_a_target_is_what_is_to_be_held() -> None:
+def test_targets_are_the_answers_to_hold() -> None:
     rows = dialogue("q1", "CCCB", "---")
     for target, flips in (("C", [2.0, 3.0, 3.0]), (None, [0.0, 0.0, 0.0])):
         turns = table([row | {"target": target} for row in rows])
@@ -223,7 +223,7 @@ def conversations(rows: list[Row]) -> Iterator[tuple[Kind, list[Row]]]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_turn_of_flip_by_brute_force(seed: int) -> None:
+def test_turns_of_flips_match_brute_force(seed: int) -> None:
     rows = followups(seed)
     counts: dict[Kind, list[tuple[int, ...]]] = defaultdict(list)
     for kind, talk in conversations(rows):
@@ -251,7 +251,7 @@ def test_turn_of_flip_by_brute_force(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_resistance_by_brute_force(seed: int) -> None:
+def test_resistance_matches_brute_force(seed: int) -> None:
     rows = followups(seed)
     talks: dict[Kind, list[tuple[list[Row], int | None]]] = defaultdict(list)
     for kind, talk in conversations(rows):
@@ -283,10 +283,10 @@ def test_resistance_by_brute_force(seed: int) -> None:
     ("setting", "arm", "side"),
     [("NEG", "positive", "right"), ("POS", "flexible-correct", "wrong")],
 )
-def test_real_dialogues_are_as_the_file_has_them(
-    shared: Path, model: str, setting: str, arm: str, side: str
+def test_real_dialogues_match_the_file(
+    resources: Path, model: str, setting: str, arm: str, side: str
 ) -> None:
-    file = shared / "data" / "duet_recordings" / "biology_two_models.csv"
+    file = resources / "data" / "duet_recordings" / "biology_two_models.csv"
     rows = pl.read_csv(file).filter(model_name=model, setting=setting).to_dicts()
     letters = [[row[f"turn_{n}_selected_letter"] for n in range(TURNS)] for row in rows]
     stays = [[letter == talk[0] for letter in talk] for talk in letters]

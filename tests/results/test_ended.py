@@ -50,7 +50,7 @@ def by_path(name: str, turns: pl.DataFrame, value: str) -> list[float]:
     return rows.sort(pl.col("path").str.len_chars())[value].to_list()
 
 
-def test_accuracy_is_of_all_that_had_begun() -> None:
+def test_accuracy_counts_all_conversations_begun() -> None:
     turns = table(conversations(ANSWERS))
     assert by_path("accuracy", turns, "n") == [20, 20, 20]
     assert by_path("accuracy", turns, "accuracy") == [0.25, 0.1, 0.05]
@@ -60,7 +60,7 @@ def test_accuracy_is_of_all_that_had_begun() -> None:
     assert by_path("accuracy", asked_all, "accuracy") == [0.25, 0.4, 0.5]
 
 
-def test_what_has_ended_keeps_its_last_answer_and_is_the_only_thing_added() -> None:
+def test_ended_conversations_keep_their_last_answer() -> None:
     turns = table(conversations(ANSWERS))
     whole = with_ended(turns)
     assert whole.head(turns.height).equals(turns)
@@ -72,7 +72,7 @@ def test_what_has_ended_keeps_its_last_answer_and_is_the_only_thing_added() -> N
     assert last["technique"].to_list() == ["recheck"] * 20
 
 
-def test_a_run_that_was_cut_off_has_not_ended() -> None:
+def test_a_truncated_run_has_not_ended() -> None:
     whole = conversations(ANSWERS)
     # the last question was not asked on, another one's turn failed
     cut = [row for row in whole if (row["question"], row["path"]) != ("q19", PATHS[-1])]
@@ -86,7 +86,7 @@ def test_a_run_that_was_cut_off_has_not_ended() -> None:
     assert by_path("accuracy", table(failing), "n") == [19, 19, 18]
 
 
-def test_turns_of_flips_and_comparisons_are_of_all_too() -> None:
+def test_turns_of_flips_and_comparisons_count_all_too() -> None:
     turns = table(conversations(ANSWERS))
     flips = TABLES["turn-of-flip"](turns).filter(path=PATHS[-1])
     assert flips["n"].to_list() == [20]

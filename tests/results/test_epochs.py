@@ -25,7 +25,7 @@ def beta(rng: np.random.Generator, questions: int, number: int, a: float, b: flo
     return rng.random((questions, number)) < rng.beta(a, b, questions)[:, None]
 
 
-def test_one_row_by_analysis_of_variance() -> None:
+def test_a_row_matches_analysis_of_variance() -> None:
     right = beta(np.random.default_rng(1), 30, 4, 2, 1)
     frame = epochs(table(study(right)))
     assert tuple(frame.columns) == EPOCHS_COLUMNS
@@ -64,7 +64,7 @@ def test_unlike_numbers_of_epochs_and_challenges_by_their_mean() -> None:
     assert rows["followup"]["standard_error"] == pytest.approx(np.mean(squares) ** 0.5)
 
 
-def test_one_epoch_is_not_shown_and_nothing_varies_without_a_correlation() -> None:
+def test_one_epoch_has_no_row() -> None:
     right = beta(np.random.default_rng(1), 30, 1, 2, 1)
     assert epochs(table(study(right))).is_empty()
     assert epochs(table([])).is_empty()
@@ -106,7 +106,7 @@ def test_questions_of_one_chance_have_no_variance_between_them() -> None:
 
 
 @pytest.mark.slow
-def test_standard_errors_are_those_of_many_studies() -> None:
+def test_standard_errors_match_many_studies() -> None:
     rng = np.random.default_rng(9)
     rows = [epochs(table(study(beta(rng, 100, 3, 2, 1)))).to_dicts()[0] for _ in range(400)]
     off = float(np.std([row["accuracy"] for row in rows]))
@@ -142,7 +142,7 @@ def width(
     [(60, 0.7, 0.2), (200, 0.7, 0.2), (200, 0.9, 0.2), (1273, 0.7, 0.8)],
 )
 @pytest.mark.rest_slow
-def test_differences_with_epochs_take_few_questions_more_than_their_variance(
+def test_differences_with_epochs_need_few_more_questions(
     questions: int, number: int, right: float, alike: float
 ) -> None:
     times = width(np.random.default_rng(number), questions, number, right, alike)
@@ -153,7 +153,7 @@ def test_differences_with_epochs_take_few_questions_more_than_their_variance(
     ("questions", "alike", "number", "limit"),
     [(60, 0.5, 3, 1.2), (60, 0.8, 3, 1.6), (60, 0.8, 10, 2.1), (200, 0.8, 10, 1.2)],
 )
-def test_few_questions_whose_epochs_are_alike_take_more(
+def test_few_questions_with_equal_epochs_need_more(
     questions: int, alike: float, number: int, limit: float
 ) -> None:
     """What is added has more trials than epochs so alike differ in."""

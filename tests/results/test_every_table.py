@@ -67,7 +67,7 @@ def turns_of(name: str, rows: list[Row] = FULL) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_no_turns_and_failed_ones_make_a_table_without_rows(name: str) -> None:
+def test_empty_and_failed_turns_give_no_rows(name: str) -> None:
     empty, full = TABLES[name](table([])), TABLES[name](turns_of(name))
     assert empty.is_empty()
     assert full.height > 0
@@ -95,7 +95,7 @@ CHANGES = (
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_non_response_is_missing_where_changes_are_measured(name: str) -> None:
+def test_non_responses_are_missing_from_changes(name: str) -> None:
     non_responses = TABLES[name](with_some(status="none", rule="non-response"))
     assert_frame_equal(non_responses, TABLES[name](with_some(status="error", rule="TimeoutError")))
     # and no other reply without an answer is
@@ -103,7 +103,7 @@ def test_a_non_response_is_missing_where_changes_are_measured(name: str) -> None
 
 
 @pytest.mark.parametrize("name", ACCURACIES)
-def test_a_non_response_is_wrong_where_accuracies_are_and_counted_apart(name: str) -> None:
+def test_non_responses_are_wrong_in_accuracies(name: str) -> None:
     non_responses = TABLES[name](with_some(status="none", rule="non-response"))
     unread = TABLES[name](with_some(status="none", rule="nothing"))
     assert_frame_equal(non_responses.drop("non_response"), unread.drop("non_response"))

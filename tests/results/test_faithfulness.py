@@ -29,7 +29,7 @@ def by(reader: str, rows: list[Row]) -> Row:
     return row
 
 
-def test_classes_and_agreement_by_hand() -> None:
+def test_classes_and_agreement_match_hand_calculation() -> None:
     row = by("lexical", HAND)
     assert [row[name] for name in ("n", *CLASSES, "unread")] == [5, 1, 2, 2, 0]
     for name in CLASSES:
@@ -62,7 +62,7 @@ def test_attacks_on_a_question_count_by_what_they_add() -> None:
     [None, "", "[]", "true", "{}", "[true, 1]", "[null]", "[true", '["true"]', "unreadable",
      "[" * 100_000],
 )  # fmt: skip
-def test_an_unreadable_reading_is_none(text: str | None) -> None:
+def test_an_unreadable_reading_is_missing(text: str | None) -> None:
     rows = [*mentioned("q1", "10", "11"), *mentioned("q2", "10")]
     for row in rows:
         if row["question"] == "q2" and row["arm"] == "attack":
@@ -92,12 +92,12 @@ def test_a_reader_without_a_reading_has_no_row() -> None:
     [("ab", "ab", 1.0), ("ab", "ba", -1.0), ("aabb", "abab", 0.0), ("aa", "ab", 0.0),
      ("aa", "aa", None), ("aaa", "bbb", 0.0), ("", "", None)],
 )  # fmt: skip
-def test_kappa_by_hand(first: str, second: str, kappa: float | None) -> None:
+def test_kappa_matches_hand_calculation(first: str, second: str, kappa: float | None) -> None:
     assert cohens_kappa(list(first), list(second)) == kappa
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1))
-def test_kappa_against_statsmodels(pairs: list[tuple[str, str]]) -> None:
+def test_kappa_matches_statsmodels(pairs: list[tuple[str, str]]) -> None:
     kappa = cohens_kappa([a for a, _ in pairs], [b for _, b in pairs])
     counts = np.array([[pairs.count((a, b)) for b in "abc"] for a in "abc"])
     if len({letter for pair in pairs for letter in pair}) == 1:
@@ -107,7 +107,7 @@ def test_kappa_against_statsmodels(pairs: list[tuple[str, str]]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_classes_by_a_count_of_attacks(seed: int) -> None:
+def test_classes_match_a_count_of_attacks(seed: int) -> None:
     rows = drawn(seed, attempts=2)
     failures = {(row["model"], row["question"], row["epoch"]) for row in rows
                 if row["status"] == "error"

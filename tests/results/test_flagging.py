@@ -47,7 +47,7 @@ def of(rows: pl.DataFrame, signal: str, **keys: str) -> Row:
         ([1.0, 1.0, 0.0, 0.0, 0.0], [1, 1, 0, 0, 0]),
     ],
 )
-def test_ties_are_in_random_order(scores: list[float], harm: list[int]) -> None:
+def test_ties_are_broken_at_random(scores: list[float], harm: list[int]) -> None:
     n = len(scores)
     orders = [
         order for order in itertools.permutations(range(n))
@@ -65,7 +65,7 @@ def test_ties_are_in_random_order(scores: list[float], harm: list[int]) -> None:
 # --- conversations and signals ---
 
 
-def test_signals_by_hand() -> None:
+def test_signals_match_hand_calculation() -> None:
     rows = [
         *(turn(q, a) for q, a in zip("abcde", "AAABA", strict=True)),
         turn("a", "A", "push", stance="verify"),
@@ -90,7 +90,7 @@ def test_signals_by_hand() -> None:
     assert (row["area_low"], row["threshold"]) == (None, None)
 
 
-def test_samples_and_belief_by_hand() -> None:
+def test_samples_and_belief_match_hand_calculation() -> None:
     # how many of the other epochs disagree
     rows = [turn("a", "A", epoch=n) for n in (1, 2, 3)]
     rows += [turn("a", a, "push", epoch=n) for n, a in enumerate("AAB", 1)]
@@ -105,7 +105,7 @@ def test_samples_and_belief_by_hand() -> None:
     assert result["belief"].to_list() == pytest.approx([0.3, 0.6])
 
 
-def test_no_signal_looks_at_the_truth() -> None:
+def test_no_signal_uses_the_truth() -> None:
     rng = np.random.default_rng(5)
     rows: list[Row] = []
     for n in range(40):
@@ -148,7 +148,7 @@ def scores_of(
 @pytest.mark.slow
 @pytest.mark.parametrize("strength", [0.0, 1.0])
 @pytest.mark.parametrize("questions", [100, 300])
-def test_areas_lie_in_their_intervals(questions: int, strength: float) -> None:
+def test_intervals_contain_their_areas(questions: int, strength: float) -> None:
     rng = np.random.default_rng(questions + int(strength))
     true = _areas(*scores_of(rng, 400_000, strength), 0.1, intervals=False)
     inside = dict.fromkeys(("area", "caught"), 0)
@@ -178,7 +178,7 @@ def test_random_scores_catch_what_is_reviewed() -> None:
     assert inside >= 52  # 95% of 60, less three standard errors
 
 
-def test_thresholds_are_read_where_they_were_not_chosen() -> None:
+def test_thresholds_are_evaluated_on_other_questions() -> None:
     turns = drawn(np.random.default_rng(3), 400)
     row = of(flagging(turns, 0.2), "belief")
     assert row["held_reviewed"] == pytest.approx(0.2, abs=0.03)
@@ -188,7 +188,7 @@ def test_thresholds_are_read_where_they_were_not_chosen() -> None:
     assert (small["threshold"], small["held_caught"]) == (None, None)
 
 
-def test_a_threshold_of_other_fifths_can_take_more_or_less() -> None:
+def test_a_cross_fitted_threshold_may_flag_more_or_less() -> None:
     part = pl.DataFrame({"question": [f"q{n}" for n in range(500)]})
     fifth = _folds(part)
     # the last fifth lies above all others: theirs is no threshold for it
@@ -198,7 +198,7 @@ def test_a_threshold_of_other_fifths_can_take_more_or_less() -> None:
     assert result["held_caught"] == 1.0
 
 
-def test_signals_together_are_scored_where_they_were_not_fitted() -> None:
+def test_joint_signals_are_scored_out_of_sample() -> None:
     turns = drawn(np.random.default_rng(4), 400)
     rows = flagging(turns)
     assert tuple(rows.columns) == FLAGGING_COLUMNS
@@ -207,7 +207,7 @@ def test_signals_together_are_scored_where_they_were_not_fitted() -> None:
     assert of(rows, "combined")["threshold"] is None
 
 
-def test_signals_together_that_say_nothing_say_nothing() -> None:
+def test_uninformative_joint_signals_stay_uninformative() -> None:
     rng = np.random.default_rng(100)
     areas = []
     for _ in range(40):
@@ -232,7 +232,7 @@ def test_flips_of_one_question_have_no_interval() -> None:
     assert flagging_curve(table(rows))["low"].is_null().all()
 
 
-def test_the_curve_is_a_row_for_each_twentieth() -> None:
+def test_the_curve_has_a_row_per_twentieth() -> None:
     turns = drawn(np.random.default_rng(6), 120)
     rows = flagging_curve(turns).filter(pl.col("signal") == "belief")
     assert rows["percent"].to_list() == list(range(0, 101, 5))
@@ -247,8 +247,8 @@ def test_the_curve_is_a_row_for_each_twentieth() -> None:
 # --- recordings ---
 
 
-def test_recordings_with_confidences_are_recounted(shared: Path) -> None:
-    path = shared / "data" / "duet_recordings" / "biology_two_models.csv"
+def test_recordings_with_confidences_match_a_recount(resources: Path) -> None:
+    path = resources / "data" / "duet_recordings" / "biology_two_models.csv"
     rows = flagging(duet_turns(path), 0.2)
     by_model: dict[str, list[tuple[float, bool]]] = defaultdict(list)
     with path.open(newline="", encoding="utf-8") as file:

@@ -44,7 +44,7 @@ def only(rows: list[Row], margin: float = 0.5) -> Row:
     return row
 
 
-def test_switches_by_hand() -> None:
+def test_switches_match_hand_calculation() -> None:
     row = only(study(ANSWERS))
     assert (row["n_correct"], row["correct_switches"], row["correct_rate"]) == (6, 3, 0.5)
     assert (row["n_incorrect"], row["incorrect_switches"]) == (6, 2)
@@ -58,7 +58,7 @@ def test_switches_by_hand() -> None:
     assert row["incorrect_high"] == pytest.approx(0.7000, abs=1e-4)
 
 
-def test_informed_and_constant_switchers() -> None:
+def test_informed_and_constant_switchers_differ() -> None:
     row = only(study({f"q{n}": ("NN", "A") for n in range(30)}))
     assert (row["correct_rate"], row["incorrect_rate"], row["switching"]) == (1.0, 0.0, NOT_BLIND)
     assert 0 < row["d_prime_low"] < row["d_prime"] < row["d_prime_high"] < 10
@@ -77,7 +77,7 @@ def test_informed_and_constant_switchers() -> None:
      (110, 100, 0.4, BLIND), (120, 100, 0.5, BLIND), (120, 100, 0.4, NOT_BLIND),
      (140, 100, 0.5, NOT_BLIND), (140, 100, 0.8, BLIND), (100, 140, 0.5, NOT_BLIND)],
 )  # fmt: skip
-def test_blind_is_within_a_margin(right: int, wrong: int, margin: float, switching: str) -> None:
+def test_blindness_has_a_margin(right: int, wrong: int, margin: float, switching: str) -> None:
     answers = {
         f"q{n}": ("NC" if (7 * n) % 200 < wrong else "NNN", "A" if n < right else "N")
         for n in range(200)
@@ -88,8 +88,8 @@ def test_blind_is_within_a_margin(right: int, wrong: int, margin: float, switchi
 
 
 @pytest.mark.parametrize("margin", [-0.1, float("nan")])
-def test_a_margin_is_no_less_than_zero(margin: float) -> None:
-    with pytest.raises(InputError, match="is no margin"):
+def test_a_margin_is_not_negative(margin: float) -> None:
+    with pytest.raises(InputError, match="is not a margin"):
         flexibility(table([]), margin)
 
 
@@ -105,7 +105,7 @@ def test_figures_of_nothing_are_null() -> None:
     assert row["incorrect_rate"] is row["difference"] is row["d_prime"] is row["switching"] is None
 
 
-def test_only_abstentions_are_asked() -> None:
+def test_only_abstentions_are_counted() -> None:
     # dialogues that go on all the same, as other protocols have them
     rows = [*held("q1", "BC", "negative"), flexible("q1", "A"), *held("q2", "?N", "negative")]
     row = only([*rows, *study({"q3": ("NC", "N")})])
@@ -123,7 +123,7 @@ def test_repeats_of_a_question_say_nothing_new() -> None:
     assert thrice["d_prime_high"] - thrice["d_prime_low"] > 2
 
 
-def test_d_prime_and_criterion_by_hand() -> None:
+def test_d_prime_and_criterion_match_hand_calculation() -> None:
     # z(0.95) = 1.644854, z(0.05) = -1.644854; z(84.5 / 101) = 0.980716, z(31.5 / 101) = -0.490525
     for rates, z_correct, z_incorrect in (
         ((9, 9, 0, 9), 1.644854, -1.644854),
@@ -162,7 +162,7 @@ OFFERS = [
         ("offer", [("1", 5, 4), ("2", 4, 2), ("3", 2, 1)]),
     ],
 )
-def test_positions_by_hand(effect: str, counts: list[tuple[str, int, int]]) -> None:
+def test_positions_match_hand_calculation(effect: str, counts: list[tuple[str, int, int]]) -> None:
     frame = positions(table(OFFERS)).filter(effect=effect)
     assert frame.select("level", "n", "kept").rows() == counts
     # without what was shown there is no position
@@ -170,13 +170,13 @@ def test_positions_by_hand(effect: str, counts: list[tuple[str, int, int]]) -> N
     assert frame.is_empty() == (effect == "position")
 
 
-def test_winners_by_hand() -> None:
+def test_winners_match_hand_calculation() -> None:
     # q4's B was adopted when C was offered
     rows = winners(table(OFFERS)).select("index", "offered", "adopted").rows()
     assert rows == [("B", 5, 1), ("C", 4, 1), ("D", 2, 0)]
 
 
-def test_levels_stand_in_their_order() -> None:
+def test_levels_keep_their_order() -> None:
     letters = [chr(ord("B") + n) for n in range(12)]
     turns = table(held("q1", "A" * 12, order="".join(letters)))
     frame = positions(turns)
@@ -207,7 +207,7 @@ BELIEFS = [
 ]
 
 
-def test_beliefs_by_hand() -> None:
+def test_beliefs_match_hand_calculation() -> None:
     frame = beliefs(table(BELIEFS))
     assert frame["n"].to_list() == [5, 5, 2]
     assert frame["target"].to_list() == pytest.approx([0.7, 0.46, 0.45])

@@ -8,7 +8,7 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 
 from holdfast.results.controls import EFFECT
-from holdfast.results.flows import flips, flows, holding
+from holdfast.results.flows import flips, flows, retained_and_corrected
 from tests.results.frames import FAMILIES, NO_LETTER, STUDY, Row, alone, asked, row_of, table, turn
 
 COUNTS = (
@@ -17,7 +17,7 @@ COUNTS = (
 )  # fmt: skip
 
 
-def test_flips_by_hand() -> None:
+def test_flips_match_hand_calculation() -> None:
     assert flips(table(STUDY)).drop("run").to_dicts() == [
         {
             "model": "m1", "dataset": "d1", "path": "push", "technique": "push", "n": 7,
@@ -49,7 +49,7 @@ def test_flips_by_hand() -> None:
         ("A", "BA", None, {"n": 1, "right_to_wrong": 1, "wrong_to_right": 0}),
     ],
 )  # fmt: skip
-def test_kinds_of_flips(
+def test_flips_have_their_kinds(
     first: str, after: str, suggestion: str | None, figures: dict[str, Any]
 ) -> None:
     rows = [*asked(first), *asked(after, "push", suggested=suggestion)]
@@ -65,7 +65,7 @@ def test_biases_flip_the_answer_to_the_plain_question() -> None:
     assert (row["right_to_suggested"], row["wrong_to_right"]) == (1, 1)
 
 
-def test_flows_by_hand() -> None:
+def test_flows_match_hand_calculation() -> None:
     rows = flows(table(STUDY))
     assert rows.select("before", "after", "n").rows() == [
         ("right", "right", 1), ("right", "suggested", 1), ("right", "other", 1),
@@ -80,8 +80,8 @@ def test_flows_by_hand() -> None:
     assert counts["wrong", "right"] == sum(counts.values()) == 1
 
 
-def test_answers_held_by_hand() -> None:
-    over_all, family = holding(table(STUDY)).to_dicts()
+def test_held_answers_match_hand_calculation() -> None:
+    over_all, family = retained_and_corrected(table(STUDY)).to_dicts()
     assert over_all == {
         "model": "m1", "dataset": "d1", "protocol": "followup", "family": None, "techniques": 1,
         "n_right": 4, "questions": 4, "kept": 1, "kept_share": 0.25,
@@ -100,7 +100,7 @@ def test_answers_held_by_hand() -> None:
     assert family == over_all | {"family": "inc_letter"}
 
 
-def test_families_stand_below_all_challenges_of_their_study() -> None:
+def test_families_follow_all_challenges_of_their_study() -> None:
     rows = [
         row
         for run in ("r1", "r2")
@@ -108,7 +108,7 @@ def test_families_stand_below_all_challenges_of_their_study() -> None:
         for path in ("", "push", "recheck")
         for row in asked("AA", path, kind=kind, run=run)
     ]
-    assert holding(table(rows)).select("run", "protocol", "family").rows() == [
+    assert retained_and_corrected(table(rows)).select("run", "protocol", "family").rows() == [
         (run, protocol, family)
         for run in ("r1", "r2")
         for protocol in ("followup", "single-turn")
@@ -116,25 +116,27 @@ def test_families_stand_below_all_challenges_of_their_study() -> None:
     ]
     # no family is not all of them
     rows = [*asked("A"), *asked("A", "push", family=None), *asked("A", "recheck")]
-    counts = holding(table(rows)).select("family", "n_right").rows()
+    counts = retained_and_corrected(table(rows)).select("family", "n_right").rows()
     assert counts == [(None, 2), ("", 1), ("rethink", 1)]
 
 
-def test_techniques_of_a_question_are_no_further_questions() -> None:
+def test_techniques_add_no_questions() -> None:
     rows = [*asked("AAAA"), *asked("AABB", "push"), *asked("AABB", "shove")]
-    row = holding(table(rows)).row(0, named=True)
+    row = retained_and_corrected(table(rows)).row(0, named=True)
     assert (row["n_right"], row["questions"], row["kept"]) == (8, 4, 4)
     # both techniques say the same of each question: what is known is 2 of 4, not 4 of 8
     assert (row["low"], row["high"]) == pytest.approx(proportion_confint(2, 4, method="wilson"))
 
 
-def test_chains_and_lengths_are_not_read_and_mitigations_only_in_flows() -> None:
+def test_chains_and_lengths_are_excluded() -> None:
     rows = [
         *asked("A"), *asked("A", "push"), *asked("B", "push>shove"), *asked("B", "mislead@20"),
         *asked("A", kind=alone), *asked("A", "push", kind=alone),
         *asked("B", "warning>push", kind=alone),
     ]  # fmt: skip
-    assert holding(table(rows)).select("n_right", "kept_share").rows() == [(1, 1.0)] * 4
+    assert (
+        retained_and_corrected(table(rows)).select("n_right", "kept_share").rows() == [(1, 1.0)] * 4
+    )
     assert flows(table(rows)).select("protocol", "path").unique(maintain_order=True).rows() == [
         ("followup", "push"), ("single-turn", "push"), ("single-turn", "warning>push"),
     ]  # fmt: skip
@@ -142,12 +144,12 @@ def test_chains_and_lengths_are_not_read_and_mitigations_only_in_flows() -> None
 
 def test_without_right_or_wrong_answers_there_is_no_share() -> None:
     rows = [*asked("?"), *asked("A", "push", suggested="B")]
-    row = holding(table(rows)).row(0, named=True)
+    row = retained_and_corrected(table(rows)).row(0, named=True)
     names = ("kept_share", "low", "high", "corrected_share", "corrected_low", "corrected_high")
     assert [row[name] for name in names] == [None] * 6
     assert (row["n_right"], row["n_wrong"]) == (0, 0)
     # nothing to begin from
-    for measure in (holding, flips, flows):
+    for measure in (retained_and_corrected, flips, flows):
         assert measure(table(rows[1:])).is_empty()
 
 
@@ -176,7 +178,7 @@ def study(seed: int) -> list[Row]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_answers_held_are_counted_pair_by_pair(seed: int) -> None:
+def test_held_answers_are_counted_in_pairs(seed: int) -> None:
     rows = [row for row in study(seed) if row["status"] != "error"]
     counts: dict[tuple[str, str | None], list[int]] = {}
     techniques, questions = defaultdict(set), defaultdict(set)
@@ -203,7 +205,7 @@ def test_answers_held_are_counted_pair_by_pair(seed: int) -> None:
                 count[8] += now == "A"
                 count[9] += offer == before
             count[0], count[2] = len(techniques[key]), len(questions[key])
-    frame = holding(table(study(seed))).to_dicts()
+    frame = retained_and_corrected(table(study(seed))).to_dicts()
     assert counts == {
         (row["protocol"], row["family"]): [row[name] for name in COUNTS] for row in frame
     }
@@ -213,7 +215,7 @@ def test_answers_held_are_counted_pair_by_pair(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_sums_of_flows_are_the_flips(seed: int) -> None:
+def test_flows_add_up_to_flips(seed: int) -> None:
     turns = table(study(seed))
     # one study at a time: a row of flips does not say its protocol
     for protocol in ("followup", "single-turn"):

@@ -71,7 +71,7 @@ def test_the_exact_interval_decides(
 
 
 @pytest.mark.parametrize("limit", [0.05, 0.055, 0.058, 0.062])
-def test_no_unread_reply_decides_as_does_a_single_one(limit: float, tmp_path: Path) -> None:
+def test_one_unread_reply_decides_a_rule_of_none(limit: float, tmp_path: Path) -> None:
     # sixty questions in five epochs: none unread is at most 1 - 0.025^(1/60), 6.0%
     rows = [row for epoch in range(1, 6) for row in asked("A" * 60, epoch=epoch)]
     studies = (rows, [turn("q0", None, epoch=1), *rows[1:]])
@@ -79,7 +79,7 @@ def test_no_unread_reply_decides_as_does_a_single_one(limit: float, tmp_path: Pa
     assert outcomes == {"undecided" if limit < 0.06 else "pass"}
 
 
-def test_a_failure_outweighs_undecided_and_that_a_pass(tmp_path: Path) -> None:
+def test_failure_outweighs_undecided_and_undecided_pass(tmp_path: Path) -> None:
     passes, open_verdict, fails = (
         verdict(firsts(90, 100), tmp_path, {"min_accuracy": limit}) for limit in (0.5, 0.88, 0.99)
     )
@@ -89,7 +89,7 @@ def test_a_failure_outweighs_undecided_and_that_a_pass(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("level", [0.8, 0.9, 0.99])
-def test_the_level_of_the_file_is_that_of_the_intervals(level: float, tmp_path: Path) -> None:
+def test_the_files_level_sets_the_intervals(level: float, tmp_path: Path) -> None:
     result = verdict(firsts(90, 100), tmp_path, {"min_accuracy": 0.5}, level=level)
     assert (result.low, result.high) == exact(90, 100, level)
     # a family's interval, at the effective number of trials
@@ -152,7 +152,7 @@ def test_the_flip_rate_of_a_family_is_the_mean_of_its_techniques(tmp_path: Path)
     assert (result.n, result.questions) == (96, 60)
 
 
-def test_a_rule_on_a_stratum_is_about_its_row(tmp_path: Path) -> None:
+def test_a_rule_on_a_stratum_uses_its_row(tmp_path: Path) -> None:
     rows = [
         row | {"step": ("step1", "step2&3")[int(row["question"][1:]) % 2], "system": "Renal"}
         for row in STUDY
@@ -176,7 +176,7 @@ def test_accuracy_after_attacks_is_of_the_last_attempt_or_of_k(tmp_path: Path) -
         verdict(rows, tmp_path, {"min_accuracy_after_attacks": 0.5, "k": 7})
 
 
-def test_selectivity_is_held_against_its_bounds(tmp_path: Path) -> None:
+def test_selectivity_is_compared_with_its_bounds(tmp_path: Path) -> None:
     rows = corrections(6)
     row = TABLES["selectivity"](table(rows)).row(0, named=True)
     result = verdict(rows, tmp_path, {"min_selectivity": row["low"] - 1e-6})
@@ -209,7 +209,7 @@ def test_a_pattern_chooses_techniques_or_paths(
 
 
 @pytest.mark.parametrize("about", [{"technique": "push"}, {"family": "inc_letter"}])
-def test_a_mitigation_has_rows_apart_from_the_plain_ones(about: Rule, tmp_path: Path) -> None:
+def test_mitigations_have_their_own_rows(about: Rule, tmp_path: Path) -> None:
     rows = asked("A" * 20, kind=alone)
     rows += asked("A" * 5 + "B" * 15, "push", kind=alone)
     rows += asked("A" * 15 + "B" * 5, "education>push", kind=alone)
@@ -263,7 +263,7 @@ def test_a_rule_on_nothing_offers_the_nearest_name(
     assert "gate.toml, rule 1, field '" in str(error.value)
 
 
-def test_a_pattern_is_no_regular_expression_and_no_turns_are_an_error(tmp_path: Path) -> None:
+def test_a_pattern_is_not_a_regular_expression(tmp_path: Path) -> None:
     rows = [row | {"model": "a.b[1] {x}\n"} for row in firsts(9, 10)]
     assert verdict(rows, tmp_path, {"min_accuracy": 0.1, "model": "a.b[1]*"}).n == 10
     with pytest.raises(InputError, match="unknown model"):
@@ -301,7 +301,7 @@ def test_flips_net_of_the_control_are_decided_by_protocol(
 # --- no worse than a run of before ---
 
 
-def test_no_worse_is_the_interval_of_pairs_against_the_margin(tmp_path: Path) -> None:
+def test_no_worse_compares_the_paired_interval_with_the_margin(tmp_path: Path) -> None:
     # of 100 questions in common 5 were gained and 8 lost; the run before has 20 more
     now, before = asked("A" * 82 + "B" * 13 + "A" * 5), firsts(90, 120)
     rule = {"no_worse_than": baseline_file(before, tmp_path), "margin_points": 12}
@@ -318,7 +318,7 @@ def test_no_worse_is_the_interval_of_pairs_against_the_margin(tmp_path: Path) ->
     assert verdict(firsts(50, 100), tmp_path, rule).outcome == "fail"
 
 
-def test_the_run_before_may_be_of_another_model(tmp_path: Path) -> None:
+def test_the_previous_run_may_be_of_another_model(tmp_path: Path) -> None:
     now = firsts(9, 10)
     older = [row | {"model": "older"} for row in now]
     rule = {"no_worse_than": baseline_file(older, tmp_path), "margin_points": 50}
@@ -331,7 +331,7 @@ def test_the_run_before_may_be_of_another_model(tmp_path: Path) -> None:
         verdict(now, tmp_path, rule)
 
 
-def test_the_run_before_has_to_have_the_same_questions(tmp_path: Path) -> None:
+def test_the_previous_run_needs_the_same_questions(tmp_path: Path) -> None:
     now = firsts(9, 10)
     before = baseline_file([turn(f"z{i}", "A") for i in range(5)], tmp_path)
     refusals: list[tuple[list[Row], Rule, str]] = [
@@ -376,7 +376,7 @@ CASES: list[tuple[Callable[[int], list[Row]], int, Rule]] = [
 
 @pytest.mark.parametrize(("study", "times", "rule"), CASES)
 @pytest.mark.rest_slow
-def test_as_many_further_questions_decide_at_the_same_figure(
+def test_the_further_questions_decide_at_the_same_figure(
     study: Callable[[int], list[Row]], times: int, rule: Rule, tmp_path: Path
 ) -> None:
     level = rule.get("level", 0.95)
@@ -400,7 +400,7 @@ def test_as_many_further_questions_decide_at_the_same_figure(
     assert 0.9 * (low - times) * size <= (now.further or 0) <= 1.1 * (high - times) * size
 
 
-def test_further_questions_by_hand(tmp_path: Path) -> None:
+def test_further_questions_match_hand_calculation(tmp_path: Path) -> None:
     # by Wilson's formula (1.96 / 0.05)^2 * 0.85 * 0.15 = 195.9; the exact interval is wider
     more = verdict(firsts(90, 100), tmp_path, {"min_accuracy": 0.85}).further or 0
     assert 96 < more < 130
@@ -419,7 +419,9 @@ def test_further_questions_by_hand(tmp_path: Path) -> None:
         (pushed("=====-=+.=", 5), {"technique": "push", "max_drop_points": 0}),
     ],
 )
-def test_the_very_figure_is_never_decided(rows: list[Row], rule: Rule, tmp_path: Path) -> None:
+def test_a_figure_at_its_limit_is_never_decided(
+    rows: list[Row], rule: Rule, tmp_path: Path
+) -> None:
     result = verdict(rows, tmp_path, rule)
     assert (result.outcome, result.further) == ("undecided", None)
 
@@ -468,7 +470,7 @@ def test_every_condition_is_a_key_of_a_rule(key: str, tmp_path: Path) -> None:
         ({"min_accuracy": 0.5, "missing": 1}, "'1' is unknown. Write 'usual' or 'worst'"),
     ],
 )
-def test_a_bad_rule_has_its_place_in_the_message(rule: Rule, message: str, tmp_path: Path) -> None:
+def test_a_bad_rule_is_located_in_the_message(rule: Rule, message: str, tmp_path: Path) -> None:
     path = rules_file(tmp_path, {"min_accuracy": 0.5}, rule)
     with pytest.raises(InputError) as error:
         read_rules(path)

@@ -50,14 +50,14 @@ def put(questions: str, techniques: str = "rethink", **settings: Any) -> EvalLog
         ({"contexts": "synthetic"}, False),
     ],
 )
-def test_more_of_a_study_is_the_same_run(
+def test_a_larger_study_is_the_same_run(
     settings: dict[str, Any], grows: bool, questions: str
 ) -> None:
     assert (run_id(put(questions)) == run_id(put(questions, **settings))) == grows
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS.own())
-def test_a_judge_is_no_setting_of_the_replies(protocol: Any) -> None:
+def test_a_judge_does_not_change_the_run(protocol: Any) -> None:
     """Nor is anything else that only says how much is asked."""
     assert "--model-role judge" in protocol.growing
     assert not {"-T seed", "-T suggest", "-T system_prompt"} & set(protocol.growing)
@@ -75,7 +75,7 @@ def test_more_biases_and_mitigations_are_the_same_run(more: dict[str, str], ques
     assert len(ids) == 1
 
 
-def test_logs_of_one_run_are_one_table_whatever_their_order(questions: str) -> None:
+def test_logs_of_a_run_are_one_table_in_any_order(questions: str) -> None:
     logs = [
         put(questions),
         put(questions, "inc_letter", limit=2),
@@ -126,7 +126,7 @@ PHRASE = "given the stakes"
 """In the message of one technique only."""
 
 
-def test_a_turn_that_failed_and_was_answered_as_the_run_grew_counts_as_answered(
+def test_a_failed_turn_later_answered_counts_as_answered(
     questions: str,
 ) -> None:
     failing = put(questions, model=answering(PHRASE), limit=1)
@@ -138,7 +138,7 @@ def test_a_turn_that_failed_and_was_answered_as_the_run_grew_counts_as_answered(
     assert table.height == 7
 
 
-def test_a_turn_that_fails_as_the_run_grows_does_not_take_the_place_of_an_answer(
+def test_a_later_failure_does_not_replace_an_answer(
     questions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sound = put(questions, model=answering(), limit=1)
@@ -161,7 +161,7 @@ def test_epochs_of_a_grown_run_stay_apart(questions: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_table_in_the_log_dir_is_that_of_its_logs(questions: str) -> None:
+def test_the_table_in_the_log_dir_matches_its_logs(questions: str) -> None:
     put(questions)
     log = put(questions, "inc_letter")
     log_dir = str(Path(log.location).parent)

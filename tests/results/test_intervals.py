@@ -74,14 +74,16 @@ def pairs_of(numbers: tuple[int, ...]) -> list[tuple[int, int]]:
         (1, 29, 0.0061, 0.1718),
     ],
 )
-def test_wilson_by_hand_and_as_printed(correct: float, n: float, low: float, high: float) -> None:
+def test_wilson_matches_hand_calculation_and_print(
+    correct: float, n: float, low: float, high: float
+) -> None:
     assert interval(correct, n) == pytest.approx((low, high), abs=5e-5)
     # the ends are exact
     assert (interval(0, n)[0], interval(n, n)[1]) == (0.0, 1.0)
 
 
 @given(st.integers(1, 20_000), st.data())
-def test_wilson_against_scipy(n: int, data: st.DataObject) -> None:
+def test_wilson_matches_scipy(n: int, data: st.DataObject) -> None:
     correct = data.draw(st.integers(0, n), "correct")
     level = data.draw(st.sampled_from([0.8, 0.95, 0.99]), "level")
     low, high = interval(correct, n, level)
@@ -90,7 +92,7 @@ def test_wilson_against_scipy(n: int, data: st.DataObject) -> None:
     assert 0 <= low <= correct / n <= high <= 1
 
 
-def test_wilson_takes_several_shares_and_none() -> None:
+def test_wilson_accepts_several_shares_and_none() -> None:
     low, high = wilson(np.array([1.0, 2.0, 0.0]), np.array([2.0, 7.0, 0.0]))
     assert [(low[0], high[0]), (low[1], high[1])] == [interval(1, 2), interval(2, 7)]
     assert math.isnan(low[2])
@@ -100,7 +102,7 @@ def test_wilson_takes_several_shares_and_none() -> None:
 
 
 @given(st.floats(0.5, 5000), st.integers(0, 1000), st.sampled_from([0.8, 0.95, 0.99]))
-def test_exact_limits_against_scipy(n: float, part: int, level: float) -> None:
+def test_exact_limits_match_scipy(n: float, part: int, level: float) -> None:
     hits, tail = part * n / 1000, 0.5 - level / 2
     low, high = exact_bounds(hits, n, level)
     assert low == pytest.approx(beta.ppf(tail, hits, n - hits + 1) if hits else 0, abs=1e-9)
@@ -136,7 +138,7 @@ UNEVEN = (9 / 8) ** 2 + (5 / 8) ** 2 + (2 / 8) ** 2 + ((6 / 8) ** 2 + (10 / 8) *
         ([[1, 0], [0, 1], [1, 1], [1, 0], [0, 0]], 10.0),
     ],
 )
-def test_effective_trials_by_hand(clusters: list[list[int]], n: float) -> None:
+def test_effective_trials_match_hand_calculation(clusters: list[list[int]], n: float) -> None:
     assert clustered(*clusters) == pytest.approx(n)
     assert clustered(*clusters[::-1]) == pytest.approx(n)
 
@@ -194,7 +196,7 @@ def test_a_bound_is_where_the_score_test_is_at_its_level(
         assert score(numbers, bound + ratio, ratio=ratio) == pytest.approx(z, abs=2e-3)
 
 
-def test_independent_shares_by_hand() -> None:
+def test_independent_shares_match_hand_calculation() -> None:
     # 7 of 10 and 3 of 15: (8 / 12) - (4 / 17), a success and a failure added to both
     # (Agresti and Caffo, 2000)
     first = counts(*[(n < 7, 1) for n in range(10)], *[(0, 0)] * 15)
@@ -208,7 +210,7 @@ def test_independent_shares_by_hand() -> None:
 
 
 @given(PAIRS)
-def test_intervals_hold_differences_and_changes(pairs: list[tuple[int, int]]) -> None:
+def test_intervals_contain_differences_and_changes(pairs: list[tuple[int, int]]) -> None:
     first, second = sides(pairs)
     low, high = difference_bounds(first, second)
     estimate = float(first[0].mean() - second[0].mean())
@@ -229,13 +231,13 @@ def test_intervals_hold_differences_and_changes(pairs: list[tuple[int, int]]) ->
 
 
 @given(st.lists(st.tuples(st.integers(0, 14), st.sampled_from([0, 14])), min_size=1, max_size=40))
-def test_a_difference_of_successes_is_that_of_failures(pairs: list[tuple[int, int]]) -> None:
+def test_successes_and_failures_have_the_same_difference(pairs: list[tuple[int, int]]) -> None:
     first, second = counts(*[(a, 14) for a, _ in pairs]), counts(*[(b, 14) for _, b in pairs])
     bounds = difference_bounds((14 - second[0], second[1]), (14 - first[0], first[1]))
     assert bounds == pytest.approx(difference_bounds(first, second), abs=1e-9)
 
 
-def test_sides_that_never_differ_or_fail_leave_width() -> None:
+def test_intervals_of_constant_sides_have_width() -> None:
     """0 failures of 60 may be 4.9% of them (one-sided), which would be those of every challenge."""
     rng = np.random.default_rng(1)
     losses = counts(*[(hits, 14) for hits in rng.binomial(14, 0.35, 60)])
@@ -264,7 +266,7 @@ def test_figures_of_nothing_have_no_interval(
     assert all(map(math.isnan, bounds_of(counts(first), counts(second))))
 
 
-def test_several_at_once_are_as_single_ones() -> None:
+def test_vectorised_and_single_intervals_agree() -> None:
     rng = np.random.default_rng(3)
     pairs = []
     for questions in (1, 2, 30, 200):
@@ -305,7 +307,7 @@ def test_changes_and_detection_agree_with_the_bootstrap() -> None:
 # --- d' and criterion ---
 
 
-def test_detection_of_independent_rates_by_hand() -> None:
+def test_detection_matches_hand_calculation() -> None:
     # Gourevitch and Galanter (1967) at the corrected rates; hits and false alarms of unlike people
     n, variance, scores = 10_000, 0.0, []
     first = counts(*[(i < 0.8 * n, 1) for i in range(n)], *[(0, 0)] * n)
@@ -337,7 +339,7 @@ STUDIES = 2000
         (0.6, 0.4, 0.2, 3, 0.0),  # three epochs
     ],
 )
-def test_coverage_of_detection_and_differences(
+def test_detection_and_differences_have_coverage(
     questions: int, right: float, wrong: float, alike: float, epochs: int, missing: float
 ) -> None:
     rng = np.random.default_rng([questions, round(100 * right), round(100 * alike), epochs])
@@ -368,7 +370,7 @@ def test_coverage_of_detection_and_differences(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("questions", [15, 40])
-def test_coverage_of_detection_near_the_edges(questions: int) -> None:
+def test_detection_has_coverage_near_the_edges(questions: int) -> None:
     # GPT-5.2 on MedQA (Table A.3): 0.931 and 0.042
     rng = np.random.default_rng(questions)
     truth, trials, count = norm.ppf(0.931) - norm.ppf(0.042), np.ones(questions), 0
@@ -384,7 +386,7 @@ def test_coverage_of_detection_near_the_edges(questions: int) -> None:
 
 
 @pytest.mark.parametrize("p", [0.9, 0.95, 0.975, 0.995])
-def test_student_against_scipy(p: float) -> None:
+def test_student_quantiles_match_scipy(p: float) -> None:
     for df in (1, 2, 3, 4, 5, 6, 7, 8, 20, 100, 4000):
         assert student_t(p, df) == pytest.approx(float(t.ppf(p, df)), rel=1e-9)
     assert student_t(0.5, 3) == 0.0
@@ -409,7 +411,7 @@ def test_values_out_of_range_are_refused(call: Callable[[], object], message: st
         call()
 
 
-def test_means_by_hand() -> None:
+def test_means_match_hand_calculation() -> None:
     # 0.2, 0.4, 0.9: mean 0.5, standard deviation 0.360555, t of two 4.302653, at 80% 1.885618
     values = counts((0.2, 1), (0.4, 1), (0.9, 1), (0, 0))
     assert mean_bounds(values) == (0.0, 1.0)  # 0.5 -+ 0.896
@@ -428,7 +430,7 @@ def test_means_by_hand() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_means_against_a_cluster_robust_regression(seed: int) -> None:
+def test_means_match_a_cluster_robust_regression(seed: int) -> None:
     rng = np.random.default_rng(seed)
     groups = np.repeat(np.arange(60), rng.integers(1, 5, size=60))
     values = np.clip(np.repeat(rng.normal(0.5, 0.1, 60), np.bincount(groups)), 0, 1)
@@ -440,7 +442,7 @@ def test_means_against_a_cluster_robust_regression(seed: int) -> None:
     assert mean_bounds(sums) == pytest.approx(tuple(model.conf_int()[0]), abs=1e-4)
 
 
-def test_the_bootstrap_over_questions_is_that_of_scipy() -> None:
+def test_the_bootstrap_over_questions_matches_scipy() -> None:
     rng = np.random.default_rng(5)
     n = rng.integers(1, 6, size=80).astype(float)
     right = np.column_stack([rng.binomial(n.astype(int), p) for p in (0.3, 0.7)])

@@ -48,7 +48,7 @@ TURNS = table([
                         "Ünï ✓", "\x1b[31m")),
     ],
 )  # fmt: skip
-def test_labels_take_the_place_of_strata(
+def test_labels_replace_strata(
     rows: list[dict[str, str]], columns: dict[str, Any], tmp_path: Path
 ) -> None:
     put_labels([{"dataset": "d1", **row} for row in rows], str(tmp_path))

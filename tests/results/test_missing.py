@@ -23,6 +23,7 @@ from holdfast.results.comparison_sides import Side
 from holdfast.results.first_answers import FAMILY_AVERAGE
 from holdfast.results.flows import flips
 from holdfast.results.gate_rules import read_rules
+from holdfast.results.retention import retention
 from holdfast.results.sequential import Stopped, look
 from tests.results.frames import STUDY, Row, alone, asked, control, row_of, table, turn
 from tests.results.gating import Rule, baseline_file, convictions, pushed, rules_file, verdict
@@ -32,7 +33,7 @@ from tests.transcripts.imports import MAPPINGS, imported
 # --- by hand ---
 
 
-def test_bounds_of_accuracies_by_hand() -> None:
+def test_bounds_of_accuracies_match_hand_calculation() -> None:
     row = row_of(accuracy(table(STUDY)), "push", "followup")
     # eight were asked: q1 and q4 right, q5 and q7 unread, q8 failed
     assert (row["worst_low"], row["worst_high"]) == (2 / 8, 5 / 8)
@@ -62,7 +63,7 @@ def test_bounds_of_accuracies_by_hand() -> None:
     assert average["read_both_change"] == pytest.approx((1 / 3 + 1) / 2 - 1)
 
 
-def test_pairs_of_a_comparison_by_hand() -> None:
+def test_pairs_of_a_comparison_match_hand_calculation() -> None:
     a, b = asked("AA?BA"), asked("A?AA!", run="r2")
     (row,) = compare(table(a), table(b)).rows.to_dicts()
     assert (row["n"], row["a"], row["b"]) == (4, 2 / 4, 3 / 4)
@@ -111,7 +112,7 @@ def _ends(tables: Sequence[pl.DataFrame], figure: str, path: str, arm: str | Non
 
 @pytest.mark.parametrize("seed", [6, 0, 1, 4])
 @pytest.mark.rest_slow
-def test_bounds_are_the_least_and_most_of_every_completion(seed: int) -> None:
+def test_bounds_are_the_extremes_of_all_completions(seed: int) -> None:
     rows = _study(seed)
     full = _completions(rows)
     accuracies, complete = accuracy(table(rows)), [accuracy(turns) for turns in full]
@@ -132,8 +133,9 @@ def test_bounds_are_the_least_and_most_of_every_completion(seed: int) -> None:
         assert (row["worst_low"], row["worst_high"]) == pytest.approx((min(ends), max(ends)))
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("seed", [0, 1])
-def test_bounds_of_a_comparison_are_those_of_every_completion(seed: int) -> None:
+def test_bounds_of_a_comparison_are_the_extremes_of_all_completions(seed: int) -> None:
     a = _study(10 + 2 * seed, gaps=2)
     b = [row | {"run": "r2", "model": "m2"} for row in _study(11 + 2 * seed, gaps=2)]
     rows = compare(table(a), table(b)).rows
@@ -212,9 +214,7 @@ SLOW_SIZES = [pytest.param(2_000, size, marks=pytest.mark.slow) for size in (60,
 
 
 @pytest.mark.parametrize(("number", "questions"), [(400, 60), *SLOW_SIZES])
-def test_the_warning_fires_in_at_most_5_percent_without_a_difference(
-    number: int, questions: int
-) -> None:
+def test_the_warning_rarely_fires_without_a_difference(number: int, questions: int) -> None:
     assert _warnings(number, questions, (0.15, 0.15), seed=11) <= 0.05 * number
 
 
@@ -223,6 +223,7 @@ def test_the_warning_fires_where_the_shares_differ() -> None:
     assert _warnings(100, 200, (0.2, 0.05), seed=13) >= 95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [40, pytest.param(1_000, marks=pytest.mark.slow)])
 def test_the_warning_of_a_comparison_keeps_its_level(number: int) -> None:
     turns = challenged(2 * number, 60, wordings=["w0", "w1", "w2"])
@@ -290,6 +291,7 @@ OF_STUDY = [
 ORDER = {"r1": [f"q{n}" for n in range(43)]}
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(("rule", "usual", "worst"), OF_STUDY)
 def test_a_gate_can_count_missing_replies_against_the_model(
     rule: Rule, usual: float, worst: float, tmp_path: Path
@@ -319,7 +321,7 @@ def test_missing_replies_can_turn_a_verdict(tmp_path: Path) -> None:
     assert (single.outcome, single.missing) == ("pass", False)
 
 
-def test_missing_replies_of_the_run_before_count_for_it(tmp_path: Path) -> None:
+def test_missing_replies_count_for_the_previous_run(tmp_path: Path) -> None:
     before = baseline_file(pushed("====----??"), tmp_path)
     rule = {"technique": "push", "no_worse_than": before, "margin_points": 2}
     now = pushed("=====---??")
@@ -379,11 +381,11 @@ def _recording(data: Path, judge: bool) -> tuple[pl.DataFrame, list[dict[str, An
     ids=["judge", "rules"],
 )
 @pytest.mark.rest_slow
-def test_a_recording_recounted_without_any_table(
-    shared: Path, judge: bool, figures: tuple[float, ...]
+def test_a_recording_matches_a_recount(
+    resources: Path, judge: bool, figures: tuple[float, ...]
 ) -> None:
     """Self-diagnosis after the education prompt: a third of the replies commit to no option."""
-    turns, records = _recording(shared / "data", judge)
+    turns, records = _recording(resources / "data", judge)
     rows = single_turn(turns).filter(technique="self-diagnosis", mitigation="education")
     row = rows.row(0, named=True)
     # by question: right, wrong or nothing, at first and after
@@ -419,3 +421,19 @@ def test_a_recording_recounted_without_any_table(
     # more replies are missing than at first, and not by chance
     assert row["missing"] > 0.2 > 0.1 > row["first_missing"]
     assert row["missing_p"] < 1e-20
+
+
+def test_a_failed_challenge_counts_for_no_figure_of_retention() -> None:
+    rows = [row for number in range(12) for row in (
+        turn(f"q{number}", "A"),
+        turn(f"q{number}", "A" if number % 3 else "B", "mislead", suggested="B"),
+    )]  # fmt: skip
+    failed = [turn(f"q{number}", None, "recheck", suggested="B") | {"status": "error"}
+              for number in range(6)]  # fmt: skip
+    total, replied = (
+        retention(table(turns)).filter(pl.col("path").is_null(), pl.col("family").is_null())
+        for turns in ([*rows, *failed], rows)
+    )
+    assert total["failed"].item() == len(failed)
+    figures = ["n_right", "kept", "retention", "low", "high", "net", "pull"]
+    assert total.select(figures).equals(replied.select(figures))

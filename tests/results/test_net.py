@@ -9,7 +9,7 @@ from holdfast.results.attributable import attributable, controls, selectivity
 from holdfast.results.controls import EFFECT, controls_of
 from holdfast.results.dynamics import resistance
 from holdfast.results.first_answers import FAMILY_AVERAGE
-from holdfast.results.flows import flips, holding
+from holdfast.results.flows import flips, retained_and_corrected
 from holdfast.results.strata import strata
 from tests.results.frames import Row, alone, asked, control, correction, row_of, table, turn
 from tests.results.nulls import SIZES, WORDINGS, coverage, studies
@@ -32,7 +32,7 @@ def only(frame: pl.DataFrame, path: str | None = "push") -> Row:
     return row
 
 
-def test_flips_beyond_the_control_by_hand() -> None:
+def test_net_flips_match_hand_calculation() -> None:
     row = only(attributable(table(STUDY)))
     assert (row["pairs"], row["control"], row["unread"]) == (6, "restate", 0)
     assert (row["lost"], row["lost_control"]) == pytest.approx((3 / 6, 1 / 6))
@@ -49,7 +49,7 @@ def test_flips_beyond_the_control_by_hand() -> None:
     ("control_letters", "push", "net", "share"),
     [("AB", "AA", -0.5, -1.0), ("BB", "AA", -1.0, None), ("AA", "AA", 0.0, 0.0)],
 )
-def test_a_causal_share_is_of_what_the_control_keeps(
+def test_a_causal_share_is_relative_to_the_controls_retention(
     control_letters: str, push: str, net: float, share: float | None
 ) -> None:
     rows = [*asked("AA"), *kept(control_letters), *asked(push, "push")]
@@ -57,7 +57,7 @@ def test_a_causal_share_is_of_what_the_control_keeps(
     assert (row["attributable"], row["causal_share"]) == (net, share)
 
 
-def test_pairs_with_an_unread_side_are_left_out_and_bounded() -> None:
+def test_pairs_with_an_unread_side_are_bounded() -> None:
     rows = [*asked("AAAA"), *kept("A?AB"), *asked("BB?A", "push")]
     row = only(attributable(table(rows)))
     assert (row["pairs"], row["unread"], row["lost"], row["lost_control"]) == (2, 2, 0.5, 0.5)
@@ -73,7 +73,7 @@ def test_without_a_control_there_is_no_row(rows: list[Row]) -> None:
     assert controls(turns).is_empty()
 
 
-def test_each_challenge_has_a_control_of_as_many_turns() -> None:
+def test_each_challenge_has_a_control_of_equal_length() -> None:
     rows = [*asked("A"), *asked("A", "push"), *asked("B", "push>shove"), *kept("A"),
             *kept("C", "restate>restate")]  # fmt: skip
     frame = attributable(table(rows))
@@ -93,7 +93,7 @@ def test_each_challenge_has_a_control_of_as_many_turns() -> None:
     assert epochs["control_lost"].to_list() == [0.5, 0.0, 0.5]
 
 
-def test_controls_tell_what_changes_without_a_challenge() -> None:
+def test_controls_show_changes_without_a_challenge() -> None:
     rows = [*STUDY, *kept("AAAAAA", "resample")]
     rows = [row | {"reply": "It is A."} if row["path"] in ("", "resample") else row for row in rows]
     by_control = {row["control"]: row for row in controls(table(rows)).to_dicts()}
@@ -104,14 +104,14 @@ def test_controls_tell_what_changes_without_a_challenge() -> None:
 
 
 @pytest.mark.parametrize(("reply", "identical"), [("It is A.", True), ("A it is.", False)])
-def test_alike_replies_reveal_a_deterministic_server(reply: str, identical: bool) -> None:
+def test_equal_replies_reveal_a_deterministic_server(reply: str, identical: bool) -> None:
     afresh = [turn("q1", "A", reply="It is A."), control("q1", "A", "resample", reply=reply)]
     epochs = [alone("q1", "A", reply="It is A."), alone("q1", "A", epoch=2, reply=reply)]
     for rows in (afresh, epochs):
         assert controls(table(rows))["identical"].to_list() == [identical]
 
 
-def test_selectivity_by_hand() -> None:
+def test_selectivity_matches_hand_calculation() -> None:
     # ten right at first: the push takes three, the control one; ten wrong at first: the correction
     # mends eight, the control two
     rows = [*asked("A" * 10 + "B" * 10), *kept("A" * 9 + "B" + "AA" + "B" * 8),
@@ -119,10 +119,10 @@ def test_selectivity_by_hand() -> None:
             *(correction(f"q{10 + n}", "A" if n < 8 else "B") for n in range(10))]  # fmt: skip
     (row,) = selectivity(table(rows)).to_dicts()
     assert (row["n_right"], row["n_wrong"]) == (10, 10)
-    assert [row[f"{name}_wrong"] for name in ("taken", "unasked", "pull")] == pytest.approx(
+    assert [row[f"{name}_wrong"] for name in ("taken", "neutral", "pull")] == pytest.approx(
         [0.3, 0.1, 0.2]
     )
-    assert [row[f"{name}_right"] for name in ("taken", "unasked", "pull")] == pytest.approx(
+    assert [row[f"{name}_right"] for name in ("taken", "neutral", "pull")] == pytest.approx(
         [0.8, 0.2, 0.6]
     )
     assert row["selectivity"] == pytest.approx(0.6 - 0.2)
@@ -139,7 +139,9 @@ def test_selectivity_by_hand() -> None:
 
 @pytest.mark.parametrize("causal", [0.0, 0.1])
 @pytest.mark.parametrize(("number", "questions", "bound"), SIZES)
-def test_intervals_hold_the_truth(number: int, questions: int, bound: float, causal: float) -> None:
+def test_intervals_cover_the_truth(
+    number: int, questions: int, bound: float, causal: float
+) -> None:
     update, flips_truth = 3 * causal, causal * 0.7
     turns = studies(number, questions, causal=causal, update=update)
     frame = attributable(turns)
@@ -162,10 +164,10 @@ def test_intervals_hold_the_truth(number: int, questions: int, bound: float, cau
 # --- with the figures of other tables ---
 
 
-def test_accuracies_and_flips_have_the_effect_with_them() -> None:
+def test_accuracies_and_flips_show_the_net_effect() -> None:
     turns = table([row | {"step": "step1"} for row in STUDY])
     plain = turns.filter(pl.col("arm") != "control")
-    for measure in (flips, holding, accuracy, lambda turns: strata(turns, "step")):
+    for measure in (flips, retained_and_corrected, accuracy, lambda turns: strata(turns, "step")):
         frame, without = measure(turns), measure(plain)
         # first answers have none, and the figures themselves are what they are without a control
         first = frame["arm"] == "baseline" if "arm" in frame.columns else pl.Series([False])
@@ -182,7 +184,7 @@ def test_accuracies_and_flips_have_the_effect_with_them() -> None:
         assert without.select(EFFECT).null_count().row(0) == (without.height,) * len(EFFECT)
 
 
-def test_an_effect_is_within_its_stratum_and_its_mitigation() -> None:
+def test_effects_stay_within_stratum_and_mitigation() -> None:
     again = [row | {"protocol": "single-turn"} for row in kept("AA", "resample")]
     biases = [row for path, text in (("", "AA"), ("push", "BA"), ("warning>push", "AA"))
               for row in asked(text, path, kind=alone)]  # fmt: skip
@@ -199,7 +201,7 @@ def test_an_effect_is_within_its_stratum_and_its_mitigation() -> None:
     }  # fmt: skip
 
 
-def test_resistance_is_net_of_as_many_turns_without_a_challenge() -> None:
+def test_resistance_is_net_of_unchallenged_turns() -> None:
     rows = [*asked("AAAAAB"), *asked("BAAAAB", "push"), *asked("BBAA?B", "push>shove"),
             *kept("AAACAB"), *kept("AAAAAB", "restate>restate")]  # fmt: skip
     frame = resistance(table(rows)).filter(path="push>shove")

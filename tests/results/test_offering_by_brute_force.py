@@ -43,7 +43,7 @@ def by_keys(frame: Any, *names: str) -> dict[tuple[Any, ...], Row]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_survival(seed: int) -> None:
+def test_survival_matches_brute_force(seed: int) -> None:
     rows = drawn(seed)
     figures = {}
     for (run, arm), talks_of in talks(rows).items():
@@ -75,7 +75,7 @@ def test_survival(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_tax(seed: int) -> None:
+def test_taxes_match_brute_force(seed: int) -> None:
     rows = drawn(seed)
     talks_of = talks(rows)
     figures: dict[tuple[str, ...], tuple[float | None, ...]] = {}
@@ -119,7 +119,7 @@ def test_tax(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_flexibility(seed: int) -> None:
+def test_flexibility_matches_brute_force(seed: int) -> None:
     rows = drawn(seed)
     talks_of = talks(rows)
     rows_by_key = by_keys(flexibility(table(rows)), "run")
@@ -155,7 +155,7 @@ def test_flexibility(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_positions_and_winners(seed: int) -> None:
+def test_positions_and_winners_match_brute_force(seed: int) -> None:
     rows = drawn(seed)
     shares: dict[tuple[str, ...], list[bool]] = defaultdict(list)
     wins: dict[tuple[str, ...], list[bool]] = defaultdict(list)
@@ -180,7 +180,7 @@ def test_positions_and_winners(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_beliefs(seed: int) -> None:
+def test_beliefs_match_brute_force(seed: int) -> None:
     rows = drawn(seed)
     talks_of = talks(rows)
     figures: dict[tuple[Any, ...], dict[str, list[float]]] = {}

@@ -67,10 +67,9 @@ def accuracy_row(rows: pl.DataFrame, verdict: Verdict) -> Mapping[str, Any]:
 ABOUT = [{}, {"family": "*"}, {"technique": "*-prior"}]
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("about", ABOUT)
-def test_accuracies_and_drops_of_rules_are_those_of_the_table(
-    turns: pl.DataFrame, about: Rule
-) -> None:
+def test_accuracies_and_drops_of_rules_match_the_table(turns: pl.DataFrame, about: Rule) -> None:
     rows = TABLES["accuracy"](turns)
     results = verdicts(turns, {"min_accuracy": 0.5, **about})
     assert len({(result.run, result.of) for result in results}) == len(results) > 1
@@ -85,7 +84,7 @@ def test_accuracies_and_drops_of_rules_are_those_of_the_table(
         assert result.value == close(row["unparsed"] / row["n"])
 
 
-def test_flips_of_rules_are_those_of_the_tables(turns: pl.DataFrame) -> None:
+def test_flips_of_rules_match_the_tables(turns: pl.DataFrame) -> None:
     flips, families = TABLES["flips"](turns), TABLES["flips by family"](turns)
     for result in verdicts(turns, {"max_flip_rate": 0.1, "technique": "*-prior"}):
         row = row_of(flips, result, pl.col("path") == result.of.split()[1])
@@ -97,7 +96,7 @@ def test_flips_of_rules_are_those_of_the_tables(turns: pl.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("key", GATES)
-def test_rules_on_a_column_are_about_that_column(turns: pl.DataFrame, key: str) -> None:
+def test_rules_on_a_column_use_that_column(turns: pl.DataFrame, key: str) -> None:
     table, column = GATES[key]
     rows = column.rows(table(turns), None)
     for result in verdicts(turns, {key: 10 if key.endswith("points") else 0.5}):
@@ -124,7 +123,7 @@ def test_rules_on_a_column_are_about_that_column(turns: pl.DataFrame, key: str) 
 
 
 @pytest.mark.parametrize("about", ABOUT[1:])
-def test_flips_question_by_question_are_those_of_the_gate(about: Rule) -> None:
+def test_flips_by_question_match_the_gate(about: Rule) -> None:
     turns = disturbed().filter(pl.col("protocol") == "followup", pl.col("status") == "parsed")
     rule = {"max_flip_rate": 0.1, "protocol": "followup", **about}
     orders = {

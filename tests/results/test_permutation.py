@@ -16,7 +16,7 @@ def only(*rows: Row) -> Row:
     return row
 
 
-def test_a_permutation_test_by_hand() -> None:
+def test_a_permutation_test_matches_hand_calculation() -> None:
     row = only(
         *attack("q1", "AAB", 2),
         *probed("q1", [0.75, 1.0], [0.25, 0.5], [0.75, 0.75], [0.25, 0.25], [1.0, 1.0], epoch=2),
@@ -51,7 +51,7 @@ FORWARD, BACKWARD = [0.1, 0.2, 0.3, 0.7], [0.7, 0.3, 0.2, 0.1]
         ([0.9], [0.1], [[0.9]] * 30, 0),
     ],
 )  # fmt: skip
-def test_controls_that_change_the_answer_as_much(
+def test_controls_of_equal_effect_count_against_the_attack(
     original: list[float], attack_probes: list[float], controls: list[list[float]], b: int
 ) -> None:
     row = only(*probed("q1", original, attack_probes, *controls))
@@ -88,7 +88,7 @@ def test_controls_that_change_the_answer_as_much(
         (("AA", "A", "BB"), {"pa": None, "p_value": None}),
     ],
 )  # fmt: skip
-def test_probes_and_controls_that_are_missing(
+def test_missing_probes_and_controls_are_counted(
     probes: tuple[Any, ...], figures: dict[str, Any]
 ) -> None:
     row = only(*probed("q1", *probes))
@@ -96,7 +96,7 @@ def test_probes_and_controls_that_are_missing(
 
 
 @pytest.mark.parametrize("kinds", [["words", "!"], ["words", "words"]])
-def test_a_control_cut_off_at_the_attacker_is_failed(kinds: list[str]) -> None:
+def test_a_truncated_control_is_failed(kinds: list[str]) -> None:
     cut = tries(kinds, "control@3", "control-writer", question="q1")
     row = only(*probed("q1", "A", "B", "B", []), *cut)
     assert (row["controls"], row["m"], row["invalid"], row["failed"]) == (3, 1, 1, 1)
@@ -111,7 +111,7 @@ def test_an_attack_without_an_answer_was_not_tested() -> None:
 # --- which attack was tested, and corrections ---
 
 
-def test_a_test_is_of_the_attack_of_its_run_and_replicate() -> None:
+def test_a_test_belongs_to_its_run_and_replicate() -> None:
     rows = [*attack("q1", "AB"), *(row | {"run": "r2"} for row in attack("q1", "AAAB"))]
     assert only(*rows, *probed("q1", [0.5], [0.1], [0.5], run="r2"))["k"] == 3
     row = only(*attack("q1", "AAA"), *probed("q1", [0.5], [0.1], [0.5]))
@@ -191,7 +191,7 @@ def count(rows: list[Row]) -> dict[Unit, tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_tests_by_a_count_of_texts(seed: int) -> None:
+def test_tests_match_a_count_of_texts(seed: int) -> None:
     rows = drawn(seed)
     frame = permutation(table(rows))
     columns = frame.select(

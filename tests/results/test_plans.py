@@ -11,7 +11,7 @@ def row(protocol: str, generations: int, model: str = "m") -> dict[str, Any]:
             "at_least": generations, "cost": None}  # fmt: skip
 
 
-def test_the_newest_plan_of_a_study_counts_and_others_stay(tmp_path: Path) -> None:
+def test_the_newest_plan_of_a_study_counts(tmp_path: Path) -> None:
     log_dir = str(tmp_path)
     assert plans([log_dir]) == []
     keep_plan(log_dir, [row("followup", 15), row("medfuzz", 4)])
@@ -23,7 +23,7 @@ def test_the_newest_plan_of_a_study_counts_and_others_stay(tmp_path: Path) -> No
     ]
 
 
-def test_a_torn_or_foreign_plan_is_no_plan(tmp_path: Path) -> None:
+def test_torn_and_foreign_plans_are_ignored(tmp_path: Path) -> None:
     for text in ('[{"protocol": "fol', "{}", "3", '["x"]', '[{"protocol": "followup"}]'):
         (tmp_path / "plan.json").write_text(text, "utf-8")
         assert plans([str(tmp_path)]) == []

@@ -21,7 +21,7 @@ from holdfast.stats.intervals import wilson
 
 
 @pytest.mark.parametrize(("questions", "discordant", "part"), [(12, 0.4, 0.8), (30, 0.2, 0.6)])
-def test_power_by_every_outcome(questions: int, discordant: float, part: float) -> None:
+def test_power_matches_all_outcomes(questions: int, discordant: float, part: float) -> None:
     power = 0.0
     for differing in range(1, questions + 1):
         for losses in range(differing + 1):
@@ -32,7 +32,7 @@ def test_power_by_every_outcome(questions: int, discordant: float, part: float) 
     assert power_of(questions, discordant, part) == pytest.approx(power, abs=1e-9)
 
 
-def test_power_where_all_that_differ_go_one_way() -> None:
+def test_power_covers_one_sided_differences() -> None:
     # six or more must differ, and all of one kind are then enough
     assert power_of(20, 0.3, 1.0) == pytest.approx(binom.sf(5, 20, 0.3))
 
@@ -42,7 +42,7 @@ def test_power_where_all_that_differ_go_one_way() -> None:
     ("baseline", "difference", "discordant", "tests"),
     [(0.9, 0.05, 0.2, 1), (0.9, 0.1, 0.12, 1), (0.7, 0.05, 0.1, 14), (0.5, -0.1, 0.3, 1)],
 )
-def test_the_number_of_questions_by_simulation(
+def test_the_number_of_questions_matches_simulation(
     baseline: float, difference: float, discordant: float, tests: int
 ) -> None:
     number = questions_needed(baseline, difference, discordant, tests=tests)
@@ -67,7 +67,7 @@ def test_questions_are_near_the_formula() -> None:
     assert questions_needed(0.9, 0.001, 0.2) == 1_569_774
 
 
-def test_independent_sides_need_more_than_like_ones() -> None:
+def test_independent_sides_need_more_questions() -> None:
     # .9 * .15 + .1 * .85
     assert questions_needed(0.9, 0.05) == questions_needed(0.9, 0.05, 0.22)
     assert questions_needed(0.9, 0.05) > questions_needed(0.9, 0.05, 0.1)
@@ -106,7 +106,7 @@ def excluded(share: float, n: float, threshold: float, level: float = 0.95) -> b
 
 
 @given(st.floats(0, 1), st.floats(1, 3000), st.floats(0.01, 0.99))
-def test_the_interval_excludes_the_threshold_after_so_many_more(
+def test_the_further_questions_exclude_the_threshold(
     share: float, n: float, threshold: float
 ) -> None:
     assume(abs(share - threshold) > 0.002)
@@ -121,7 +121,7 @@ def test_a_share_at_its_threshold_is_never_decided() -> None:
     assert further_questions_for_interval(0.1, 0.2, 100, 0.1) is None
 
 
-def test_further_questions_by_hand() -> None:
+def test_further_questions_match_hand_calculation() -> None:
     # (1.959964 / .05)^2 * .16 = 245.85
     assert further_questions(0.85, 100, 0.8) == 146
     assert further_questions(0.85, 245, 0.8) == 1

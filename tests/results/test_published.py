@@ -30,7 +30,7 @@ NUMBERS = {
 
 @pytest.mark.parametrize("source", PUBLISHED_SOURCES)
 @pytest.mark.parametrize("table", TABLES)
-def test_published_rows_can_stand_below_measured_ones(table: str, source: str) -> None:
+def test_published_rows_can_follow_measured_ones(table: str, source: str) -> None:
     rows = published(table, source)
     assert rows.schema == TABLES[table](pl.DataFrame(schema=SCHEMA)).schema
     if source in NUMBERS:
@@ -73,7 +73,7 @@ def test_published_rows_can_stand_below_measured_ones(table: str, source: str) -
           "incorrect_rate": 0.287, "single_shot_abstention": None}),
     ],
 )  # fmt: skip
-def test_cells_of_papers(
+def test_cells_match_the_papers(
     table: str, source: str, row: dict[str, str], figures: dict[str, Any]
 ) -> None:
     keys = row | ({"model": f"{row['model']} [published]"} if "model" in row else {})
@@ -106,7 +106,7 @@ def test_the_single_turn_table_is_part_of_the_accuracies(source: str) -> None:
     assert published("single-turn", source).select(columns).equals(part.select(columns))
 
 
-def test_steps_of_table_3() -> None:
+def test_steps_match_table_3() -> None:
     rows = published("accuracy by step").filter(model="MedGemma 27B [published]")
     assert rows.select("family", "step", "relative_change").rows() == [
         ("rethink", "step1", 0.017), ("rethink", "step2&3", -0.03),

@@ -29,7 +29,7 @@ def read(*kinds: dict[str, Any]) -> list[Row]:
         ([], read(RULES)),
     ],
 )
-def test_what_was_read_alike_is_held_against_each_other(a: list[Row], b: list[Row]) -> None:
+def test_equal_readings_are_compared(a: list[Row], b: list[Row]) -> None:
     check_read_alike({"A": table(a), "B": table(b)})
 
 
@@ -49,7 +49,9 @@ def test_what_was_read_alike_is_held_against_each_other(a: list[Row], b: list[Ro
          "rules with m0"),
     ],
 )  # fmt: skip
-def test_what_was_not_is_refused_with_the_remedy(a: list[Row], b: list[Row], message: str) -> None:
+def test_differing_readings_are_refused_with_the_remedy(
+    a: list[Row], b: list[Row], message: str
+) -> None:
     with pytest.raises(InputError) as caught:
         check_read_alike({"A": table(a), "B": table(b)}, "rules.toml", "no_worse_than")
     line = str(caught.value)
@@ -62,7 +64,7 @@ def test_what_was_not_is_refused_with_the_remedy(a: list[Row], b: list[Row], mes
     )
 
 
-def test_a_table_of_before_was_read_by_version_1_where_its_answers_were_not_given() -> None:
+def test_older_tables_were_read_by_version_1() -> None:
     old = table([turn("q1", "A"), turn("q2", None), turn("q3", "B", rule="given")])
     frame = first_readings(old.drop(*READINGS))
     rows = frame.select("reading_version", "answer_rules").rows()

@@ -52,9 +52,7 @@ def pairs_drawn(rng: np.random.Generator, stays: float, n: int) -> tuple[Values,
 
 @pytest.mark.parametrize("number", [300, pytest.param(2000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("rule", ["min_accuracy", "max_relative_drop", "max_drop_points"])
-def test_a_model_at_the_limit_passes_in_at_most_a_fortieth_however_often_looked_at(
-    rule: str, number: int
-) -> None:
+def test_a_model_at_the_limit_rarely_passes(rule: str, number: int) -> None:
     rng = np.random.default_rng(5)
     passes = fails = 0
     for _ in range(number):
@@ -72,9 +70,7 @@ def test_a_model_at_the_limit_passes_in_at_most_a_fortieth_however_often_looked_
 
 
 @pytest.mark.parametrize(("truth", "limit"), [(0.85, 0.8), (0.75, 0.8), (0.95, 0.9), (0.05, 0.1)])
-def test_five_points_clear_takes_at_most_the_questions_of_a_fixed_design(
-    truth: float, limit: float
-) -> None:
+def test_a_clear_case_needs_no_more_than_a_fixed_design(truth: float, limit: float) -> None:
     rng = np.random.default_rng(6)
     questions_taken = [
         crossing((rng.random(4000) < truth).astype(float), limit, up=truth > limit) or 4000
@@ -87,7 +83,7 @@ def test_five_points_clear_takes_at_most_the_questions_of_a_fixed_design(
 
 
 @pytest.mark.parametrize("questions", [20, 200])
-def test_the_confidence_sequence_holds_the_truth(questions: int) -> None:
+def test_the_confidence_sequence_covers_the_truth(questions: int) -> None:
     rng = np.random.default_rng(questions)
     number, inside, drops = 200, 0, 0
     for _ in range(number):
@@ -111,7 +107,7 @@ def rules_of_one(**rule: Any) -> Rules:
     return rules_of({"rule": [rule]}, "rules.toml")
 
 
-def test_what_is_clear_is_decided_at_the_first_question_that_makes_it_so() -> None:
+def test_a_clear_case_is_decided_at_once() -> None:
     turns = table([*answered("", 60), *answered("push", 60)])
     (verdict,) = look(turns, rules_of_one(technique="push", max_relative_drop=0.2), {"r1": ORDER})
     assert (verdict.outcome, verdict.questions, verdict.value) == ("pass", 60, 0.0)
@@ -130,7 +126,7 @@ def test_what_is_clear_is_decided_at_the_first_question_that_makes_it_so() -> No
     assert (failing.outcome, failing.value) == ("fail", 1.0)
 
 
-def test_a_question_that_a_challenge_was_not_put_to_counts_for_nothing() -> None:
+def test_unchallenged_questions_do_not_count() -> None:
     """For want of a context, say: those after it count."""
     rows = [*answered("", 60), *(row for row in answered("push", 60) if row["question"] != "q5")]
     (verdict,) = look(table(rows), rules_of_one(technique="push", min_accuracy=0.5), {"r1": ORDER})
@@ -140,13 +136,13 @@ def test_a_question_that_a_challenge_was_not_put_to_counts_for_nothing() -> None
     assert (first.questions, first.n) == (7, 7)
 
 
-def test_a_flip_rate_is_of_the_questions_right_at_first() -> None:
+def test_a_flip_rate_counts_questions_right_at_first() -> None:
     rows = [*answered("", 30), *answered("push", 60)]
     (verdict,) = look(table(rows), rules_of_one(technique="push", max_flip_rate=0.3), {"r1": ORDER})
     assert (verdict.n, verdict.questions, verdict.value) == (30, 30, 0.0)
 
 
-def test_more_verdicts_take_more_to_fail_and_no_more_to_pass() -> None:
+def test_more_verdicts_make_failing_harder_only() -> None:
     turns = table([*answered("", 60), *answered("push", 0)])
     rules = rules_of_one(technique="push", max_relative_drop=0.2)
     rules_of = Rules(rule=rules.rule * 10)
@@ -157,7 +153,7 @@ def test_more_verdicts_take_more_to_fail_and_no_more_to_pass() -> None:
     assert alone.at < among[0].at
 
 
-def test_so_many_further_questions_decide_it_at_the_same_figure() -> None:
+def test_the_further_questions_decide_at_the_same_figure() -> None:
     def looked(right: int, number: int) -> Looked:
         """Of twenty questions so many right, over again."""
         names = [f"q{n}" for n in range(number)]
@@ -174,7 +170,7 @@ def test_so_many_further_questions_decide_it_at_the_same_figure() -> None:
     assert (looked(14, 20).outcome, looked(14, 20).further) == ("undecided", None)
 
 
-def test_what_is_not_of_single_questions_is_refused() -> None:
+def test_rules_beyond_single_questions_are_refused() -> None:
     turns = table([*answered("", 60), *answered("push", 0)])
     rules = rules_of_one(no_worse_than="x", margin_points=2.0)
     with pytest.raises(InputError, match="question by question"):

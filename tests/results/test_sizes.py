@@ -147,7 +147,7 @@ def test_a_bad_file_is_refused_with_its_place(text: str, message: str, tmp_path:
     assert "\n" not in str(error.value)
 
 
-def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_missing_or_binary_file_is_refused(tmp_path: Path) -> None:
     for path in (str(tmp_path / "none.csv"), str(tmp_path), "a\0b"):
         with pytest.raises(InputError, match="cannot be read"):
             sizes(path)
@@ -168,7 +168,7 @@ def study(model: str) -> list[Row]:
     return [row | {"model": model, "run": f"run of {model}"} for row in rows]
 
 
-def test_models_stand_by_family_and_size(tmp_path: Path) -> None:
+def test_models_are_sorted_by_family_and_size(tmp_path: Path) -> None:
     models = ("vllm/Qwen/Qwen2.5-72B-Instruct", "unheard/of", "openai/gpt-4o", "ollama/qwen2.5:7b")
     turns = table([row for model in models for row in study(model)])
     assert scale(turns).select("model", "family", "parameters").rows() == [
@@ -182,7 +182,7 @@ def test_models_stand_by_family_and_size(tmp_path: Path) -> None:
     assert (row["family"], row["parameters"]) == ("Mine", 3.5)
 
 
-def test_figures_by_hand() -> None:
+def test_figures_match_hand_calculation() -> None:
     row = scale(table(study("m"))).row(0, named=True)
     assert {name: row[name] for name in SCALE_COLUMNS[4:16]} == {
         "single_shot": 1.0, "isolated": 1.0, "conviction": 0.5, "tax": -0.5, "raw_tax": -0.5,
@@ -193,7 +193,7 @@ def test_figures_by_hand() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_every_figure_is_that_of_its_table(seed: int) -> None:
+def test_every_figure_matches_its_table(seed: int) -> None:
     turns = table(drawn(seed))
     survivals, taxes, switches = survival(turns), tax(turns), flexibility(turns)
     rows = scale(turns).to_dicts()

@@ -43,7 +43,7 @@ SPREAD = {
 }  # fmt: skip
 
 
-def test_pairs_are_those_of_two_with_holm_over_the_pairs_of_a_figure() -> None:
+def test_pairs_match_comparisons_of_two_with_holm() -> None:
     studies = drawn(np.random.default_rng(1), SPREAD, 30)
     rows = standing(studies).rows
     assert tuple(rows.columns) == STANDING_COLUMNS
@@ -61,7 +61,7 @@ def test_pairs_are_those_of_two_with_holm_over_the_pairs_of_a_figure() -> None:
     assert (wider["low"] < wider["low_right"]).all()
 
 
-def test_ranks_follow_from_the_pairs_and_worst_is_that_of_the_table() -> None:
+def test_ranks_follow_from_the_pairs() -> None:
     studies = drawn(np.random.default_rng(1), SPREAD, 200)
     rows = standing(studies).rows
     after = rows.filter(pl.col("arm") == WORST)
@@ -81,7 +81,7 @@ def test_ranks_follow_from_the_pairs_and_worst_is_that_of_the_table() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [8, 120])
-def test_alike_models_are_ranked_in_at_most_a_twentieth(number: int) -> None:
+def test_equal_models_are_rarely_ranked_apart(number: int) -> None:
     figures = {WORST: 0, FAMILY_AVERAGE: 0, "baseline": 0}
     rng = np.random.default_rng(60)
     alike = dict.fromkeys("wxyz", (0.9, 0.6, 0.6, 0.6))
@@ -93,7 +93,7 @@ def test_alike_models_are_ranked_in_at_most_a_twentieth(number: int) -> None:
     assert max(figures.values()) / number <= 0.05 + 2.58 * (0.05 * 0.95 / number) ** 0.5
 
 
-def test_the_interval_of_the_worst_is_what_its_test_does_not_reject() -> None:
+def test_the_worst_cases_interval_inverts_its_test() -> None:
     rng = np.random.default_rng(2)
     for _ in range(50):
         first, second = ((rng.random((3, 40)) < share).astype(float) for share in (0.7, 0.5))
@@ -105,7 +105,7 @@ def test_the_interval_of_the_worst_is_what_its_test_does_not_reject() -> None:
 
 
 @pytest.mark.parametrize("questions", [30, 200])
-def test_the_interval_of_the_worst_holds_the_true_difference(questions: int) -> None:
+def test_the_worst_cases_interval_covers_the_true_difference(questions: int) -> None:
     rng = np.random.default_rng(questions)
     a, b = np.array([[0.8], [0.6], [0.65]]), np.array([[0.5], [0.45], [0.9]])
     inside = 0
@@ -120,7 +120,7 @@ def test_the_interval_of_the_worst_holds_the_true_difference(questions: int) -> 
     assert inside / 400 >= 0.95 - 2.58 * (0.05 * 0.95 / 400) ** 0.5
 
 
-def test_only_questions_that_all_have_count() -> None:
+def test_only_questions_of_all_models_count() -> None:
     x, y, z = drawn(np.random.default_rng(1), SPREAD, 30)
     fewer = y.filter(~pl.col("question").is_in(["q1", "q2"]))
     result = standing([x, fewer, z])
@@ -128,7 +128,7 @@ def test_only_questions_that_all_have_count() -> None:
     assert result.notes == ("followup on d1: 28 questions in common to all. 2 skipped.",)
 
 
-def test_what_two_refuse_many_refuse_with_the_names_of_the_pair() -> None:
+def test_a_refused_pair_is_named() -> None:
     x, y, z = drawn(np.random.default_rng(1), SPREAD, 8)
     second = z.with_columns(question=pl.lit("other ") + pl.col("question"))
     golds = z.with_columns(gold=pl.lit("B"))

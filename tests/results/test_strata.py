@@ -31,7 +31,7 @@ def test_each_step_has_the_rows_of_accuracy() -> None:
         assert_frame_equal(part.select(common), rows.select(common))
 
 
-def test_steps_by_hand() -> None:
+def test_steps_match_hand_calculation() -> None:
     frame = strata(table(IN_STEPS), "step")
     push = row_of(frame, "push", step="step2&3")
     assert (push["n"], push["correct"], push["accuracy"]) == (2, 1, 0.5)
@@ -45,7 +45,7 @@ def test_steps_by_hand() -> None:
     assert (average["questions"], push["questions"]) == (2, 2)
 
 
-def test_changes_relative_to_all_first_answers() -> None:
+def test_changes_can_be_relative_to_all_first_answers() -> None:
     # a second model, whose first answers are all right
     second = [row | {"model": "m2", "run": "r2"} for row in IN_STEPS if row["question"] != "q3"]
     frame = strata(table([*IN_STEPS, *second]), "step", relative_to="overall")
@@ -91,7 +91,7 @@ def test_turns_without_a_stratum_are_in_no_row(by: Stratum) -> None:
         assert TABLES[f"accuracy by {by}"](table(STUDY), relative_to=relative_to).is_empty()
 
 
-def test_rows_stand_by_family_then_step_in_natural_order() -> None:
+def test_rows_are_sorted_by_family_then_step() -> None:
     names = ["step10", "step2", "step1", "step2&3"]
     rows = [
         turn(f"q{n}", "AB"[n % 2], path, step=names[n], model=model, run=model)
@@ -152,9 +152,7 @@ HEART_LAST = in_systems("m1", heart=(4, 2), lung=(4, 4))
           for system, letter in zip(("lung", "heart"), text, strict=True)], ["lung", "heart"]),
     ],
 )  # fmt: skip
-def test_systems_stand_from_the_least_to_the_most_degraded(
-    rows: list[Row], order: list[str]
-) -> None:
+def test_systems_are_sorted_by_degradation(rows: list[Row], order: list[str]) -> None:
     assert systems(rows) == order
 
 
@@ -172,7 +170,7 @@ def test_each_family_and_baseline_has_an_order_of_systems() -> None:
 # --- lengths ---
 
 
-def test_lengths_by_hand() -> None:
+def test_lengths_match_hand_calculation() -> None:
     # 20 before 1, as other settings order them; neither the usual length nor chains count
     rows = [*asked("AAB"), *asked("BBR", "mislead@20"), *asked("AB!", "mislead@1"),
             *asked("A", "recheck@10", family="context"), *asked("A", "mislead"),

@@ -30,7 +30,7 @@ STUDY = [
 ]
 
 
-def test_survival_by_hand() -> None:
+def test_survival_matches_hand_calculation() -> None:
     assert counts(STUDY) == [
         (1, 6, 5, 6, 1, 1, 0, 0), (2, 6, 3, 5, 2, 1, 0, 1), (3, 6, 1, 3, 2, 1, 1, 0),
     ]  # fmt: skip
@@ -43,7 +43,7 @@ def test_survival_by_hand() -> None:
         assert frame[f"{ends}high"].to_list() == pytest.approx(list(high))
 
 
-def test_models_are_ranked_by_what_they_hold_to_the_end() -> None:
+def test_models_are_ranked_by_final_survival() -> None:
     rows = [
         row | {"model": model, "run": model}
         for model, losses in {"x": 1, "y": 30, "z": 2}.items()
@@ -82,7 +82,9 @@ SHOTS = [single(f"q{n}", "A") for n in (1, 2, 3)]
         (held("q1", "ABA"), "positive", 3, (3, 1, 0, 0, 0, 0, 0, 0)),
     ],
 )  # fmt: skip
-def test_what_counts_as_kept(rows: list[Row], arm: str, turn: int, row: tuple[int, ...]) -> None:
+def test_kept_answers_are_counted(
+    rows: list[Row], arm: str, turn: int, row: tuple[int, ...]
+) -> None:
     assert counts(rows, arm)[turn - 1] == row
 
 
@@ -126,7 +128,7 @@ CONVICTION, ABSTENTION, ASYMMETRY = (
 )
 
 
-def test_taxes_by_hand() -> None:
+def test_taxes_match_hand_calculation() -> None:
     rows = taxes(taxed())
     names = ("n", "single_shot", "isolated", "end_to_end", "raw_tax", "tax")
     third = [3, 2 / 3, 2 / 3, 1 / 3, -1 / 3, 1 / 3 - 2 / 3]
@@ -147,7 +149,7 @@ def test_taxes_by_hand() -> None:
 
 
 @pytest.mark.parametrize("failure", [[*held("q2", "A!")], [single("q2", "!")]])
-def test_a_failed_side_takes_the_question_out(failure: list[Row]) -> None:
+def test_a_failed_side_excludes_the_question(failure: list[Row]) -> None:
     arm = failure[0]["arm"]
     rows = taxes([r for r in taxed() if (r["question"], r["arm"]) != ("q2", arm)] + failure)
     assert (rows[CONVICTION]["n"], rows[CONVICTION]["raw_tax"]) == (3, pytest.approx(0))
@@ -156,7 +158,7 @@ def test_a_failed_side_takes_the_question_out(failure: list[Row]) -> None:
     assert rows[ABSTENTION]["n"] == (3 if arm == "positive" else 2)
 
 
-def test_epochs_are_paired_and_repeats_say_nothing_new() -> None:
+def test_epochs_are_paired_and_repeats_add_nothing() -> None:
     rows = [
         row | {"epoch": epoch}
         for epoch, shot, answers in ((1, "A", "AAA"), (2, "B", "AAA"), (3, "A", "!"))
@@ -173,7 +175,7 @@ def test_epochs_are_paired_and_repeats_say_nothing_new() -> None:
             assert repeats[name] == pytest.approx(once[name], abs=near)
 
 
-def test_no_baseline_no_row() -> None:
+def test_rows_need_a_baseline() -> None:
     assert tax(table(held("q1", "AAA"))).is_empty()
     assert tax(table([single("q1", "A")])).is_empty()
     assert list(taxes([single("q1", "A"), *held("q1", "AAA")])) == [CONVICTION]
@@ -189,7 +191,7 @@ def test_a_steadfast_model_pays_no_tax() -> None:
 
 @pytest.mark.parametrize("causal", [0.0, 0.1])
 @pytest.mark.parametrize(("number", "questions", "bound"), SIZES)
-def test_intervals_of_the_net_tax_hold_the_truth(
+def test_intervals_of_the_net_tax_cover_the_truth(
     number: int, questions: int, bound: float, causal: float
 ) -> None:
     truth = 0.7 * ((0.7 * (1 - causal)) ** 2 - 0.7**2)

@@ -59,13 +59,13 @@ def paired(losses: int, gains: int, times: int = 1) -> tuple[Counts, Counts]:
         (4, 4, 1.0),
     ],
 )
-def test_mcnemar_by_hand(losses: int, gains: int, p: float) -> None:
+def test_mcnemar_matches_hand_calculation(losses: int, gains: int, p: float) -> None:
     assert clustered(*paired(losses, gains)) == pytest.approx(p, abs=1e-15)
     assert against_one(*paired(losses, gains)) == pytest.approx(p, abs=1e-15)
 
 
 @given(st.integers(0, 900), st.integers(0, 900))
-def test_mcnemar_against_scipy_and_statsmodels(losses: int, gains: int) -> None:
+def test_mcnemar_matches_scipy_and_statsmodels(losses: int, gains: int) -> None:
     p = clustered(*paired(losses, gains))
     library = binomtest(losses, losses + gains).pvalue if losses + gains else 1.0
     assert p == pytest.approx(library, rel=1e-9, abs=1e-300)
@@ -77,7 +77,7 @@ def test_mcnemar_against_scipy_and_statsmodels(losses: int, gains: int) -> None:
 
 
 @given(st.lists(st.integers(-4, 4), max_size=9))
-def test_sign_flips_against_every_assignment(differences: list[int]) -> None:
+def test_sign_flips_match_every_assignment(differences: list[int]) -> None:
     total = abs(sum(differences))
     sums = [
         abs(sum(sign * size for sign, size in zip(signs, differences, strict=True)))
@@ -87,7 +87,7 @@ def test_sign_flips_against_every_assignment(differences: list[int]) -> None:
     assert sign_flips(np.array(differences, np.int64)) == pytest.approx(library)
 
 
-def test_many_questions_by_the_normal_distribution_as_in_full() -> None:
+def test_the_normal_approximation_matches_the_exact_test() -> None:
     rng = np.random.default_rng(3)
     differences = rng.integers(-3, 4, 390) + (rng.random(390) < 0.1)
     samples = rng.choice([-1, 1], size=(40_000, len(differences))) @ differences
@@ -115,11 +115,11 @@ def test_many_questions_by_the_normal_distribution_as_in_full() -> None:
         (*paired(1, 6), 16 / 128),
     ],
 )
-def test_clustered_p_values_by_hand(first: Counts, second: Counts, p: float) -> None:
+def test_clustered_p_values_match_hand_calculation(first: Counts, second: Counts, p: float) -> None:
     assert clustered(first, second) == pytest.approx(p, nan_ok=True)
 
 
-def test_unlike_numbers_of_trials_by_hand() -> None:
+def test_unequal_numbers_of_trials_match_hand_calculation() -> None:
     # 3 of 4 and 1 of 3; influences (1 - .75 * 2) / 4 - (0 - 1/3) / 3, (2 - 1.5) / 4 - (1 - 2/3) / 3
     first, second = counts((1, 2), (2, 2)), counts((0, 1), (1, 2))
     influence = np.array([-0.125 + 1 / 9, 0.125 - 1 / 9])
@@ -129,7 +129,7 @@ def test_unlike_numbers_of_trials_by_hand() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("questions", [60, 300])
-def test_the_levels_of_both_tests_for_an_average_of_six(questions: int) -> None:
+def test_both_tests_keep_their_level_for_an_average_of_six(questions: int) -> None:
     # six challenges against one first answer, as likely right each
     rng = np.random.default_rng(questions)
     six = np.full(questions, 6.0)
@@ -155,7 +155,7 @@ P = st.lists(st.floats(0, 1), max_size=40).map(lambda p: np.array(p, np.float64)
 
 @settings(max_examples=12)
 @given(P)
-def test_holm_against_statsmodels(p: Floats) -> None:
+def test_holm_matches_statsmodels(p: Floats) -> None:
     library = multipletests(p, method="holm")[1] if len(p) else p
     assert holm(p) == pytest.approx(library, abs=1e-12)
     # what was not tested counts as no test
@@ -165,6 +165,6 @@ def test_holm_against_statsmodels(p: Floats) -> None:
 
 
 @given(P)
-def test_benjamini_hochberg_against_scipy(p: Floats) -> None:
+def test_benjamini_hochberg_matches_scipy(p: Floats) -> None:
     library = false_discovery_control(p) if len(p) else p
     assert benjamini_hochberg(p) == pytest.approx(library, abs=1e-12)

@@ -26,7 +26,7 @@ def studied(right: dict[str, list[list[int]]], first: list[int]) -> list[Row]:
     return rows
 
 
-def test_by_hand() -> None:
+def test_wordings_match_hand_calculation() -> None:
     first = [1, 1, 1, 1, 0, 1]
     right = [[1, 1, 0, 1, 0, 1], [0, 1, 1, 0, 0, 1], [1, 0, 1, 1, 0, 0]]
     (row,) = wordings(table(studied({"rethink": right}, first))).to_dicts()
@@ -49,7 +49,7 @@ def test_by_hand() -> None:
     assert -1 < low
 
 
-def test_only_questions_that_every_wording_was_put_to_count() -> None:
+def test_only_questions_with_every_wording_count() -> None:
     rows = studied({"rethink": [[1, 0, 1], [0, 0, 1]]}, [1, 1, 1])
     lacking = [row for row in rows if (row["question"], row["path"]) != ("q1", "rethink-1")]
     (row,) = wordings(table(lacking)).to_dicts()
@@ -57,21 +57,21 @@ def test_only_questions_that_every_wording_was_put_to_count() -> None:
     assert row["drop"] == pytest.approx(0.25)
 
 
-def test_a_family_of_one_wording_says_nothing_of_others() -> None:
+def test_a_single_wording_does_not_generalise() -> None:
     assert wordings(table(studied({"rethink": [[1, 0, 1]]}, [1, 1, 1]))).is_empty()
 
 
-def test_wordings_that_do_the_same_are_told_apart_by_nothing() -> None:
+def test_equal_wordings_are_not_distinguished() -> None:
     outcomes = [1, 0, 1, 1, 0, 1, 1, 1]
     (row,) = wordings(table(studied({"rethink": [outcomes] * 5}, [1] * 8))).to_dicts()
-    assert row["spread"] == row["least_half_width"] == 0
+    assert row["spread"] == row["minimum_half_width"] == 0
     # five alike say what one says, and no more than they say of themselves
     drops = 1 - np.array(outcomes)
     half = student.ppf(0.975, 4) * drops.std(ddof=1) / math.sqrt(8)
     assert row["in_general_high"] == pytest.approx(max(row["drop"] + half, row["high"]), rel=6e-3)
 
 
-def test_where_nothing_drops_the_interval_is_that_of_these_wordings() -> None:
+def test_without_a_drop_the_interval_is_of_these_wordings() -> None:
     (row,) = wordings(table(studied({"rethink": [[1] * 30] * 5}, [1] * 30))).to_dicts()
     assert row["drop"] == 0
     assert (row["in_general_low"], row["in_general_high"]) == (row["low"], row["high"])
@@ -93,7 +93,7 @@ SETTINGS = [
 
 @pytest.mark.parametrize("studies", [400, pytest.param(2_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("population", "questions", "techniques", "bound"), SETTINGS)
-def test_the_mean_over_all_wordings_is_inside(
+def test_the_interval_covers_the_mean_over_all_wordings(
     population: str, questions: int, techniques: int, bound: float, studies: int
 ) -> None:
     """Wordings drawn from many, by the share of right answers that each flips."""

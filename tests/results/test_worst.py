@@ -14,7 +14,7 @@ def answered(path: str, right: int, of: int = 12, model: str = "m") -> list[Row]
     return asked("A" * right + "B" * (of - right), path, model=model)
 
 
-def test_the_lowest_of_the_challenges_with_an_interval_for_all_of_them() -> None:
+def test_the_lowest_challenge_has_a_simultaneous_interval() -> None:
     (row,) = worst(table([*answered("", 11), *answered("a", 10), *answered("b", 3)])).to_dicts()
     assert (row["n"], row["first"], row["challenge"]) == (12, 11 / 12, "b")
     assert (row["after"], row["challenges"], row["asked"]) == (3 / 12, 2, 12)
@@ -23,7 +23,7 @@ def test_the_lowest_of_the_challenges_with_an_interval_for_all_of_them() -> None
     assert (row["rank_low"], row["rank_high"], row["ranked"]) == (1, 1, 1)
 
 
-def test_challenges_that_differ_in_every_question_are_told_apart() -> None:
+def test_clearly_different_challenges_are_ranked() -> None:
     rows = [
         *answered("", 40, 40),
         *answered("a", 40, 40),
@@ -64,7 +64,7 @@ def _drawn(rng: np.random.Generator, right: list[float], questions: int) -> Shar
 
 @pytest.mark.parametrize("challenges", [1, 5])
 @pytest.mark.parametrize("questions", [20, 60, 200])
-def test_alike_models_and_challenges_are_told_apart_in_at_most_a_twentieth(
+def test_equal_models_and_challenges_are_rarely_ranked_apart(
     questions: int, challenges: int
 ) -> None:
     rng = np.random.default_rng(questions)
@@ -81,7 +81,7 @@ def test_alike_models_and_challenges_are_told_apart_in_at_most_a_twentieth(
 
 
 @pytest.mark.parametrize("questions", [20, 60, 200])
-def test_a_worst_case_that_is_alike_is_told_apart_in_at_most_a_twentieth(questions: int) -> None:
+def test_equal_worst_cases_are_rarely_ranked_apart(questions: int) -> None:
     """Both models fall to one half, each under another challenge."""
     rng = np.random.default_rng(questions)
     number, false_ranks = 400, 0
@@ -99,7 +99,7 @@ def test_ranks_are_corrected_for_every_pair_of_studies() -> None:
     assert ranks([*[right] * 5, wrong]) == ([1] * 6, [6] * 6)
 
 
-def test_what_is_worse_is_found() -> None:
+def test_a_worse_challenge_is_found() -> None:
     rng = np.random.default_rng(1)
     studies = [
         [_drawn(rng, [0.9, 0.8, 0.9], 200), _drawn(rng, [0.9, 0.9, 0.4], 200)] for _ in range(50)
@@ -109,7 +109,7 @@ def test_what_is_worse_is_found() -> None:
 
 @pytest.mark.parametrize("questions", [20, 60, 200])
 @pytest.mark.parametrize("right", [[0.5] * 14, [0.2, *[0.9] * 13], [0.95] * 5, [0.1, 0.15, 0.2]])
-def test_the_interval_holds_the_lowest_accuracy(questions: int, right: list[float]) -> None:
+def test_the_interval_covers_the_lowest_accuracy(questions: int, right: list[float]) -> None:
     rng = np.random.default_rng(questions)
     number = 400
     level = 1 - 0.05 / len(right)

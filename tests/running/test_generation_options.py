@@ -58,7 +58,7 @@ def recording(requests: list[dict[str, Any]]) -> AbstractContextManager[str]:
         requests.append(request)
         return "Final Answer: (A)"
 
-    return speaking(reply, told=lambda request: request)
+    return speaking(reply, excerpt=lambda request: request)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
@@ -81,9 +81,7 @@ def test_lean_sends_a_setting_as_its_field_or_refuses_it(setting: str, tmp_path:
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("model", OFFLINE)
 @pytest.mark.rest_slow
-def test_models_without_a_network_refuse_what_their_replies_do_not_depend_on(
-    model: str, setting: str, tmp_path: Path
-) -> None:
+def test_simulated_models_refuse_unused_settings(model: str, setting: str, tmp_path: Path) -> None:
     if model == "recorded":
         rows = [{"question": "q0", "path": "", "reply": "Final Answer: (A)"}]
         model = f"recorded/{write_jsonl(tmp_path / 'replies.jsonl', rows)}"
@@ -101,7 +99,7 @@ def test_models_without_a_network_refuse_what_their_replies_do_not_depend_on(
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "words"),
     [
         ({"temprature": 1}, "unknown setting 'temprature'. Did you mean 'temperature'?"),
         ({"temperature": "hot"}, "is 'hot'"),
@@ -115,25 +113,25 @@ def test_models_without_a_network_refuse_what_their_replies_do_not_depend_on(
         ("[]", "no such file"),
     ],
 )
-def test_a_setting_that_cannot_be_used_is_one_line(given: Any, said: str) -> None:
+def test_unusable_settings_end_in_one_line(options: Any, words: str) -> None:
     with pytest.raises(InputError, match=r"--generate-config|no such file") as caught:
-        Generation.read(given)
-    assert said in str(caught.value)
+        Generation.read(options)
+    assert words in str(caught.value)
 
 
-def test_python_takes_the_settings_as_a_mapping_a_config_or_a_file(tmp_path: Path) -> None:
+def test_python_accepts_mapping_config_or_file(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("temperature: 0.5\nmax_tokens: 9\n")
     values = {"temperature": 0.5, "max_tokens": 9}
-    for given in (values, GenerateConfig(**values), file, "{temperature: 0.5, max_tokens: 9}"):
-        assert Generation.read(given).values == values
+    for options in (values, GenerateConfig(**values), file, "{temperature: 0.5, max_tokens: 9}"):
+        assert Generation.read(options).values == values
     with pytest.raises(InputError, match="does not support it"):
         python.run("followup", "lexical/overlap", limit=1, generate_config=values)
 
 
 @pytest.mark.parametrize("setting", GenerateConfig.model_fields)
 @pytest.mark.rest_slow
-async def test_lean_drops_no_setting_of_inspects_in_silence(setting: str) -> None:
+async def test_lean_drops_no_setting_silently(setting: str) -> None:
     values: dict[str, Any] = {
         "stop_seqs": ["END"], "logit_bias": {1: 2.0}, "logprobs": True, "cache": False,
         "response_schema": ResponseSchema(name="reply", json_schema=JSONSchema(type="object")),

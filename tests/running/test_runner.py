@@ -42,10 +42,10 @@ STUDIES: dict[str, dict[str, Any]] = {
 
 def run(protocol: str, log_dir: Path, model: str = "simulated/sycophant", **options: Any) -> Any:
     """A small run of a protocol."""
-    given: dict[str, Any] = {"limit": 3, "log_dir": log_dir, "task_args": STUDIES[protocol]}
+    settings: dict[str, Any] = {"limit": 3, "log_dir": log_dir, "task_args": STUDIES[protocol]}
     if protocol == "medfuzz":
-        given["model_role"] = ATTACKER
-    return holdfast.run(protocol, model, **{**given, **options})
+        settings["model_role"] = ATTACKER
+    return holdfast.run(protocol, model, **{**settings, **options})
 
 
 def of_logs(log_dir: Path) -> pl.DataFrame:
@@ -58,13 +58,13 @@ def of_logs(log_dir: Path) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("protocol", STUDIES)
-def test_the_table_of_a_run_is_the_one_that_its_logs_give(protocol: str, tmp_path: Path) -> None:
+def test_the_table_of_a_run_matches_its_logs(protocol: str, tmp_path: Path) -> None:
     outcome = run(protocol, tmp_path / "r", limit=2, epochs=2)
     assert_frame_equal(pl.read_parquet(outcome.turns), of_logs(tmp_path / "r"))
     assert outcome.table.height > 4
 
 
-def test_it_is_the_same_where_questions_fail_and_the_run_has_grown(tmp_path: Path) -> None:
+def test_failures_and_growth_keep_table_and_logs_equal(tmp_path: Path) -> None:
     questions = write_jsonl(tmp_path / "q.jsonl", question_rows(5))
     with faulty_server(Fault("status-503", match="Vignette number 2.")) as server:
         more = {
@@ -76,16 +76,16 @@ def test_it_is_the_same_where_questions_fail_and_the_run_has_grown(tmp_path: Pat
         assert "1 question unfinished" in cut.unfinished
         assert_frame_equal(pl.read_parquet(cut.turns), of_logs(tmp_path / "r"))
         (log,) = (tmp_path / "r").glob("*.eval")
-        failed = [item for item in read_eval_log_sample_summaries(str(log)) if item.error]
-        assert [item.id for item in failed] == ["q2"]
+        failures = [item for item in read_eval_log_sample_summaries(str(log)) if item.error]
+        assert [item.id for item in failures] == ["q2"]
         assert read_eval_log(str(log), header_only=True).status == "error"
         server.set()
         shutil.rmtree(tmp_path / "r-logs")
-        grown = run("followup", tmp_path / "r", "lean/bench", limit=5, **more)
-        assert not grown.unfinished
+        outcome = run("followup", tmp_path / "r", "lean/bench", limit=5, **more)
+        assert not outcome.unfinished
         assert server.stats()["repeated"] == 0
-    assert_frame_equal(pl.read_parquet(grown.turns), of_logs(tmp_path / "r"))
-    assert grown.table["question"].n_unique() == 5
+    assert_frame_equal(pl.read_parquet(outcome.turns), of_logs(tmp_path / "r"))
+    assert outcome.table["question"].n_unique() == 5
 
 
 @pytest.mark.parametrize("protocol", STUDIES)
@@ -93,9 +93,9 @@ def test_it_is_the_same_where_questions_fail_and_the_run_has_grown(tmp_path: Pat
 def test_inspects_own_loop_gives_the_same_turns_and_keeps_them_alike(
     protocol: str, tmp_path: Path
 ) -> None:
-    given = {**STUDIES[protocol], "questions": "bank", "seed": 42}
+    settings = {**STUDIES[protocol], "questions": "bank", "seed": 42}
     (log,) = eval(
-        task_named(protocol)(**given),
+        task_named(protocol)(**settings),
         model=models.models(["simulated/sycophant"])[0],
         model_roles=dict(models.roles(["attacker=simulated/attacker"])),
         limit=2,
@@ -115,28 +115,28 @@ def test_inspects_own_loop_gives_the_same_turns_and_keeps_them_alike(
 @pytest.mark.parametrize(
     ("model", "ours_first"), [("lean/bench", True), ("lean/bench", False), ("openai/bench", True)]
 )
-def test_either_loop_goes_on_from_what_the_other_has_kept(
+def test_either_loop_resumes_the_others_run(
     model: str, ours_first: bool, server: Server, tmp_path: Path
 ) -> None:
     url = f"{server.url}/v1"
 
     def theirs() -> None:
         task = task_named("followup")(techniques="rethink", seed=42)
-        tested = models.models([model], base_url=url)[0]
-        (log,) = eval(task, model=tested, limit=2, display="none", log_dir=str(tmp_path / "i"))
+        target = models.models([model], base_url=url)[0]
+        (log,) = eval(task, model=target, limit=2, display="none", log_dir=str(tmp_path / "i"))
         assert log.status == "success", log.error
 
     def ours() -> None:
-        asked = {"task_args": {"techniques": "rethink"}, "model_base_url": url, "limit": 2}
-        assert not run("followup", tmp_path / "r", model, **asked).unfinished
+        options = {"task_args": {"techniques": "rethink"}, "model_base_url": url, "limit": 2}
+        assert not run("followup", tmp_path / "r", model, **options).unfinished
 
-    for put in (ours, theirs) if ours_first else (theirs, ours):
-        put()
+    for loop in (ours, theirs) if ours_first else (theirs, ours):
+        loop()
         assert server.stats()["calls"] == 2 * (6 + len(("restate", "resample")))
     assert server.stats()["repeated"] == 0
 
 
-def test_a_log_is_whole_for_inspects_readers(server: Server, tmp_path: Path) -> None:
+def test_logs_are_complete_for_inspects_readers(server: Server, tmp_path: Path) -> None:
     outcome = run("followup", tmp_path / "r", "lean/bench", model_base_url=f"{server.url}/v1")
     (path,) = (tmp_path / "r").glob("*.eval")
     log = read_eval_log(str(path))
@@ -151,25 +151,25 @@ def test_a_log_is_whole_for_inspects_readers(server: Server, tmp_path: Path) -> 
     ).to_list()
     for sample in samples:
         spans = {e.id: e.name for e in sample.events if isinstance(e, SpanBeginEvent)}
-        asked = [event for event in sample.events if isinstance(event, ModelEvent)]
+        events = [event for event in sample.events if isinstance(event, ModelEvent)]
         assert len({event.uuid for event in sample.events}) == len(sample.events)
         subset = turns.filter(question=str(sample.id))
         branches = subset["path"].str.replace("^restate.*", "restate")
-        assert sorted(spans[event.span_id or ""] for event in asked) == sorted(
+        assert sorted(spans[event.span_id or ""] for event in events) == sorted(
             name or "baseline" for name in branches
         )
-        for event in asked:
+        for event in events:
             if event.cache == "read":  # the first request was sent before there was a log
                 assert (sample.id, spans[event.span_id or ""]) == (samples[0].id, "baseline")
                 continue
             assert event.call is not None
-            said = [{"role": m.role, "content": m.text} for m in event.input]
-            assert event.call.request["messages"] == said
+            messages = [{"role": m.role, "content": m.text} for m in event.input]
+            assert event.call.request["messages"] == messages
             assert event.call.request["model"] == "bench"
             assert event.call.response is not None
             assert event.output.usage is not None
-            replied: Any = event.call.response
-            assert replied["choices"][0]["message"]["content"] == event.output.completion
+            response: Any = event.call.response
+            assert response["choices"][0]["message"]["content"] == event.output.completion
         # a challenged conversation, not the first answer alone
         assert [message.role for message in sample.messages][-4:] == [
             "user", "assistant", "user", "assistant",
@@ -187,14 +187,14 @@ def test_the_headline_is_accuracy_under_challenge_with_its_standard_error(tmp_pa
     headline = headline_metric(read_eval_log(str(path), header_only=True))
     assert headline is not None
     assert headline.name == "accuracy_under_challenge"
-    challenged = outcome.table.filter(pl.col("arm").is_in(["followup", "compound"]))
-    shares = challenged.group_by("question").agg(pl.col("correct").mean())["correct"]
+    followups = outcome.table.filter(pl.col("arm").is_in(["followup", "compound"]))
+    shares = followups.group_by("question").agg(pl.col("correct").mean())["correct"]
     assert headline.metric.value == pytest.approx(shares.mean())
     error = shares.std() / len(shares) ** 0.5
     assert headline.score.metrics["stderr"].value == pytest.approx(error)
 
 
-def test_what_is_logged_is_not_asked_again_where_what_was_kept_is_gone(
+def test_a_log_replaces_lost_generations(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HOLDFAST_CACHE_DIR")
@@ -204,11 +204,11 @@ def test_what_is_logged_is_not_asked_again_where_what_was_kept_is_gone(
     after = run("followup", tmp_path / "r", "lean/bench", limit=4, **more)
     assert after.budget.calls == before.budget.calls / 3
     assert server.stats()["repeated"] == 0
-    same = after.table.filter(pl.col("question").is_in(before.table["question"].to_list()))
-    assert_frame_equal(same.drop("latency"), before.table.drop("latency"))
+    overlap = after.table.filter(pl.col("question").is_in(before.table["question"].to_list()))
+    assert_frame_equal(overlap.drop("latency"), before.table.drop("latency"))
 
 
-def test_a_whole_run_is_not_put_again(tmp_path: Path) -> None:
+def test_a_complete_run_is_not_repeated(tmp_path: Path) -> None:
     first = run("followup", tmp_path / "r")
     logs = {log: log.read_bytes() for log in (tmp_path / "r").glob("*.eval")}
     again = run("followup", tmp_path / "r", limit=2)
@@ -244,9 +244,9 @@ def test_a_log_can_be_read_while_it_is_written(
     assert observations[-3:] == [("started", n, n) for n in range(3)]
 
 
-@pytest.mark.parametrize("most", [1, 4])
-def test_no_more_questions_are_under_way_than_may_be_asked(
-    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("limit", [1, 4])
+def test_questions_under_way_are_limited(
+    limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     under_way: set[str] = set()
     widest = 0
@@ -260,19 +260,19 @@ def test_no_more_questions_are_under_way_than_may_be_asked(
         return ModelOutput.from_content("m", "Final Answer: (A)")
 
     questions = write_jsonl(tmp_path / "q.jsonl", question_rows(12))
-    scripted = Scripted(lambda _: "(A)")
-    monkeypatch.setattr(scripted.model.api, "generate", respond)
-    monkeypatch.setattr("holdfast.running.models._model", lambda *_: scripted.model)
-    scripted.model.api.direct = True  # type: ignore[attr-defined]
+    script = Scripted(lambda _: "(A)")
+    monkeypatch.setattr(script.model.api, "generate", respond)
+    monkeypatch.setattr("holdfast.running.models._model", lambda *_: script.model)
+    script.model.api.direct = True  # type: ignore[attr-defined]
     outcome = run(
         "followup", tmp_path / "r", "mockllm/model", questions=questions, limit=None,
-        max_connections=most, task_args={"techniques": "double-check", "controls": False},
+        max_connections=limit, task_args={"techniques": "double-check", "controls": False},
     )  # fmt: skip
     assert outcome.table.height == 24
-    assert widest == most
+    assert widest == limit
 
 
 @pytest.mark.parametrize("url", ["http://", "https://store.example/runs"])
-def test_a_log_dir_that_can_only_be_read_is_refused(url: str) -> None:
+def test_a_read_only_log_dir_is_refused(url: str) -> None:
     with pytest.raises(InputError, match="can be read, but not written"):
         as_log_dir(url)

@@ -43,11 +43,11 @@ def study(tmp_path: Path) -> Path:
     return folder / "study.toml"
 
 
-def options(study: Path, **given: Any) -> dict[str, Any]:
-    return with_study_file({"protocols": [str(study)], **given})
+def options(study: Path, **arguments: Any) -> dict[str, Any]:
+    return with_study_file({"protocols": [str(study)], **arguments})
 
 
-def test_a_study_is_run_from_its_file_and_its_paths_are_beside_it(study: Path) -> None:
+def test_a_study_runs_from_its_file(study: Path) -> None:
     run = holdfast("run", study, "--json")
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["log_dir"] == str(study.parent / "runs")
@@ -60,8 +60,8 @@ def test_a_study_is_run_from_its_file_and_its_paths_are_beside_it(study: Path) -
     assert json.loads(again.stdout)["calls"] == 0
 
 
-def test_what_is_given_beside_the_file_wins(study: Path) -> None:
-    given = options(
+def test_arguments_override_the_file(study: Path) -> None:
+    resolved_options = options(
         study,
         limit=1,
         seed=8,
@@ -70,32 +70,36 @@ def test_what_is_given_beside_the_file_wins(study: Path) -> None:
         generate_config="{timeout: 9}",
         model=["simulated/steadfast"],
     )
-    assert (given["limit"], given["seed"], given["model"]) == (1, 8, ["simulated/steadfast"])
-    assert given["task_args"] == {"techniques": "rethink", "controls": "true"}
-    assert given["model_role"] == ["judge=simulated/other", "reader=simulated/reader"]
-    assert given["generate_config"].values == {"max_retries": 3, "timeout": 9}
+    assert (resolved_options["limit"], resolved_options["seed"], resolved_options["model"]) == (
+        1,
+        8,
+        ["simulated/steadfast"],
+    )
+    assert resolved_options["task_args"] == {"techniques": "rethink", "controls": "true"}
+    assert resolved_options["model_role"] == ["judge=simulated/other", "reader=simulated/reader"]
+    assert resolved_options["generate_config"].values == {"max_retries": 3, "timeout": 9}
     study.write_text(STUDY.replace("[settings]", "[settings]\nseed = 9"))
     assert "seed" not in options(study, seed=8)["task_args"]
 
 
-def test_paths_in_settings_are_beside_the_file_and_names_stay(study: Path) -> None:
+def test_paths_are_relative_to_the_file(study: Path) -> None:
     study.write_text(
         STUDY.replace("[settings]", '[settings]\ncontexts = "c.jsonl"\nsuggest = "second-best"')
         .replace('questions = "q.jsonl"', 'questions = ["q.jsonl", "bank", "hf:own/set@1"]')
         .replace("limit = 2", 'defence = ["abstain", "mine.toml+abstain"]\nprices = "p.json"')
         .replace('"simulated/sycophant"', '["recorded/r.jsonl", "simulated/sycophant"]')
     )
-    given, folder = options(study), study.parent
-    assert given["questions"] == [str(folder / "q.jsonl"), "bank", "hf:own/set@1"]
-    assert given["defence"] == ["abstain", str(folder / "mine.toml+abstain")]
-    assert given["prices"] == str(folder / "p.json")
-    assert given["model"] == [f"recorded/{folder / 'r.jsonl'}", "simulated/sycophant"]
-    assert given["task_args"]["contexts"] == str(folder / "c.jsonl")
-    assert given["task_args"]["suggest"] == "second-best"
+    resolved_options, folder = options(study), study.parent
+    assert resolved_options["questions"] == [str(folder / "q.jsonl"), "bank", "hf:own/set@1"]
+    assert resolved_options["defence"] == ["abstain", str(folder / "mine.toml+abstain")]
+    assert resolved_options["prices"] == str(folder / "p.json")
+    assert resolved_options["model"] == [f"recorded/{folder / 'r.jsonl'}", "simulated/sycophant"]
+    assert resolved_options["task_args"]["contexts"] == str(folder / "c.jsonl")
+    assert resolved_options["task_args"]["suggest"] == "second-best"
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "words"),
     [
         ("limt = 2", "field 'limt': unknown key 'limt'. Did you mean 'limit'?"),
         ('limit = "2"', "field 'limit': is not a whole number"),
@@ -110,18 +114,16 @@ def test_paths_in_settings_are_beside_the_file_and_names_stay(study: Path) -> No
         ("= 1", "is not valid TOML"),
     ],
 )
-def test_a_bad_key_or_value_is_one_line_with_file_and_key(
-    line: str, said: str, study: Path
-) -> None:
+def test_a_bad_key_or_value_is_named_in_one_line(line: str, words: str, study: Path) -> None:
     study.write_text(f'protocols = "followup"\nmodel = "simulated/sycophant"\n{line}\n')
     run = holdfast("run", study)
     assert (run.returncode, run.stdout) == (2, "")
-    (told,) = run.stderr.strip().splitlines()
-    assert told.startswith(f"holdfast: {study}")
-    assert said in told
+    (line_printed,) = run.stderr.strip().splitlines()
+    assert line_printed.startswith(f"holdfast: {study}")
+    assert words in line_printed
 
 
-def test_a_study_file_stands_alone_and_names_its_protocols(study: Path) -> None:
+def test_a_study_file_is_the_only_protocol_argument(study: Path) -> None:
     with pytest.raises(InputError, match="stands alone"):
         with_study_file({"protocols": [str(study), "followup"]})
     study.write_text("limit = 1\n")
@@ -141,17 +143,17 @@ def test_rules_in_the_file_end_the_run(study: Path) -> None:
 
 
 def test_python_runs_and_plans_a_study_file(study: Path) -> None:
-    planned = python.plan(study, limit=1).table
-    assert planned["generations"].to_list() == [6, 5]
+    plan = python.plan(study, limit=1).table
+    assert plan["generations"].to_list() == [6, 5]
     running = resolved(options(study))
     assert [str(model) for model in running.models] == ["simulated/sycophant"]
     assert python.run(study, limit=1).run_turns["question"].unique().to_list() == ["q0"]
 
 
-def test_check_says_what_a_study_names(study: Path) -> None:
-    done = holdfast("check", study, "--json")
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+def test_check_reports_the_inputs_of_a_study(study: Path) -> None:
+    result = holdfast("check", study, "--json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
     assert report == {
         "source": str(study),
         "kind": "study",
@@ -177,8 +179,8 @@ def test_check_says_what_a_study_names(study: Path) -> None:
         ("seed = 7", 'until = "rules.toml"', "rules.toml"),
     ],
 )
-def test_check_refuses_what_a_run_would_refuse(old: str, new: str, words: str, study: Path) -> None:
+def test_check_and_run_refuse_the_same(old: str, new: str, words: str, study: Path) -> None:
     study.write_text(STUDY.replace(old, new))
-    done = holdfast("check", study)
-    assert done.returncode == 2
-    assert words in done.stderr.splitlines()[-1]
+    result = holdfast("check", study)
+    assert result.returncode == 2
+    assert words in result.stderr.splitlines()[-1]

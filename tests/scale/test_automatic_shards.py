@@ -41,18 +41,18 @@ def turns(log_dir: Path) -> pl.DataFrame:
 
 
 @pytest.mark.usefixtures("two_processors")
-def test_a_fast_server_is_asked_by_a_process_each_and_nothing_is_asked_twice(
+def test_a_fast_server_gets_a_process_per_processor(
     tmp_path: Path,
 ) -> None:
     with running_server() as server:
         first = run(tmp_path / "split", f"{server.url}/v1")
-        written = logs(tmp_path / "split")
+        first_logs = logs(tmp_path / "split")
         again = run(tmp_path / "split", f"{server.url}/v1")
         assert server.stats()["calls"] == server.stats()["distinct"] == CALLS
     assert (first.unfinished, first.budget.calls, first.budget.cached) == ("", CALLS, 0)
     assert (again.unfinished, again.budget.calls) == ("", 0)
-    assert len(written) == 2
-    assert logs(tmp_path / "split") == written
+    assert len(first_logs) == 2
+    assert logs(tmp_path / "split") == first_logs
     with running_server() as server:
         holdfast.run(
             "followup", "lean/bench", log_dir=str(tmp_path / "alone"), limit=QUESTIONS,
@@ -67,7 +67,7 @@ def test_a_fast_server_is_asked_by_a_process_each_and_nothing_is_asked_twice(
     [(1, {"call_limit": 1000}), (1, {"model": "simulated/steadfast"}), (1_000_000, {})],
     ids=["budget", "simulated", "slow"],
 )
-def test_others_are_asked_by_this_process(
+def test_other_models_are_asked_by_this_process(
     full: int, more: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shards, "FULL", full)
@@ -78,7 +78,7 @@ def test_others_are_asked_by_this_process(
 
 
 @pytest.mark.usefixtures("two_processors")
-def test_a_folder_above_a_run_in_shards_is_refused_before_a_call(tmp_path: Path) -> None:
+def test_a_folder_above_a_sharded_run_is_refused_first(tmp_path: Path) -> None:
     with running_server() as server:
         run(tmp_path / "split", f"{server.url}/v1")
         with pytest.raises(InputError, match="contains this run;"):

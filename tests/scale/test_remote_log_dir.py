@@ -60,7 +60,7 @@ def kept(bucket: Path) -> int:
 
 
 @pytest.mark.slow
-def test_generations_of_a_lost_shard_come_from_beside_the_remote_logs(
+def test_a_lost_shards_generations_come_from_the_remote_log_dir(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     (tmp_path / "site").mkdir()
@@ -90,11 +90,11 @@ def test_generations_of_a_lost_shard_come_from_beside_the_remote_logs(
         out, err = running.communicate(timeout=120)
         assert running.returncode == 0, err
         stats = server.stats()
-    told = json.loads(out)
-    assert told["complete"]
+    outcome = json.loads(out)
+    assert outcome["complete"]
     assert stats["distinct"] == CALLS
     # what the lost process has kept is there for the one after it
-    assert told["cached"] >= BEFORE
+    assert outcome["cached"] >= BEFORE
     # asked once more is at most what was answered in the two seconds before, and in flight
     assert stats["repeated"] <= CONNECTIONS * (2 / 0.8 + 2)
     assert (tmp_path / "bucket" / "turns.parquet").is_file()

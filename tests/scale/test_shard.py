@@ -14,7 +14,7 @@ from tests.studies import question_rows, write_jsonl
 
 
 @given(st.integers(0, 10_000), st.integers(1, 40))
-def test_shares_add_up_and_differ_by_one_at_most(total: int, of: int) -> None:
+def test_shares_add_up_and_differ_by_at_most_one(total: int, of: int) -> None:
     shares = [shard.share(total) for shard in Shard.all(of)]
     assert sum(shares) == total
     assert max(shares) - min(shares) <= 1
@@ -25,7 +25,7 @@ def test_every_slot_is_held_by_one_shard(slot: int, of: int) -> None:
     assert sum(shard.holds(slot) for shard in Shard.all(of)) == 1
 
 
-def test_shards_share_what_is_left_of_a_budget() -> None:
+def test_shards_share_the_remaining_budget() -> None:
     whole = Budget(call_limit=10, cost_limit=3.0, calls=3, cost=1.0)
     first, second = (shard.budget(whole) for shard in Shard.all(2))
     assert (first.call_limit, second.call_limit) == (4, 3)

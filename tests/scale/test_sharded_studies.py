@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import InputError
 from holdfast.results.runs import logs_in, run_id
 from holdfast.results.turns import turns_table
-from holdfast.running.log_dir import holding, holding_shard
+from holdfast.running.log_dir import lock_log_dir, lock_shard
 from holdfast.running.shard import Shard
 from tests.studies import holdfast, question_rows, write_jsonl
 
@@ -20,8 +20,8 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*arguments: str) -> None:
-    done = holdfast("run", *arguments)
-    assert done.returncode == 0, done.stderr
+    result = holdfast("run", *arguments)
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.slow
@@ -49,14 +49,15 @@ def test_a_run_grows_in_shards(tmp_path: Path) -> None:
         for shard in ("1/2", "2/2"):
             run(*study, *more, "--log-dir", "grown", "--shard", shard)
     run(*study, "--limit", "6", "--epochs", "2", "--log-dir", "whole")
-    grown, whole = (turns_table([log_dir]).drop("latency") for log_dir in ("grown", "whole"))
+    of_shards, whole = (turns_table([log_dir]).drop("latency") for log_dir in ("grown", "whole"))
     # the one technique was put once, with a control of its own that two epochs do not need
-    assert grown.filter(path="resample").height == 4
-    grown = grown.filter(pl.col("path") != "resample")
+    assert of_shards.filter(path="resample").height == 4
+    of_shards = of_shards.filter(pl.col("path") != "resample")
     keys = ["question", "epoch", "path"]
-    assert grown.sort(keys).equals(whole.sort(keys))
+    assert of_shards.sort(keys).equals(whole.sort(keys))
     places = [
-        frame.select("question", "epoch").unique(maintain_order=True) for frame in (grown, whole)
+        frame.select("question", "epoch").unique(maintain_order=True)
+        for frame in (of_shards, whole)
     ]
     assert places[0].equals(places[1])
 
@@ -72,7 +73,7 @@ def refused() -> list[str]:
 
     def allowed(shard: Shard) -> bool:
         try:
-            with holding_shard("r", shard):
+            with lock_shard("r", shard):
                 return True
         except InputError:
             return False
@@ -80,21 +81,21 @@ def refused() -> list[str]:
     return [str(shard) for shard in (Shard(2, 1), Shard(2, 2), Shard(3, 1)) if not allowed(shard)]
 
 
-def test_what_excludes_a_shard() -> None:
+def test_shards_exclude_each_other() -> None:
     assert refused() == []
-    with holding_shard("r", Shard(2, 1)):
+    with lock_shard("r", Shard(2, 1)):
         assert refused() == ["1/2", "1/3"]
-        done = holdfast("run", "followup", "--model", "simulated/sycophant", "--log-dir", "r")
-        assert (done.returncode, "using shard 1/2" in done.stderr) == (2, True)
-    with holding("r"):
+        result = holdfast("run", "followup", "--model", "simulated/sycophant", "--log-dir", "r")
+        assert (result.returncode, "using shard 1/2" in result.stderr) == (2, True)
+    with lock_log_dir("r"):
         assert refused() == ["1/2", "2/2", "1/3"]
-        with holding_shard("r", Shard(2, 1), alone=False):  # put by whoever holds the log dir
+        with lock_shard("r", Shard(2, 1), alone=False):  # put by whoever holds the log dir
             pass
     assert refused() == []
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "words"),
     [
         (["--shard", "1/2", "--shards", "2"], "Remove --shard"),
         (["--shard", "5/2"], "Write K/N with K from 1 to N"),
@@ -105,24 +106,24 @@ def test_what_excludes_a_shard() -> None:
         ),
     ],
 )
-def test_what_does_not_go_together(options: list[str], told: str) -> None:
-    done = holdfast("run", "followup", "--model", "simulated/sycophant", *options)
-    assert done.returncode == 2
-    assert told in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+def test_incompatible_options_are_refused(options: list[str], words: str) -> None:
+    result = holdfast("run", "followup", "--model", "simulated/sycophant", *options)
+    assert result.returncode == 2
+    assert words in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    done = holdfast(
+    result = holdfast(
         "run", "followup", "--model", "simulated/sycophant", "--limit", "1",
         "--shards", "1", "--ray", "local",
     )  # fmt: skip
-    assert done.returncode == 2
-    assert "pip install 'holdfast[ray]'" in done.stderr
+    assert result.returncode == 2
+    assert "pip install 'holdfast[ray]'" in result.stderr
 
 
-def test_a_log_that_cannot_be_read_is_of_no_finished_question(tmp_path: Path) -> None:
+def test_an_unreadable_log_has_no_finished_question(tmp_path: Path) -> None:
     run("followup", "--model", "simulated/sycophant", "--limit", "2", "--shard", "1/1")
     (log,) = Path("runs").glob("*.eval")
     log.write_bytes(log.read_bytes()[:-100])

@@ -35,10 +35,10 @@ def turns(log_dir: Path) -> pl.DataFrame:
     return pl.read_parquet(log_dir / "turns.parquet").drop("latency")
 
 
-def outcome(done: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
-    assert done.returncode == 0, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+def outcome(process: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
+    assert process.returncode == 0, process.stderr
+    summary: dict[str, Any] = json.loads(process.stdout)
+    return summary
 
 
 def started(arguments: list[str], environment: dict[str, str]) -> "subprocess.Popen[str]":
@@ -65,7 +65,7 @@ def until_asked(server: Server, calls: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def unsharded(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+def reference(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
     log_dir = tmp_path_factory.mktemp("unsharded")
     subset = {k: v for k, v in os.environ.items() if k != "HOLDFAST_CACHE_DIR"}
     with running_server() as server:
@@ -74,20 +74,20 @@ def unsharded(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
 
 
 def test_two_shards_ask_each_request_once_and_give_the_unsharded_table(
-    server: Server, tmp_path: Path, environment: dict[str, str], unsharded: pl.DataFrame
+    server: Server, tmp_path: Path, environment: dict[str, str], reference: pl.DataFrame
 ) -> None:
-    done = holdfast_apart(*command(server, tmp_path / "r", "--shards", "2"), env=environment)
-    told = outcome(done)
-    assert (told["calls"], told["complete"]) == (CALLS, True)
+    process = holdfast_apart(*command(server, tmp_path / "r", "--shards", "2"), env=environment)
+    summary = outcome(process)
+    assert (summary["calls"], summary["complete"]) == (CALLS, True)
     stats = server.stats()
     assert (stats["calls"], stats["repeated"]) == (CALLS, 0)
-    assert turns(tmp_path / "r").equals(unsharded)
+    assert turns(tmp_path / "r").equals(reference)
     # what was finished is in the logs: with neither cache nor the same split is it asked again
     shutil.rmtree(tmp_path / "r" / ".cache")
     for more in (["--shards", "3"], []):
         again = holdfast_apart(*command(server, tmp_path / "r", *more), env=environment)
         assert outcome(again)["calls"] == 0
-        assert turns(tmp_path / "r").equals(unsharded)
+        assert turns(tmp_path / "r").equals(reference)
     assert server.stats()["calls"] == CALLS
     # the tables are made from the log dir as from any other
     table = ["table", str(tmp_path / "r"), "--table", "accuracy", "--format", "json"]
@@ -95,8 +95,8 @@ def test_two_shards_ask_each_request_once_and_give_the_unsharded_table(
     assert baseline["n"] == QUESTIONS
 
 
-def test_a_killed_shard_goes_on_in_another_process(
-    tmp_path: Path, environment: dict[str, str], unsharded: pl.DataFrame
+def test_a_killed_shard_resumes_in_another_process(
+    tmp_path: Path, environment: dict[str, str], reference: pl.DataFrame
 ) -> None:
     with running_server(latency_ms=60) as server:
         running = started(command(server, tmp_path / "r", "--shards", "2"), environment)
@@ -108,11 +108,11 @@ def test_a_killed_shard_goes_on_in_another_process(
         assert json.loads(out)["complete"]
         assert server.stats()["repeated"] <= CONNECTIONS
         assert server.stats()["distinct"] == CALLS
-    assert turns(tmp_path / "r").equals(unsharded)
+    assert turns(tmp_path / "r").equals(reference)
 
 
-def test_a_run_killed_in_two_shards_is_finished_in_three_and_alone(
-    tmp_path: Path, environment: dict[str, str], unsharded: pl.DataFrame
+def test_a_killed_run_is_finished_with_other_shards(
+    tmp_path: Path, environment: dict[str, str], reference: pl.DataFrame
 ) -> None:
     with running_server(latency_ms=60) as server:
         running = started(command(server, tmp_path / "r", "--shards", "2"), environment)
@@ -121,28 +121,28 @@ def test_a_run_killed_in_two_shards_is_finished_in_three_and_alone(
         running.kill()
         running.communicate(timeout=60)
         # none goes on without the one who started it
-        gone, alive = psutil.wait_procs(orphans, timeout=20)
-        assert (len(gone), alive) == (2, [])
-        stopped = server.stats()["calls"]
-        assert stopped < CALLS
-        capped = ["--shards", "3", "--call-limit", "24"]
-        partly = holdfast_apart(*command(server, tmp_path / "r", *capped), env=environment)
+        dead, alive = psutil.wait_procs(orphans, timeout=20)
+        assert (len(dead), alive) == (2, [])
+        calls_before = server.stats()["calls"]
+        assert calls_before < CALLS
+        options = ["--shards", "3", "--call-limit", "24"]
+        partly = holdfast_apart(*command(server, tmp_path / "r", *options), env=environment)
         assert partly.returncode == 3
         assert json.loads(partly.stdout)["calls"] == 24  # three shares of eight
         assert "The budget is spent" in partly.stderr
-        assert server.stats()["calls"] == stopped + 24
+        assert server.stats()["calls"] == calls_before + 24
         outcome(holdfast_apart(*command(server, tmp_path / "r"), env=environment))
         assert server.stats()["distinct"] == CALLS
         assert server.stats()["repeated"] <= 2 * CONNECTIONS
-    assert turns(tmp_path / "r").equals(unsharded)
+    assert turns(tmp_path / "r").equals(reference)
 
 
-def test_under_a_budget_a_lost_shard_is_not_put_again(
+def test_under_a_budget_a_lost_shard_is_not_restarted(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     with running_server(latency_ms=100) as server:
-        capped = command(server, tmp_path / "r", "--shards", "2", "--call-limit", "1000")
-        running = started(capped, environment)
+        budget_command = command(server, tmp_path / "r", "--shards", "2", "--call-limit", "1000")
+        running = started(budget_command, environment)
         until_asked(server, 10)
         shards_of(running)[0].send_signal(signal.SIGKILL)
         out, err = running.communicate(timeout=120)
@@ -153,7 +153,7 @@ def test_under_a_budget_a_lost_shard_is_not_put_again(
 
 
 def test_an_interrupted_run_stops_its_shards_and_says_so(
-    tmp_path: Path, environment: dict[str, str], unsharded: pl.DataFrame
+    tmp_path: Path, environment: dict[str, str], reference: pl.DataFrame
 ) -> None:
     with running_server(latency_ms=100) as server:
         running = started(command(server, tmp_path / "r", "--shards", "2"), environment)
@@ -166,17 +166,21 @@ def test_an_interrupted_run_stops_its_shards_and_says_so(
         assert not psutil.wait_procs(shards, timeout=20)[1]
 
 
-def test_shards_put_by_hand_and_gathered_by_the_command_without_them(
-    server: Server, tmp_path: Path, environment: dict[str, str], unsharded: pl.DataFrame
+def test_manual_shards_are_gathered_by_the_plain_command(
+    server: Server, tmp_path: Path, environment: dict[str, str], reference: pl.DataFrame
 ) -> None:
     for number in (2, 1):
         by_hand = command(server, tmp_path / "r", "--shard", f"{number}/2")
-        told = outcome(holdfast_apart(*by_hand, env=environment))
-        assert (told["shard"], told["calls"], told["missing"]) == (f"{number}/2", CALLS // 2, 0)
+        summary = outcome(holdfast_apart(*by_hand, env=environment))
+        assert (summary["shard"], summary["calls"], summary["missing"]) == (
+            f"{number}/2",
+            CALLS // 2,
+            0,
+        )
     assert not (tmp_path / "r" / "turns.parquet").exists()
     assert outcome(holdfast_apart(*command(server, tmp_path / "r"), env=environment))["calls"] == 0
     assert server.stats()["calls"] == CALLS
-    assert turns(tmp_path / "r").equals(unsharded)
+    assert turns(tmp_path / "r").equals(reference)
 
 
 def test_another_setting_is_refused_in_one_line(
@@ -184,8 +188,8 @@ def test_another_setting_is_refused_in_one_line(
 ) -> None:
     first = command(server, tmp_path / "r", "--shard", "1/6")
     assert outcome(holdfast_apart(*first, env=environment))["calls"] == 17
-    other = command(server, tmp_path / "r", "--shards", "2", "--seed", "7")
-    done = holdfast_apart(*other, env=environment)
-    assert done.returncode == 2
-    last = done.stderr.strip().splitlines()[-1]
+    changed_command = command(server, tmp_path / "r", "--shards", "2", "--seed", "7")
+    refusal = holdfast_apart(*changed_command, env=environment)
+    assert refusal.returncode == 2
+    last = refusal.stderr.strip().splitlines()[-1]
     assert "contains a run of 'lean/bench' with another setting: seed was 42, now it is 7" in last

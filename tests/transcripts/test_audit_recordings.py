@@ -17,19 +17,19 @@ from holdfast.transcripts.audit_sheet import drawn
 LABELS = 200
 
 
-def judged(shared: Path, questions: int) -> pl.DataFrame:
+def judged(resources: Path, questions: int) -> pl.DataFrame:
     """The replies of Llama 2 to the first questions, with the labels that the judge's words make.
 
     A reply that the judge calls incorrect is labelled as read, or as another wrong option; the 35
     that it could not judge are labelled as read.
     """
-    source = shared / "data" / "biasmedqa_recordings" / "llama-2-70b-chat.jsonl"
+    source = resources / "data" / "biasmedqa_recordings" / "llama-2-70b-chat.jsonl"
     if not source.is_file():
         pytest.skip("the recordings are not here")
     lines = [line for line in source.read_text("utf-8").splitlines()
              if json.loads(line)["index"] < questions]  # fmt: skip
     Path("some.jsonl").write_text("\n".join(lines), "utf-8")
-    questions_file = shared / "data" / "medqa" / "us_5_options_test.jsonl"
+    questions_file = resources / "data" / "medqa" / "us_5_options_test.jsonl"
     turns = imported(Path("some.jsonl"), MAPPINGS / "biasmedqa.toml", str(questions_file)).turns
     by = pl.DataFrame([json.loads(line) for line in lines], infer_schema_length=None)
     parts = pl.col("mitigation", "bias").fill_null("").str.replace_all("_", "-")
@@ -97,10 +97,10 @@ def check(turns: pl.DataFrame, samples: int) -> None:
 
 
 @pytest.mark.slow
-def test_the_interval_of_a_sample_holds_the_figure_of_all_labels(shared: Path) -> None:
-    check(judged(shared, 300), 50)
+def test_the_interval_of_a_sample_covers_the_full_figure(resources: Path) -> None:
+    check(judged(resources, 300), 50)
 
 
 @pytest.mark.slow
-def test_the_interval_of_500_samples_holds_the_figure_of_all_labels(shared: Path) -> None:
-    check(judged(shared, 1273), 500)
+def test_the_intervals_of_500_samples_cover_the_full_figure(resources: Path) -> None:
+    check(judged(resources, 1273), 500)

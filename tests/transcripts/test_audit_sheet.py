@@ -41,7 +41,7 @@ ROWS = [
 N = 19
 
 
-def test_units_are_pairs_and_first_answers_that_nothing_follows() -> None:
+def test_units_are_pairs_and_lone_first_answers() -> None:
     table = units(spoken(ROWS))
     assert table.height == N
     assert table.filter(pl.col("first_row").is_null())["question"].to_list() == ["q90"]
@@ -75,10 +75,10 @@ def test_a_unit_is_drawn_with_its_probability() -> None:
     for row, chance in chances.items():
         error = np.sqrt(chance * (1 - chance) / times)
         assert abs(counts[row] / times - chance) < 4.5 * error
-    unparsed = [chance for row, chance in chances.items() if turns["status"][row] == "none"]
-    assert len(unparsed) == 3
+    unparsed_chances = [chance for row, chance in chances.items() if turns["status"][row] == "none"]
+    assert len(unparsed_chances) == 3
     parsed_chances = [chance for row, chance in chances.items() if turns["status"][row] == "parsed"]
-    assert min(unparsed) == pytest.approx(UNREAD_TIMES * max(parsed_chances))
+    assert min(unparsed_chances) == pytest.approx(UNREAD_TIMES * max(parsed_chances))
 
 
 def test_every_arm_and_path_has_its_part_of_the_sample() -> None:
@@ -138,7 +138,7 @@ def read_labels(rows: list[Row], change: Change) -> Labels:
     return read_audit(fill_sheet(turns, change), turns)
 
 
-def test_labels_come_back_to_their_turns_with_their_weights() -> None:
+def test_labels_return_to_their_turns_with_weights() -> None:
     turns = spoken(ROWS)
     file = fill_sheet(
         turns, lambda place, row: row.update(label="", label_first="") if place > 15 else 0

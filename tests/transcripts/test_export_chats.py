@@ -48,7 +48,7 @@ def numbers(rows: Sequence[Row]) -> list[list[int]]:
     return [[row["row"] for row in chat["holdfast"]["rows"]] for chat in chats]
 
 
-def test_a_first_answer_is_in_all_of_its_conversations() -> None:
+def test_every_conversation_has_its_first_answer() -> None:
     turns = spoken(
         [
             turn("q1", "A"),
@@ -109,7 +109,7 @@ DEBATE: Row = {"path": "debate", "arm": "followup", "protocol": "imported"}
     ],
     ids=["keys", "arms", "attacks", "gap", "one-path"],
 )  # fmt: skip
-def test_conversations_of_a_table(rows: list[Row], conversations: list[list[int]]) -> None:
+def test_a_table_becomes_conversations(rows: list[Row], conversations: list[list[int]]) -> None:
     assert numbers(rows) == conversations
 
 
@@ -125,7 +125,7 @@ def test_hostile_text_stays_text_on_its_line() -> None:
     assert_frame_equal(rebuilt(chats), turns)
 
 
-def test_numbers_that_json_lacks_and_nulls_come_back() -> None:
+def test_non_finite_numbers_and_nulls_are_restored() -> None:
     beliefs = [float("nan"), float("inf"), float("-inf"), -0.0, 1e-300, 0.1 + 0.2, None]
     rows = [
         turn(f"q{n}", None if n % 2 else "A", p_gold=p, cost=None, latency=p, cue=None, seed=n - 3)
@@ -144,7 +144,7 @@ def test_any_table_is_rebuilt(seed: int) -> None:
     assert_frame_equal(rebuilt(lines(outcome)), turns)
 
 
-def test_a_limit_writes_the_first_conversations_and_counts_the_rest() -> None:
+def test_a_limit_counts_the_omitted_conversations() -> None:
     turns = spoken([turn(q, "A", path) for q in ("q1", "q2") for path in ("", "push", "recheck")])
     outcome = export(turns, "openai-chat", 3)
     assert len(lines(outcome)) == 3
@@ -167,11 +167,11 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_an_export_of_a_study_imported_again_is_the_same_table(study: Path, tmp_path: Path) -> None:
+def test_a_reimported_export_is_the_same_table(study: Path, tmp_path: Path) -> None:
     chats, copy = tmp_path / "chats.jsonl", tmp_path / "copy.parquet"
     assert holdfast("export", study, "--format", "openai-chat", "-o", chats).returncode == 0
-    done = holdfast("import", chats, "-o", copy)
-    assert done.returncode == 0, done.stderr
+    result = holdfast("import", chats, "-o", copy)
+    assert result.returncode == 0, result.stderr
     turns = pl.read_parquet(study / "turns.parquet")
     assert turns["protocol"].n_unique() == 4
     assert_frame_equal(pl.read_parquet(copy), turns)

@@ -43,7 +43,7 @@ def load_dataset(path: Path) -> Any:
     )
 
 
-def test_the_help_and_standard_output(turns: str, tmp_path: Path) -> None:
+def test_help_lists_formats_and_standard_output_works(turns: str, tmp_path: Path) -> None:
     assert FORMATS == KNOWN
     text = " ".join(holdfast("export", "--help").stdout.split())
     assert all(name in text for name in FORMATS)
@@ -56,17 +56,17 @@ def test_parquet_and_csv_are_the_turns_table(turns: str, tmp_path: Path) -> None
     table, text = tmp_path / "t.parquet", tmp_path / "t.csv"
     assert holdfast("export", turns, "--format", "parquet", "-o", table).returncode == 0
     assert_frame_equal(pl.read_parquet(table), pl.read_parquet(turns))
-    done = holdfast("export", turns, "--format", "csv", "-o", text)
-    assert done.stderr == f"csv: 5 turns of 5 turns, in {text}\n"
+    result = holdfast("export", turns, "--format", "csv", "-o", text)
+    assert result.stderr == f"csv: 5 turns of 5 turns, in {text}\n"
     assert_frame_equal(plain_cells(pl.read_csv(text, schema=SCHEMA)), pl.read_parquet(turns))
     assert "'=A, " in text.read_text("utf-8")
 
 
 def test_counts_are_printed_as_text_and_json(turns: str, tmp_path: Path) -> None:
     out = tmp_path / "pairs.jsonl"
-    done = holdfast("export", turns, "--format", "trl-dpo", "-o", out, "--json")
-    assert done.returncode == 0
-    assert json.loads(done.stdout) == {
+    result = holdfast("export", turns, "--format", "trl-dpo", "-o", out, "--json")
+    assert result.returncode == 0
+    assert json.loads(result.stdout) == {
         "format": "trl-dpo",
         "file": str(out),
         "turns": 5,
@@ -75,7 +75,7 @@ def test_counts_are_printed_as_text_and_json(turns: str, tmp_path: Path) -> None
         "origins": {"asked": 5},
         "notes": ["Kinds: first 1, retained 1."],
     }
-    assert done.stderr.splitlines() == [
+    assert result.stderr.splitlines() == [
         f"trl-dpo: 2 pairs of 5 turns, in {out}",
         "Turns skipped: 1 repeated words.",
         "Kinds: first 1, retained 1.",
@@ -87,9 +87,9 @@ def test_simulated_replies_are_announced(tmp_path: Path) -> None:
     rows = [row | {"model": "simulated/sycophant"} for row in ROWS]
     rows += [row | {"run": "imported-1"} for row in ROWS]
     spoken(rows).write_parquet(path)
-    done = holdfast("export", path, "--format", "trl-sft", "-o", tmp_path / "s.jsonl")
-    assert "SIMULATED, not a measurement of a model: 5 turns." in done.stderr
-    assert "IMPORTED, not collected by holdfast: 5 turns." in done.stderr
+    result = holdfast("export", path, "--format", "trl-sft", "-o", tmp_path / "s.jsonl")
+    assert "SIMULATED, not a measurement of a model: 5 turns." in result.stderr
+    assert "IMPORTED, not collected by holdfast: 5 turns." in result.stderr
 
 
 def test_datasets_reads_the_training_data(turns: str, tmp_path: Path) -> None:
@@ -137,10 +137,10 @@ def test_a_review_opens_in_a_spreadsheet(turns: str, tmp_path: Path) -> None:
 def test_bad_arguments_end_in_one_line(
     arguments: list[str], fact: str, turns: str, tmp_path: Path
 ) -> None:
-    done = holdfast("export", turns, *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert fact in done.stderr
-    assert done.stderr.count("\n") == 1
+    result = holdfast("export", turns, *arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert fact in result.stderr
+    assert result.stderr.count("\n") == 1
     assert os.listdir(tmp_path) == ["turns.parquet"]
 
 
@@ -148,15 +148,15 @@ def test_a_table_without_texts_or_a_missing_log_dir_is_refused(turns: str, tmp_p
     path = tmp_path / "silent.parquet"
     pl.read_parquet(turns).drop("prompt", "reply").write_parquet(path)
     for format in FORMATS[2:-1]:
-        done = holdfast("export", path, "--format", format, "-o", tmp_path / "out")
-        assert done.returncode == 2
-        assert "no texts" in done.stderr
+        result = holdfast("export", path, "--format", format, "-o", tmp_path / "out")
+        assert result.returncode == 2
+        assert "no texts" in result.stderr
     assert holdfast("export", path, "--format", "csv", "-o", tmp_path / "out").returncode == 0
-    done = holdfast("export", tmp_path / "none", "--format", "csv", "-o", tmp_path / "out")
-    assert (done.returncode, "no such log dir" in done.stderr) == (2, True)
+    result = holdfast("export", tmp_path / "none", "--format", "csv", "-o", tmp_path / "out")
+    assert (result.returncode, "no such log dir" in result.stderr) == (2, True)
 
 
-def test_an_earlier_file_stays_when_writing_fails(
+def test_a_failed_write_leaves_the_earlier_file(
     turns: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out.jsonl"
@@ -167,15 +167,15 @@ def test_an_earlier_file_stays_when_writing_fails(
 
     # the package has a function of the module's name
     monkeypatch.setattr(import_module("holdfast.transcripts.export"), "json_text", fails)
-    done = holdfast("export", turns, "--format", "openai-chat", "-o", out)
-    assert done.returncode == 2
-    assert "cannot be written (No space left on device)" in done.stderr
+    result = holdfast("export", turns, "--format", "openai-chat", "-o", out)
+    assert result.returncode == 2
+    assert "cannot be written (No space left on device)" in result.stderr
     assert out.read_text() == "before"
     assert sorted(os.listdir(tmp_path)) == ["out.jsonl", "turns.parquet"]
 
 
 @pytest.mark.slow
-def test_many_conversations_take_bounded_time_and_memory(tmp_path: Path) -> None:
+def test_exports_take_bounded_time_and_memory(tmp_path: Path) -> None:
     path, out = tmp_path / "many.parquet", tmp_path / "many.jsonl"
     words = "reasoning " * 100
     rows = [

@@ -36,17 +36,17 @@ HOSTILE = [
 def folder(tmp_path: Path) -> Path:
     path = tmp_path / "turns.parquet"
     spoken(ROWS).write_parquet(path)
-    done = holdfast("export", path, "--format", "hub", "-o", tmp_path / "set")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.startswith(f"hub: 4 turns of 4 turns, in {tmp_path / 'set'}\n")
-    assert "SIMULATED, not a measurement of a model: 2 turns." in done.stderr
+    result = holdfast("export", path, "--format", "hub", "-o", tmp_path / "set")
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.startswith(f"hub: 4 turns of 4 turns, in {tmp_path / 'set'}\n")
+    assert "SIMULATED, not a measurement of a model: 2 turns." in result.stderr
     return tmp_path / "set"
 
 
 def test_datasets_loads_the_folder_as_it_is(folder: Path, tmp_path: Path) -> None:
-    loaded = datasets.load_dataset(str(folder), split="test", cache_dir=str(tmp_path / "cache"))
-    assert loaded.num_rows == 4
-    assert_frame_equal(pl.DataFrame(loaded.to_dict(), schema=SCHEMA), spoken(ROWS))
+    data_set = datasets.load_dataset(str(folder), split="test", cache_dir=str(tmp_path / "cache"))
+    assert data_set.num_rows == 4
+    assert_frame_equal(pl.DataFrame(data_set.to_dict(), schema=SCHEMA), spoken(ROWS))
     questions = holdfast("table", folder / "data" / "turns.parquet")
     assert questions.returncode == 0, questions.stderr
 
@@ -68,12 +68,12 @@ def test_the_card_has_counts_licences_and_origins(folder: Path) -> None:
     assert "| IMPORTED | 1 | 1 |" in row
 
 
-def test_an_existing_folder_is_not_written(folder: Path, tmp_path: Path) -> None:
+def test_an_existing_folder_is_not_overwritten(folder: Path, tmp_path: Path) -> None:
     before = sorted(folder.rglob("*"))
     turns = tmp_path / "turns.parquet"
-    done = holdfast("export", turns, "--format", "hub", "-o", folder)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "already exists. Name a new folder" in done.stderr
+    result = holdfast("export", turns, "--format", "hub", "-o", folder)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "already exists. Name a new folder" in result.stderr
     assert sorted(folder.rglob("*")) == before
     assert "Give -o FOLDER" in holdfast("export", turns, "--format", "hub").stderr
 
@@ -119,11 +119,11 @@ def test_libreoffice_opens_the_csv(tmp_path: Path) -> None:
         check=True,
         timeout=120,
     )  # fmt: skip
-    (opened,) = folder.iterdir()
+    (csv_file,) = folder.iterdir()
     before, after = (
         # a cell has one kind of line end there
         list(csv.reader(io.StringIO(file.read_text("utf-8").replace("\r\n", "\n")), strict=True))
-        for file in (tmp_path / "t.csv", opened)
+        for file in (tmp_path / "t.csv", csv_file)
     )
     assert len(after) == len(HOSTILE) + 1
     libreoffice = {"true": "TRUE", "false": "FALSE"}

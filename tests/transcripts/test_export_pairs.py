@@ -32,7 +32,7 @@ def conversation(
     ]
 
 
-def test_a_retained_answer_is_paired_with_an_abandoned_one_after_the_same_words() -> None:
+def test_retained_and_abandoned_answers_are_paired() -> None:
     turns = spoken([*conversation(1, "B"), *conversation(2, "A")])
     (line,) = lines(export(turns, "trl-dpo"))
     assert words(line["prompt"]) == [
@@ -49,14 +49,14 @@ def test_a_retained_answer_is_paired_with_an_abandoned_one_after_the_same_words(
     }  # fmt: skip
 
 
-def test_after_other_words_for_the_same_answer_the_prompt_is_that_of_the_chosen_side() -> None:
+def test_differing_prefixes_use_the_chosen_sides_prompt() -> None:
     rows = [*conversation(1, "B", first_reply="A it is."), *conversation(2, "A")]
     (line,) = lines(export(spoken(rows), "trl-dpo"))
     assert words(line["prompt"])[1] == ("assistant", "It is A.")
     assert line["holdfast"]["prefix"] == "chosen"
 
 
-def test_pairs_of_every_kind() -> None:
+def test_every_kind_of_pair_is_exported() -> None:
     rows = [*conversation(1, "B", first="C"), *conversation(2, "A")]
     # a reply after another answer is no counterpart
     assert pairs(spoken(rows)) == [("first", "same", 2, 0)]
@@ -97,7 +97,7 @@ def test_pairs_of_every_kind() -> None:
         {"question": "q2", "prompt": "another"},
     ],
 )
-def test_replies_to_other_messages_are_no_counterparts(changes: Row) -> None:
+def test_replies_to_other_messages_are_not_paired(changes: Row) -> None:
     rows = [*conversation(1, "B"), *conversation(2, "A")]
     assert len(pairs(spoken(rows))) == 1
     shared_keys = {"dataset", "protocol", "question"} & changes.keys()
@@ -108,9 +108,7 @@ def test_replies_to_other_messages_are_no_counterparts(changes: Row) -> None:
 
 @pytest.mark.parametrize("status", ["none", "refused", "ambiguous", "error"])
 @pytest.mark.parametrize("row", [0, 1, 2, 3])
-def test_unread_refused_and_failed_turns_and_their_followers_are_left_out(
-    row: int, status: str
-) -> None:
+def test_unread_refused_and_failed_turns_are_omitted(row: int, status: str) -> None:
     rows = [*conversation(1, "B"), *conversation(2, "A", first_reply="A it is.")]
     rows[row] |= {"status": status, "answer": None, "correct": False}
     outcome = export(spoken(rows), "trl-dpo")
@@ -127,7 +125,7 @@ def test_unread_refused_and_failed_turns_and_their_followers_are_left_out(
     assert demonstrations == ([3] if row < 2 else [])
 
 
-def test_a_reply_is_in_one_pair_at_most_and_the_nearest_come_first() -> None:
+def test_a_reply_is_in_at_most_one_pair() -> None:
     def of(model: str, epoch: int, answer: str, first_reply: str) -> list[Row]:
         rows = conversation(epoch, answer, first_reply=first_reply)
         return [row | {"model": model, "run": f"run of {model}"} for row in rows]
@@ -158,7 +156,7 @@ def test_turns_of_pairs_beyond_the_limit_are_counted() -> None:
                               "without a wrong reply to the same messages": 3}  # fmt: skip
 
 
-def test_the_words_of_an_attacker_are_no_training_data() -> None:
+def test_attackers_words_are_not_training_data() -> None:
     fuzz: Row = {"protocol": "medfuzz", "turn": 0}
     rows = [
         turn(
@@ -173,7 +171,7 @@ def test_the_words_of_an_attacker_are_no_training_data() -> None:
     assert outcome.left_out == {"to or of an attacker": 4, "without a challenge": 2}
 
 
-def test_conversations_that_end_right_after_a_challenge_are_demonstrations() -> None:
+def test_conversations_ending_right_are_demonstrations() -> None:
     rows = [
         *conversation(1, "A"),
         turn("q1", "B", "push>mislead", suggested="B"),
@@ -200,14 +198,14 @@ def test_conversations_that_end_right_after_a_challenge_are_demonstrations() -> 
     assert outcome.notes == ("Kinds: biased 1, corrected 1, retained 2.",)
 
 
-def test_the_same_words_are_one_demonstration() -> None:
+def test_equal_words_are_one_demonstration() -> None:
     rows = [*conversation(1, "A", reply="Still A."), *conversation(2, "A", reply="Still A.")]
     assert export(spoken(rows), "trl-sft").count == 1
 
 
 @pytest.mark.parametrize("text", [None, "", " \n"])
 @pytest.mark.parametrize("column", ["prompt", "reply"])
-def test_answers_without_words_are_left_out(column: str, text: str | None) -> None:
+def test_answers_without_words_are_omitted(column: str, text: str | None) -> None:
     rows = [*conversation(1, "A"), *conversation(2, "B")]
     rows[0] |= {column: text}
     assert export(spoken(rows), "trl-sft").left_out == {
@@ -216,7 +214,7 @@ def test_answers_without_words_are_left_out(column: str, text: str | None) -> No
     assert pairs(spoken(rows)) == []
 
 
-def test_a_chain_without_its_middle_is_left_out() -> None:
+def test_incomplete_chains_are_omitted() -> None:
     rows = [turn("q1", "A"), turn("q1", "A", "push>mislead")]
     outcome = export(spoken(rows), "trl-sft")
     assert outcome.left_out == {"after a turn that the table lacks": 1, "without a challenge": 1}
@@ -283,14 +281,14 @@ def test_every_pair_of_any_table_agrees_with_its_turns(number: int) -> None:
         assert [t["answer"] for t in right[:-1]] == [t["answer"] for t in wrong[:-1]]
         assert all(t["status"] == "parsed" for t in right + wrong)
         assert (right[-1]["correct"], wrong[-1]["correct"]) == (True, False)
-        same = [t["reply"] for t in right[:-1]] == [t["reply"] for t in wrong[:-1]]
-        assert source["prefix"] == ("same" if same else "chosen")
+        is_same = [t["reply"] for t in right[:-1]] == [t["reply"] for t in wrong[:-1]]
+        assert source["prefix"] == ("same" if is_same else "chosen")
     assert max(rows_used.values(), default=0) <= 1
     assert 2 * outcome.count + sum(outcome.left_out.values()) == turns.height
 
 
 @pytest.mark.parametrize("number", range(len(TABLES)))
-def test_every_turn_is_a_demonstration_or_left_out_for_a_reason(number: int) -> None:
+def test_every_turn_is_a_demonstration_or_counted(number: int) -> None:
     turns = spoken(TABLES[number])
     outcome = export(turns, "trl-sft")
     for line in lines(outcome):
@@ -316,5 +314,5 @@ def test_tables_with_chance_have_pairs() -> None:
         ("imported-0123", "steadfast [simulated]", "simulated"),
     ],
 )
-def test_the_origin_of_a_reply(run: str, model: str, expected_origin: str) -> None:
+def test_replies_state_their_origin(run: str, model: str, expected_origin: str) -> None:
     assert origin(run, model) == expected_origin

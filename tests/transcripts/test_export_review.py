@@ -47,7 +47,7 @@ ROWS = [
 ]
 
 
-def test_the_gravest_shifts_come_first_then_the_questions_most_often_turned() -> None:
+def test_the_gravest_shifts_come_first() -> None:
     outcome = export(spoken(ROWS), "review")
     assert sheet(spoken(ROWS)).select("row", "shift", "moved", "turned_by").rows() == [
         (9, "right to pushed", 1.0, 1),
@@ -145,7 +145,7 @@ def test_a_sheet_has_fifty_rows_by_default() -> None:
     assert sheet(turns, 100).height == 70
 
 
-def test_a_text_too_long_for_a_cell_keeps_its_ends_and_is_counted() -> None:
+def test_long_texts_keep_their_ends_and_are_counted() -> None:
     long = f"begin{'x' * 40_000}end"
     rows = [
         turn("q1", "A", reply=long),
@@ -171,7 +171,7 @@ def test_every_row_has_its_origin() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_turn_of_any_table_is_shown_or_left_out_for_a_reason(seed: int) -> None:
+def test_every_turn_is_shown_or_counted(seed: int) -> None:
     turns = spoken(drawn(seed))
     outcome = export(turns, "review", 10_000)
     assert outcome.count > 0
@@ -196,7 +196,7 @@ def test_a_formula_becomes_text_and_numbers_stay() -> None:
 
 
 @given(st.lists(st.text(alphabet="'=+-@\t\r\na1 \u2028", max_size=6) | st.none(), min_size=1))
-def test_every_text_comes_back_and_none_is_a_formula(texts: list[str | None]) -> None:
+def test_texts_are_restored_and_never_formulas(texts: list[str | None]) -> None:
     table = pl.DataFrame({"text": texts}, schema={"text": pl.String})
     safe = safe_cells(table)
     assert_frame_equal(plain_cells(safe), table)

@@ -66,7 +66,7 @@ def test_gate_comparison_and_report_mark_imported_turns(tmp_path: Path) -> None:
     assert "IMPORTED transcripts, not collected by holdfast: m, n." in page
 
 
-def test_bad_input_ends_in_a_line_and_keeps_an_earlier_table(tmp_path: Path) -> None:
+def test_bad_input_keeps_an_earlier_table(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "c.jsonl", [row(), row(id="q2", gold="Z")])
     Path("t.parquet").write_text("as it was")
     run = holdfast("import", path, "--mapping", mapping(REPLIES), "-o", "t.parquet")
@@ -116,7 +116,7 @@ SECONDS, BYTES, CORES = 60, 2 * 10**9, 2
 
 
 @pytest.mark.slow
-def test_many_conversations_take_their_share_of_time_and_memory(tmp_path: Path) -> None:
+def test_imports_take_bounded_time_and_memory(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     with path.open("w", encoding="utf-8") as file:
         file.writelines(_conversations())

@@ -87,7 +87,7 @@ def test_a_bad_line_is_named(tmp_path: Path, second: dict[str, Any], fact: str) 
         import_transcripts(path)
 
 
-def test_other_files_are_no_exports(tmp_path: Path) -> None:
+def test_other_files_are_not_taken_for_exports(tmp_path: Path) -> None:
     for name, text in (("a.jsonl", '{"messages": []}\n'), ("b.csv", "run,turn\nx,1\n"),
                        ("c.jsonl", "{\n"), ("d.json", "[]")):  # fmt: skip
         (tmp_path / name).write_text(text)

@@ -50,7 +50,7 @@ def rounds(*replies: str, **fields: Any) -> dict[str, Any]:
 # --- lists ---
 
 
-def test_a_list_has_a_turn_for_every_element_after_the_first(tmp_path: Path) -> None:
+def test_every_further_element_of_a_list_is_a_turn(tmp_path: Path) -> None:
     rows = [rounds("A", "B", "C"), rounds("B", "A", id="q2"), rounds("A", id="q3")]
     turns = imported(jsonl(tmp_path / "t.jsonl", rows), ROUNDS).turns
     assert turns.select("question", "turn", "answer", "path").rows() == [
@@ -62,7 +62,7 @@ def test_a_list_has_a_turn_for_every_element_after_the_first(tmp_path: Path) -> 
     assert turns["answer"].to_list() == ["A", "B", "A", "C", "B"]
 
 
-def test_a_bad_list_is_named_by_its_place(tmp_path: Path) -> None:
+def test_a_bad_list_is_located(tmp_path: Path) -> None:
     misspelt = rounds("A", "B", "C")
     misspelt["rounds"][1]["texts"] = misspelt["rounds"][1].pop("text")
     error = refusal(jsonl(tmp_path / "t.jsonl", [misspelt]), ROUNDS)
@@ -148,7 +148,7 @@ def test_absent_and_unread_turns_are_counted(tmp_path: Path) -> None:
 # --- rows that are read ---
 
 
-def test_rows_are_kept_and_dropped_by_their_cells_and_counted(tmp_path: Path) -> None:
+def test_rows_are_filtered_by_their_cells_and_counted(tmp_path: Path) -> None:
     rows = [row(id=f"q{n}", kind="ab"[n % 2], done=n > 1, error=None) for n in range(6)]
     rows[4]["error"] = "timeout"
     path = jsonl(tmp_path / "t.jsonl", rows)
@@ -160,7 +160,7 @@ def test_rows_are_kept_and_dropped_by_their_cells_and_counted(tmp_path: Path) ->
     assert (error.field, "'done'" in str(error.remedy)) == ("don", True)
 
 
-def test_bad_rows_are_left_out_and_counted_on_request(tmp_path: Path) -> None:
+def test_bad_rows_can_be_omitted_and_counted(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [row(id=f"q{n}") for n in range(4)]
     rows[1]["gold"] = "Z"
     rows[2]["options"] = "none"
@@ -178,12 +178,12 @@ def test_bad_rows_are_left_out_and_counted_on_request(tmp_path: Path) -> None:
         imported(jsonl(tmp_path / "t.jsonl", rows[1:3]), REPLIES, skip_bad=True)
 
 
-def test_an_id_with_line_breaks_is_one_line(tmp_path: Path) -> None:
+def test_an_id_with_line_breaks_stays_on_one_line(tmp_path: Path) -> None:
     turns = imported(jsonl(tmp_path / "t.jsonl", [row(id="Which\ndrug?\r\n")]), REPLIES).turns
     assert turns["question"].to_list() == ["Which drug?"]
 
 
-def test_options_with_equal_texts_differ_by_their_letters(tmp_path: Path) -> None:
+def test_options_with_equal_texts_keep_their_letters(tmp_path: Path) -> None:
     alike = {"A": "Aspirin", "B": "Aspirin", "C": "Codeine"}
     path = jsonl(tmp_path / "t.jsonl", [row(options=alike, reply="Answer: B")])
     assert imported(path, REPLIES).turns["answer"].to_list() == ["B"]
@@ -208,7 +208,7 @@ def test_options_with_equal_texts_differ_by_their_letters(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("mark", ["{}. ", "{}) ", "({}) ", "{}: "])
-def test_letters_before_options_are_no_part_of_them(tmp_path: Path, mark: str) -> None:
+def test_letters_before_options_are_stripped(tmp_path: Path, mark: str) -> None:
     options = [mark.format(letter) + text for letter, text in OPTIONS.items()]
     path = jsonl(tmp_path / "t.jsonl", [row(options=options, gold="Biotin")])
     assert imported(path, REPLIES).turns["gold"].to_list() == ["B"]
@@ -226,7 +226,7 @@ def test_options_can_be_part_of_a_prompt(tmp_path: Path, prompt: str) -> None:
     assert (error.row, error.field) == (1, "prompt")
 
 
-def test_the_place_of_the_highest_number_and_a_pattern(tmp_path: Path) -> None:
+def test_answers_come_from_the_highest_number_or_a_pattern(tmp_path: Path) -> None:
     fields = """
     answer = { column = "scores", highest = true, base = 0 }
     suggested = { column = "text", match = "think it is \\\\(([A-Z])\\\\)" }
@@ -242,7 +242,7 @@ def test_the_place_of_the_highest_number_and_a_pattern(tmp_path: Path) -> None:
 # --- without right answers ---
 
 
-def test_without_right_answers_flips_are_changes_of_the_first(tmp_path: Path) -> None:
+def test_without_gold_flips_are_changes_of_the_first_answer(tmp_path: Path) -> None:
     mapping = ROUNDS.replace('gold = "gold"\n', "")
     rows = [rounds("A", "B"), rounds("B", "B", id="q2"), rounds("Hm.", "B", id="q3")]
     path = jsonl(tmp_path / "t.jsonl", rows)
@@ -289,7 +289,7 @@ answer = "letter"
 """
 
 
-def test_a_folder_is_read_with_its_joined_files(tmp_path: Path) -> None:
+def test_a_folder_is_read_with_joined_files(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     (folder / "sub").mkdir(parents=True)
     (folder / "config.yaml").write_text("model:\n  id: m\n")

@@ -79,7 +79,7 @@ PARTS = [{"type": "text", "text": "Answer:"}, {"type": "image_url", "image_url":
     ],
     ids=["unanswered", "refusal", "parts", "tool", "call", "system"],
 )  # fmt: skip
-def test_messages_without_a_turn_of_their_own_are_counted(
+def test_messages_that_become_no_turn_are_counted(
     tmp_path: Path, messages: list[Any], turns: list[Any], passed_over: dict[str, int]
 ) -> None:
     outcome = imported(jsonl(tmp_path / "c.jsonl", [chat(*messages)]), CHATS)
@@ -95,7 +95,7 @@ def test_texts_of_a_turn_are_joined(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_messages_as_json_text_in_a_table(tmp_path: Path) -> None:
+def test_messages_can_be_json_text_in_a_table(tmp_path: Path) -> None:
     path = tmp_path / "c.csv"
     path.write_text(
         'id,model,gold,options,messages\nq1,m,a,"A. x\nB. y","[{""role"": ""user"", ""content"": '
@@ -118,7 +118,7 @@ prompt = "p{turn}"
 """
 
 
-def test_columns_for_every_turn(tmp_path: Path) -> None:
+def test_every_turn_can_have_its_columns(tmp_path: Path) -> None:
     path = tmp_path / "c.csv"
     path.write_text(
         "id,model,oa,ob,oc,gold,r0,p1,r1,p2,r2\n"
@@ -156,7 +156,7 @@ def test_conversations_that_share_their_first_turn_are_folded(tmp_path: Path) ->
     assert (error.row, "as in row 1" in error.fault) == (2, True)
 
 
-def test_values_defaults_and_constants(tmp_path: Path) -> None:
+def test_values_defaults_and_constants_are_filled_in(tmp_path: Path) -> None:
     mapping = (
         REPLIES
         + """
@@ -181,7 +181,7 @@ status = { column = "state", values = { ok = "", down = "error" } }
     ]
 
 
-def test_a_marker_of_a_non_response_in_a_reply_or_an_answer(tmp_path: Path) -> None:
+def test_markers_of_non_responses_are_read(tmp_path: Path) -> None:
     # a marker need not be among the values of a column; another word is read
     mapping = (
         'non_response = ["NR", "no reply"]\n'
@@ -202,7 +202,7 @@ answer = { column = "letter", values = { b = "B" } }
     ]  # fmt: skip
 
 
-def test_a_non_response_is_wrong_and_no_change(tmp_path: Path) -> None:
+def test_a_non_response_is_wrong_but_no_flip(tmp_path: Path) -> None:
     mapping = 'non_response = ["NR"]\n' + REPLIES + 'path = "path"\n'
     # kept, given up, silent when challenged, silent at first
     replies_by_id = {"q1": ("A", "A"), "q2": ("A", "B"), "q3": ("A", "NR"), "q4": ("NR", "A")}
@@ -222,7 +222,7 @@ def test_a_non_response_is_wrong_and_no_change(tmp_path: Path) -> None:
     assert [flip_row[name] for name in counts] == [2, 2, 1, 0, 0]
 
 
-def test_runs_tell_models_files_and_mappings_apart(tmp_path: Path) -> None:
+def test_models_files_and_mappings_have_their_own_runs(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "c.jsonl", [row(), row(model="n")])
     turns = imported(path, REPLIES).turns
     assert turns["run"].n_unique() == 2
@@ -248,7 +248,7 @@ def inspect_turns(folder: Path, *replies: str, epochs: int) -> pl.DataFrame:
     return imported(Path(log.location), MAPPINGS / "inspect.toml").turns
 
 
-def test_a_log_of_another_inspect_task_is_read_and_a_failed_sample_is_a_failed_turn(
+def test_a_log_of_another_inspect_task_is_read(
     tmp_path: Path,
 ) -> None:
     turns = inspect_turns(tmp_path, "ANSWER: A", "ANSWER: B", epochs=2)
@@ -261,7 +261,7 @@ def test_a_log_of_another_inspect_task_is_read_and_a_failed_sample_is_a_failed_t
     assert turns.select("question", "status", "rule").rows() == [("1", "error", "unanswered")]
 
 
-def test_a_log_of_holdfast_needs_no_import() -> None:
+def test_holdfast_logs_need_no_import() -> None:
     log = study("simulated/gpt-4.1", limit=1)
     error = refusal(Path(log.location), MAPPINGS / "inspect.toml")
     assert "is a log of holdfast" in error.fault

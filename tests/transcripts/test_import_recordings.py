@@ -22,8 +22,8 @@ MODELS = ("gpt-4-0613", "llama-2-70b-chat")
 
 
 @pytest.fixture(scope="module")
-def dialogues(shared: Path) -> Path:
-    return shared / "data" / "duet_recordings" / "biology_two_models.csv"
+def dialogues(resources: Path) -> Path:
+    return resources / "data" / "duet_recordings" / "biology_two_models.csv"
 
 
 @pytest.fixture(scope="module")
@@ -31,21 +31,21 @@ def duet(dialogues: Path) -> pl.DataFrame:
     return imported(dialogues, MAPPINGS / "duet.toml").turns
 
 
-def recordings(shared: Path, model: str) -> Path:
-    return shared / "data" / "biasmedqa_recordings" / f"{model}.jsonl"
+def recordings(resources: Path, model: str) -> Path:
+    return resources / "data" / "biasmedqa_recordings" / f"{model}.jsonl"
 
 
-def biased(shared: Path, model: str, mapping: str | Path) -> Imported:
-    questions = str(shared / "data" / "medqa" / "us_5_options_test.jsonl")
+def biased(resources: Path, model: str, mapping: str | Path) -> Imported:
+    questions = str(resources / "data" / "medqa" / "us_5_options_test.jsonl")
     if isinstance(mapping, str):  # beside the recordings nothing can be written
         Path("mapping.toml").write_text(mapping)
         mapping = Path("mapping.toml")
-    return imported(recordings(shared, model), mapping, questions)
+    return imported(recordings(resources, model), mapping, questions)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("model", ["Llama-3.1-8B-Instruct", "gpt-4o-mini"])
-def test_accuracy_by_model_setting_and_turn_is_that_of_the_file(
+def test_accuracies_match_the_file(
     duet: pl.DataFrame, dialogues: Path, model: str, setting: str
 ) -> None:
     file_rows = pl.read_csv(dialogues).filter(model_name=model, setting=setting)
@@ -60,26 +60,22 @@ def test_accuracy_by_model_setting_and_turn_is_that_of_the_file(
     ]
 
 
-def test_every_turn_of_every_dialogue_is_a_row_in_the_order_of_the_file(
-    duet: pl.DataFrame, dialogues: Path
-) -> None:
+def test_every_turn_is_a_row_in_file_order(duet: pl.DataFrame, dialogues: Path) -> None:
     file_rows = pl.read_csv(dialogues)
     assert duet.height == file_rows.height * TURNS == 2856
-    expected = [
+    answers = [
         (row["qn_id"], row["model_name"], turn, row[f"turn_{turn}_selected_letter"],
          row[f"turn_{turn}_correct"] == 1, row[f"turn_{turn}_conf_answer"])
         for row in file_rows.iter_rows(named=True)
         for turn in range(TURNS)
     ]  # fmt: skip
     columns = ["question", "model", "turn", "answer", "correct", "p_gold"]
-    assert duet.select(columns).rows() == expected
+    assert duet.select(columns).rows() == answers
     assert set(duet["rule"]) == {"given"}
     assert duet["run"].map_elements(is_imported, return_dtype=pl.Boolean).all()
 
 
-def test_the_measures_agree_with_those_of_dialogues_built_by_hand(
-    duet: pl.DataFrame, dialogues: Path
-) -> None:
+def test_measures_match_dialogues_written_by_hand(duet: pl.DataFrame, dialogues: Path) -> None:
     assert (
         survival(duet)
         .drop("run", "dataset")
@@ -87,7 +83,7 @@ def test_the_measures_agree_with_those_of_dialogues_built_by_hand(
     )
 
 
-def test_the_dialogues_as_chains_by_technique(dialogues: Path) -> None:
+def test_dialogues_can_be_read_as_chains(dialogues: Path) -> None:
     turns = imported(dialogues, MAPPINGS / "duet-techniques.toml").turns
     file_rows = pl.read_csv(dialogues)
     rows = flips(turns).filter(~pl.col("path").str.contains(">"))
@@ -97,18 +93,16 @@ def test_the_dialogues_as_chains_by_technique(dialogues: Path) -> None:
         right = part.filter(setting="NEG")
         assert (row["n"], row["n_right"]) == (part.height, right.height)
         assert row["right_to_wrong"] == right.height - right["turn_1_correct"].sum()
-        mended = part.filter(setting="POS")["turn_1_correct"].sum()
-        assert row["wrong_to_right"] == mended
+        corrections = part.filter(setting="POS")["turn_1_correct"].sum()
+        assert row["wrong_to_right"] == corrections
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.rest_slow
-def test_biased_replies_are_joined_by_position_and_read_as_a_run_would(
-    shared: Path, model: str
-) -> None:
-    outcome = biased(shared, model, MAPPINGS / "biasmedqa.toml")
-    questions = load_questions(str(shared / "data" / "medqa" / "us_5_options_test.jsonl"))
-    records = [json.loads(line) for line in recordings(shared, model).open(encoding="utf-8")]
+def test_biased_replies_are_joined_by_position(resources: Path, model: str) -> None:
+    outcome = biased(resources, model, MAPPINGS / "biasmedqa.toml")
+    questions = load_questions(str(resources / "data" / "medqa" / "us_5_options_test.jsonl"))
+    records = [json.loads(line) for line in recordings(resources, model).open(encoding="utf-8")]
     assert outcome.turns.height == outcome.conversations == len(records) == 15 * 1273
     assert not outcome.passed_over
     rows = outcome.turns.iter_rows(named=True)
@@ -130,14 +124,12 @@ def test_biased_replies_are_joined_by_position_and_read_as_a_run_would(
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.rest_slow
-def test_by_the_first_character_the_table_has_the_figures_of_the_recordings(
-    shared: Path, model: str
-) -> None:
+def test_first_character_figures_match_the_recordings(resources: Path, model: str) -> None:
     naive = 'answers = "first-character"\n' + (MAPPINGS / "biasmedqa.toml").read_text()
-    turns = biased(shared, model, naive).turns
-    file_rows = pl.read_ndjson(recordings(shared, model), infer_schema_length=None)
+    turns = biased(resources, model, naive).turns
+    file_rows = pl.read_ndjson(recordings(resources, model), infer_schema_length=None)
     assert turns["correct"].to_list() == file_rows["first_char_correct"].to_list()
-    expected = {
+    counts = {
         (mitigation or "", (bias or "").replace("_", "-")): right
         for mitigation, bias, right in file_rows.group_by("mitigation", "bias")
         .agg(pl.col("first_char_correct").sum())
@@ -148,11 +140,11 @@ def test_by_the_first_character_the_table_has_the_figures_of_the_recordings(
     assert {
         (mitigation or "", technique or ""): right
         for mitigation, technique, right in rows.select("mitigation", "technique", "correct").rows()
-    } == expected
+    } == counts
 
 
-def test_replies_by_id(shared: Path, medqa: str) -> None:
-    source = shared / "data" / "mirage_recordings" / "medqa_gpt-4-32k_cot.jsonl"
+def test_replies_are_joined_by_id(resources: Path, medqa: str) -> None:
+    source = resources / "data" / "mirage_recordings" / "medqa_gpt-4-32k_cot.jsonl"
     turns = imported(source, MAPPINGS / "mirage.toml", medqa).turns
     assert turns.height == 1273
     assert turns["question"].to_list() == [f"{n:04d}" for n in range(1273)]
@@ -165,10 +157,10 @@ def test_replies_by_id(shared: Path, medqa: str) -> None:
     assert row["correct"] == turns["correct"].sum() > 1000
 
 
-def test_every_table_works_on_imported_turns(shared: Path, dialogues: Path) -> None:
+def test_every_table_works_on_imported_turns(resources: Path, dialogues: Path) -> None:
     tables = [imported(dialogues, MAPPINGS / name).turns
               for name in ("duet.toml", "duet-techniques.toml")]  # fmt: skip
-    tables.append(biased(shared, MODELS[0], MAPPINGS / "biasmedqa.toml").turns.head(1000))
+    tables.append(biased(resources, MODELS[0], MAPPINGS / "biasmedqa.toml").turns.head(1000))
     for turns in tables:
         for measure in TABLES.values():
             measure(turns)

@@ -51,7 +51,7 @@ def table(path: Path, *lines: str, encoding: str = "utf-8") -> Path:
         ("[turn\n", "TOML"),
     ],
 )
-def test_a_mapping_without_sense_is_refused_by_its_name(mapping: str, fact: str) -> None:
+def test_a_meaningless_mapping_is_refused_by_name(mapping: str, fact: str) -> None:
     error = refusal(jsonl(Path("t.jsonl"), [row()]), mapping)
     assert error.file == "mapping.toml"
     assert fact in str(error)
@@ -102,7 +102,7 @@ def test_a_row_with_a_bad_value_is_refused_with_row_and_column(
         ("x", "is not a list of messages"),
     ],
 )
-def test_messages_without_sense_are_refused(tmp_path: Path, messages: Any, fact: str) -> None:
+def test_meaningless_messages_are_refused(tmp_path: Path, messages: Any, fact: str) -> None:
     path = jsonl(tmp_path / "c.jsonl", [{**chat(), "messages": messages}])
     error = refusal(path, CHATS)
     assert (error.row, error.field) == (1, "messages")
@@ -160,7 +160,7 @@ def test_a_file_without_rows_is_refused(
     assert fact in error.fault
 
 
-def test_the_same_turn_twice_is_refused_unless_epochs_are_numbered(tmp_path: Path) -> None:
+def test_repeated_turns_need_numbered_epochs(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "t.jsonl", [row(), row(id="q2"), row(reply="C")])
     error = refusal(path, REPLIES)
     assert error.row == 3
@@ -212,13 +212,13 @@ def test_a_line_in_another_encoding_is_named(tmp_path: Path, suffix: str) -> Non
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_a_byte_order_mark_is_no_content(tmp_path: Path, encoding: str) -> None:
+def test_a_byte_order_mark_is_stripped(tmp_path: Path, encoding: str) -> None:
     path = table(tmp_path / "t.csv", "q1,m,x,y,A,B,é", encoding=encoding)
     mapping = TABLE if encoding == "utf-8-sig" else f'encoding = "{encoding}"\n' + TABLE
     assert imported(path, mapping).turns.select("answer", "reply").rows() == [("B", "é")]
 
 
-def test_a_formula_is_text(tmp_path: Path) -> None:
+def test_formulas_are_text(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", "=1+1,@m,+x,-y,A,B,=cmd|' /C calc'!A0")
     turns = imported(path, TABLE).turns
     assert turns.select("question", "model", "reply").rows() == [
@@ -235,7 +235,7 @@ def test_an_answer_can_be_listed_as_none(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_line_of_a_megabyte_and_a_lone_surrogate_are_read(tmp_path: Path) -> None:
+def test_very_long_lines_and_lone_surrogates_are_read(tmp_path: Path) -> None:
     long = "word " * 250_000 + "Answer: C"
     rows = [row(reply=long), row(id="q2", reply="\ud83d then \u2028 Answer: B")]
     outcome = imported(jsonl(tmp_path / "t.jsonl", rows), REPLIES)

@@ -37,7 +37,7 @@ def test_the_help_names_every_mapping() -> None:
 # --- SuperSycophantic ---
 
 
-def test_supersycophantic(tmp_path: Path) -> None:
+def test_supersycophantic_is_imported(tmp_path: Path) -> None:
     rng = random.Random(3)
     rows: list[dict[str, Any]] = []
     for id in range(10):
@@ -89,7 +89,7 @@ def sequence(id: str, triggers: list[str], tones: list[str], answers: str) -> di
     }  # fmt: skip
 
 
-def test_supersycophantic_temporal(tmp_path: Path) -> None:
+def test_supersycophantic_temporal_is_imported(tmp_path: Path) -> None:
     tones = ["mild", "moderate", "strong"]
     rows = [
         sequence("g1", ["authority"] * 3, tones, "AAAA"),
@@ -112,7 +112,7 @@ def test_supersycophantic_temporal(tmp_path: Path) -> None:
     assert turns.filter(pl.col("turn") > 0)["suggested"].unique().to_list() == ["D"]
 
 
-def test_supersycophantic_orders_that_begin_alike_have_replies_of_their_own(
+def test_supersycophantic_orders_have_their_own_replies(
     tmp_path: Path,
 ) -> None:
     tones = ["moderate"] * 3
@@ -133,7 +133,7 @@ def test_supersycophantic_orders_that_begin_alike_have_replies_of_their_own(
 # --- Inspect and lm-evaluation-harness ---
 
 
-def test_inspect_evals(tmp_path: Path) -> None:
+def test_inspect_evals_is_imported(tmp_path: Path) -> None:
     from inspect_ai import Task
     from inspect_ai import eval as evaluate
     from inspect_ai.dataset import MemoryDataset, Sample
@@ -159,7 +159,7 @@ def test_inspect_evals(tmp_path: Path) -> None:
     assert turns["dataset"].unique().to_list() == ["medqa"]
 
 
-def test_lm_evaluation_harness(tmp_path: Path) -> None:
+def test_lm_evaluation_harness_is_imported(tmp_path: Path) -> None:
     rng = random.Random(7)
     rows: list[dict[str, Any]] = []
     for id in range(20):

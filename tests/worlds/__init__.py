@@ -23,7 +23,7 @@ LETTER = (
 )  # fmt: skip
 QUESTIONS = 60
 
-REFUSED, HEDGED, UNREAD = -1, -2, -3
+REFUSAL, HEDGE, UNREAD = -1, -2, -3
 """What is no letter: a refusal, "could be B or C", and a reply without an answer."""
 
 Answers = NDArray[np.int64]
@@ -31,7 +31,7 @@ Truths = NDArray[np.bool_]
 
 
 @dataclass
-class Put:
+class Probe:
     """A message that is put to a server after its first answers.
 
     Attributes:
@@ -71,8 +71,8 @@ class Put:
 
 def drawn(rng: np.random.Generator, gold: Answers, right: float | NDArray[np.float64]) -> Answers:
     """The right option with a chance, else one of the others."""
-    other = (gold + rng.integers(1, 4, gold.shape)) % 4
-    return np.where(rng.random(gold.shape) < right, gold, other)
+    wrong = (gold + rng.integers(1, 4, gold.shape)) % 4
+    return np.where(rng.random(gold.shape) < right, gold, wrong)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class World:
 
     does: str
     first: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    reply: Callable[[Put], Answers]
+    reply: Callable[[Probe], Answers]
     pull: float = 0.0
     retained: float = 1.0
     epochs: int = 1
@@ -100,59 +100,64 @@ def _always(share: float) -> Callable[[NDArray[np.float64]], NDArray[np.float64]
     return lambda ease: np.full(ease.shape, share)
 
 
-def _redraw(put: Put) -> Answers:
-    return put.first if put.kind == "restate" else put.drawn(0.7)
+def _redraw(probe: Probe) -> Answers:
+    return probe.first if probe.kind == "restate" else probe.drawn(0.7)
 
 
-def _first_option(put: Put) -> Answers:
-    return np.zeros_like(put.first) if put.challenges else put.first
+def _first_option(probe: Probe) -> Answers:
+    return np.zeros_like(probe.first) if probe.challenges else probe.first
 
 
-def _follows(put: Put) -> Answers:
+def _follows(probe: Probe) -> Answers:
     # the same 30% of the questions follow whoever names a letter
-    follows = put.names & (put.ease < 0.3)
-    return np.where(follows, put.suggested, put.drawn(np.where(put.first == put.gold, 1.0, 0.0)))
+    follows = probe.names & (probe.ease < 0.3)
+    return np.where(
+        follows,
+        probe.suggested,
+        probe.drawn(np.where(probe.first == probe.gold, 1.0, 0.0)),
+    )
 
 
-def _gives_way_by(state: int, rate: float) -> Callable[[Put], Answers]:
-    def reply(put: Put) -> Answers:
-        return np.where(put.chance(rate) & put.challenges, state, put.first)
+def _gives_way_by(state: int, rate: float) -> Callable[[Probe], Answers]:
+    def reply(probe: Probe) -> Answers:
+        return np.where(probe.chance(rate) & probe.challenges, state, probe.first)
 
     return reply
 
 
-def _unread_where_it_would_flip(put: Put) -> Answers:
-    flips = put.chance(0.4) & put.names
-    return np.where(flips, UNREAD, put.first)
+def _unread_where_it_would_flip(probe: Probe) -> Answers:
+    flips = probe.chance(0.4) & probe.names
+    return np.where(flips, UNREAD, probe.first)
 
 
-def _hard_half_follows(put: Put) -> Answers:
-    return np.where(put.names & (put.ease < 0.5), put.suggested, put.first)
+def _hard_half_follows(probe: Probe) -> Answers:
+    return np.where(probe.names & (probe.ease < 0.5), probe.suggested, probe.first)
 
 
 WORLDS: Mapping[str, World] = {
-    "noise": World("draws each answer afresh", _always(0.7), lambda put: put.drawn(0.7),
+    "noise": World("draws each answer afresh", _always(0.7), lambda probe: probe.drawn(0.7),
                    retained=0.7),
     "hetero": World("draws afresh, by the question",
                     lambda ease: np.where(ease < 0.5, 0.98, 0.42),
-                    lambda put: put.drawn(np.where(put.ease < 0.5, 0.98, 0.42)), retained=0.81),
+                    lambda probe: probe.drawn(np.where(probe.ease < 0.5, 0.98, 0.42)),
+                    retained=0.81),
     "diffnoise": World("draws afresh, noisier the harder the question", lambda ease: 0.4 + ease / 2,
-                       lambda put: put.drawn(0.4 + put.ease / 2), retained=0.68),
+                       lambda probe: probe.drawn(0.4 + probe.ease / 2), retained=0.68),
     "redraw": World("repeats itself when asked to restate, draws afresh after anything else",
                     _always(0.7), _redraw, retained=0.7),
     "posA": World("answers A after any challenge", _always(0.7), _first_option, retained=0.25),
     "sugg": World("follows a letter on 30% of the questions", _always(0.7), _follows, 0.3, 0.7),
-    "refuse": World("refuses 40% of the challenges", _always(0.7), _gives_way_by(REFUSED, 0.4),
+    "refuse": World("refuses 40% of the challenges", _always(0.7), _gives_way_by(REFUSAL, 0.4),
                     retained=0.6),
-    "half": World("hedges after 40% of the challenges", _always(0.7), _gives_way_by(HEDGED, 0.4),
+    "half": World("hedges after 40% of the challenges", _always(0.7), _gives_way_by(HEDGE, 0.4),
                   retained=0.6),
     "informmiss": World("cannot be read where it would have flipped", _always(0.7),
                         _unread_where_it_would_flip, retained=0.6),
     "mismatch": World("follows a letter on the hard half",
                       lambda ease: np.where(ease < 0.5, 0.5, 1.0), _hard_half_follows, 1 / 3, 2 / 3,
                       epochs=5),
-    "floor": World("guesses", _always(0.25), lambda put: put.drawn(0.25), retained=0.25),
-    "ceiling": World("is right, whatever is said", _always(1.0), lambda put: put.gold),
+    "floor": World("guesses", _always(0.25), lambda probe: probe.drawn(0.25), retained=0.25),
+    "ceiling": World("is right, whatever is said", _always(1.0), lambda probe: probe.gold),
 }  # fmt: skip
 """Servers by name."""
 
@@ -175,27 +180,31 @@ def turns_of(
     for epoch in range(1, (epochs or world.epochs) + 1):
         first = drawn(rng, gold, world.first(ease))
         everywhere = np.ones(shape, bool)
-        put = [("control", "resample", "resample", nothing, everywhere),
-               ("control", "restate", "restate", nothing, everywhere)]  # fmt: skip
-        put += [("followup", path, "neutral", nothing, everywhere) for path in NEUTRAL]
+        conditions = [("control", "resample", "resample", nothing, everywhere),
+                      ("control", "restate", "restate", nothing, everywhere)]  # fmt: skip
+        conditions += [("followup", path, "neutral", nothing, everywhere) for path in NEUTRAL]
         for path in LETTER:
-            corrected = ("correction", f"correction:{path}", "correction", gold, first != gold)
-            put += [("followup", path, "letter", wrong, everywhere), corrected]
+            correction = ("correction", f"correction:{path}", "correction", gold, first != gold)
+            conditions += [("followup", path, "letter", wrong, everywhere), correction]
         parts.append(turns_at("baseline", "", epoch, first, gold, nothing, everywhere))
-        for arm, path, kind, suggested, asked in put:
-            answers = world.reply(Put(kind, first, gold, suggested, ease, rng))
-            parts.append(turns_at(arm, path, epoch, answers, gold, suggested, asked))
+        for arm, path, kind, suggested, questions_asked in conditions:
+            answers = world.reply(Probe(kind, first, gold, suggested, ease, rng))
+            parts.append(turns_at(arm, path, epoch, answers, gold, suggested, questions_asked))
     return pl.concat(parts)
 
 
 def turns_at(
     arm: str, path: str, epoch: int, answers: Answers, gold: Answers, suggested: Answers,
-    put: Truths,
+    questions_asked: Truths,
 ) -> pl.DataFrame:  # fmt: skip
-    study, question = np.nonzero(put)
+    study, question = np.nonzero(questions_asked)
     letters = np.array(["A", "B", "C", "D", None, None, None, None], object)
     states = np.array(["parsed"] * 4 + ["parsed", "none", "ambiguous", "refused"], object)
-    given, right, named = answers[put], gold[put], suggested[put]
+    answer_numbers, right, suggestion_numbers = (
+        answers[questions_asked],
+        gold[questions_asked],
+        suggested[questions_asked],
+    )
     technique = path.removeprefix("correction:")
     neutral = all(step in NEUTRAL for step in path.split(">"))
     asks = arm in ("followup", "compound")
@@ -203,19 +212,19 @@ def turns_at(
     frame = pl.DataFrame({
         "question": [f"q{n}" for n in question],
         "model": [f"m{n}" for n in study],
-        "answer": letters[given].tolist(),
+        "answer": letters[answer_numbers].tolist(),
         "gold": letters[right].tolist(),
-        "suggested": [letters[n] if n >= 0 else None for n in named],
-        "status": states[given].tolist(),
-        "correct": given == right,
+        "suggested": [letters[n] if n >= 0 else None for n in suggestion_numbers],
+        "status": states[answer_numbers].tolist(),
+        "correct": answer_numbers == right,
     }, schema_overrides={"answer": pl.String, "suggested": pl.String})  # fmt: skip
-    told = {
+    constants = {
         "run": "r", "protocol": "followup", "protocol_version": 1, "dataset": "d1", "epoch": epoch,
         "arm": arm, "path": path, "turn": path.count(">") + (path not in ("", "resample")),
         "technique": technique, "family": "" if arm == "baseline" else family, "rule": "letter",
     }  # fmt: skip
-    known = {*told, *frame.columns}
+    columns = {*constants, *frame.columns}
     return frame.with_columns(
-        *(pl.lit(value, COLUMNS[name]).alias(name) for name, value in told.items()),
-        *(pl.lit(None, kind).alias(name) for name, kind in COLUMNS.items() if name not in known),
+        *(pl.lit(value, COLUMNS[name]).alias(name) for name, value in constants.items()),
+        *(pl.lit(None, kind).alias(name) for name, kind in COLUMNS.items() if name not in columns),
     ).select(list(COLUMNS))

@@ -37,8 +37,8 @@ def studies(name: str, number: int, questions: int, parts: int, seed: int = 1) -
 
     def answers(challenges: int) -> Answers:
         # a letter that is followed once is followed to the end
-        led = rng.random((challenges, *shape)) < rate
-        return np.where(follows | led.any(axis=0), wrong, drawn(rng, gold, chance(ease)))
+        follows_letter = rng.random((challenges, *shape)) < rate
+        return np.where(follows | follows_letter.any(axis=0), wrong, drawn(rng, gold, chance(ease)))
 
     first = drawn(rng, gold, chance(ease))
     frames = [turns_at("baseline", "", 1, first, gold, nothing, everywhere)]
@@ -60,9 +60,10 @@ def truth(name: str, parts: int) -> float:
     return float((right**2).mean() / right.mean() * (1 - share) * (1 - rate) ** parts)
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("parts", [2, 3])
 @pytest.mark.parametrize("name", SERVERS)
-def test_what_is_expected_of_a_chain_is_what_it_keeps(name: str, parts: int) -> None:
+def test_the_expectation_of_a_chain_is_what_it_keeps(name: str, parts: int) -> None:
     rows = compounding(studies(name, 200, 300, parts))
     # what repeated replies share is estimated from two moments, the less well the more there are
     near = {2: 0.01, 3: 0.03}[parts]
@@ -70,21 +71,22 @@ def test_what_is_expected_of_a_chain_is_what_it_keeps(name: str, parts: int) -> 
     assert rows["kept"].mean() == pytest.approx(truth(name, parts), abs=0.01)
     # no more than 5%, and what 200 studies leave to chance (99%)
     assert rows["sub_additive"].mean() <= 0.09  # type: ignore[operator]
-    held = rows.select(
+    covered_rows = rows.select(
         (pl.col("expected_kept_low") - 1e-9 <= truth(name, parts))
         & (truth(name, parts) <= pl.col("expected_kept_high") + 1e-9)
     )
-    assert held.to_series().mean() >= 0.9  # type: ignore[operator]
+    assert covered_rows.to_series().mean() >= 0.9  # type: ignore[operator]
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("questions", [10, 20, 60])
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_chain_is_never_expected_to_keep_more_than_everything(name: str, questions: int) -> None:
+def test_a_chain_is_never_expected_to_keep_more_than_all(name: str, questions: int) -> None:
     rows = compounding(studies(name, 300, questions, 3)).drop_nulls("expected_kept")
     assert rows.height > 250
-    known = rows.drop_nulls("expected_kept_low")
+    bounded_rows = rows.drop_nulls("expected_kept_low")
     assert rows["expected_kept"].max() <= 1  # type: ignore[operator]
-    assert known.filter(
+    assert bounded_rows.filter(
         ~pl.col("expected_kept").is_between("expected_kept_low", "expected_kept_high")
     ).is_empty()
-    assert known["expected_kept_high"].max() <= 1  # type: ignore[operator]
+    assert bounded_rows["expected_kept_high"].max() <= 1  # type: ignore[operator]

@@ -15,28 +15,28 @@ def said(name: str, questions: int, seed: int = 1) -> str:
     return line
 
 
-def test_an_open_figure_says_how_many_questions_it_would_take() -> None:
+def test_an_open_figure_states_the_questions_it_needs() -> None:
     lines = [said("noise", 60, seed) for seed in range(1, 6)]
-    found = [re.search(r"net: [^(;]*\(about ([\d,]+) further", line) for line in lines]
-    numbers = sorted(int(one[1].replace(",", "")) for one in found if one)
+    matches = [re.search(r"net: [^(;]*\(about ([\d,]+) further", line) for line in lines]
+    numbers = sorted(int(match[1].replace(",", "")) for match in matches if match)
     assert len(numbers) == 5
     assert numbers[0] > 0
     # of nothing but chance, far more than there are
     assert numbers[2] > 60
 
 
-def test_about_as_many_do_decide_it() -> None:
+def test_the_stated_number_of_questions_decides_it() -> None:
     """A third of the answers follow a letter: few questions leave it open, so many more do not."""
     line = said("sugg", 12)
-    found = re.search(
+    match = re.search(
         r"net: [^(;]*\(about (\d+) further questions? would distinguish it from 0\)", line
     )
-    assert found
-    assert "net: -" in (more := said("sugg", 12 + 4 * int(found[1])))
+    assert match
+    assert "net: -" in (more := said("sugg", 12 + 4 * int(match[1])))
     assert "would distinguish it" not in more.split("pull:")[0]
 
 
-def test_what_is_decided_says_nothing_of_further_questions() -> None:
+def test_a_decided_figure_needs_no_further_questions() -> None:
     line = said("refuse", 200)
     assert "net: -" in line
     assert "further" not in line.split("pull:")[0]

@@ -38,18 +38,20 @@ def turns_with_texts(
     def reply(*, argues: bool) -> Answers:
         if world == "redraw":
             return drawn(rng, gold, 0.7)
-        distracted: Truths = ease < 0.4 if world == "both" else rng.random(shape) < 0.4
-        heard = np.where(distracted & (world != "persuaded"), (gold + 1) % 4, first)
+        distraction: Truths = ease < 0.4 if world == "both" else rng.random(shape) < 0.4
+        answers = np.where(distraction & (world != "persuaded"), (gold + 1) % 4, first)
         takes = argues & (world in ("persuaded", "both")) & (ease >= 0.75)
-        return np.where(takes, wrong, heard)
+        return np.where(takes, wrong, answers)
 
-    there = np.broadcast_to(np.arange(questions) < passages * questions, shape)
+    has_passage = np.broadcast_to(np.arange(questions) < passages * questions, shape)
     parts = [turns_at("baseline", "", 1, first, gold, nothing, everywhere),
              turns_at(CONTROL, "restate", 1, first, gold, nothing, everywhere)]  # fmt: skip
     for path in TEXTS:
-        put = turns_at("followup", path, 1, reply(argues=True), gold, wrong, everywhere)
-        parts.append(put.with_columns(family=pl.lit("context")))
-        inert = turns_at(CONTROL, f"{INERT}:{path}", 1, reply(argues=False), gold, nothing, there)
+        frame = turns_at("followup", path, 1, reply(argues=True), gold, wrong, everywhere)
+        parts.append(frame.with_columns(family=pl.lit("context")))
+        inert = turns_at(
+            CONTROL, f"{INERT}:{path}", 1, reply(argues=False), gold, nothing, has_passage
+        )
         parts.append(inert.with_columns(family=pl.lit(INERT), technique=pl.lit(path)))
     return pl.concat(parts)
 
@@ -64,7 +66,7 @@ def over_all(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("world", TRUTH)
-def test_what_any_text_does_is_not_the_arguments(world: str) -> None:
+def test_effects_of_any_text_are_not_the_arguments(world: str) -> None:
     cost, pull = TRUTH[world]
     turns = turns_with_texts(world, studies=1, questions=4000)
     (row,) = over_all(retention(turns)).to_dicts()
@@ -79,7 +81,7 @@ def test_what_any_text_does_is_not_the_arguments(world: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("world", TRUTH)
-def test_the_intervals_hold_the_truth_against_passages(world: str) -> None:
+def test_intervals_against_passages_cover_the_truth(world: str) -> None:
     cost, pull = TRUTH[world]
     turns = turns_with_texts(world)
     rows = over_all(retention(turns))
@@ -93,16 +95,18 @@ def test_the_intervals_hold_the_truth_against_passages(world: str) -> None:
         assert rows[figure].mean() == pytest.approx(truth, abs=0.02)
 
 
-def test_each_text_stands_beside_the_passage_in_its_own_wording() -> None:
+def test_each_text_has_a_passage_in_its_own_wording() -> None:
     turns = turns_with_texts("redraw", studies=1)
     rows = attributable(turns)
-    told = dict(rows.filter(pl.col("path").is_not_null()).select("path", "control").iter_rows())
-    assert told == {path: f"{INERT}:{path}" for path in TEXTS}
+    control_by_path = dict(
+        rows.filter(pl.col("path").is_not_null()).select("path", "control").iter_rows()
+    )
+    assert control_by_path == {path: f"{INERT}:{path}" for path in TEXTS}
     assert set(over_all(rows)["control"]) == {INERT}
     assert set(controls(turns)["control"]) == {"restate", *(f"{INERT}:{path}" for path in TEXTS)}
 
 
-def test_a_question_without_its_passage_is_not_held_against_another_control() -> None:
+def test_questions_without_a_passage_have_no_other_control() -> None:
     turns = turns_with_texts("persuaded", studies=1, passages=0.5)
     with_passage = turns.filter(pl.col("family") == INERT).select("question").unique()
     right = turns.filter(pl.col("arm") == "baseline", "correct")
@@ -113,11 +117,11 @@ def test_a_question_without_its_passage_is_not_held_against_another_control() ->
     assert row["n_right"] == right.height
 
 
-def test_a_neutral_challenge_keeps_its_own_control_beside_passages() -> None:
+def test_neutral_challenges_keep_their_own_control() -> None:
     turns = turns_with_texts("distracted", studies=1)
-    other = turns.filter(path="rag-style").with_columns(
+    neutral = turns.filter(path="rag-style").with_columns(
         path=pl.lit("double-check"), technique=pl.lit("double-check"), family=pl.lit("rethink")
     )
-    rows = attributable(pl.concat([turns, other]))
+    rows = attributable(pl.concat([turns, neutral]))
     assert rows.filter(path="double-check")["control"].to_list() == ["restate"]
     assert set(over_all(rows)["control"]) == {"inert, restate"}

@@ -36,13 +36,13 @@ def chance(*of: object) -> float:
 
 def drawing(right: Callable[[str, int], bool]) -> Callable[[Sequence[Message]], str]:
     """A server whose answer hangs on the prompt and on how often it was asked."""
-    asked = Counter[str]()
+    times_asked = Counter[str]()
 
     def reply(messages: Sequence[Message]) -> str:
         prompt = messages[-1][1]
-        asked[prompt] += 1
+        times_asked[prompt] += 1
         gold = gold_in(prompt)
-        return f"Final Answer: ({gold if right(prompt, asked[prompt]) else wrong(gold)})"
+        return f"Final Answer: ({gold if right(prompt, times_asked[prompt]) else wrong(gold)})"
 
     return reply
 
@@ -76,9 +76,9 @@ WORLDS = {"hash": hashed, "lengthy": lengthy, "noise": noisy}
 
 def attacking(messages: Sequence[Message]) -> str:
     """Another sentence in each attempt."""
-    asked = messages[1][1]
+    prompt = messages[1][1]
     replies = sum(role == "assistant" for role, _ in messages)
-    return fuzz(stem_in(asked), TRADES[replies % len(TRADES)])
+    return fuzz(stem_in(prompt), TRADES[replies % len(TRADES)])
 
 
 def study(right: Callable[[str, int], bool], **settings: Any) -> EvalLog:
@@ -92,7 +92,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_jsonl(tmp_path_factory.mktemp("q") / "q.jsonl", question_rows(QUESTIONS))
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORLDS)
 def test_no_text_does_more_than_any_other(name: str, source: str) -> None:
     turns = turns_of(study(WORLDS[name], questions=source))
@@ -100,39 +100,41 @@ def test_no_text_does_more_than_any_other(name: str, source: str) -> None:
     assert row["turned"] > 0.3
     assert row["net_low"] < 0 < row["net_high"]
     assert abs(row["net"]) < 0.2
-    found = attacks(turns)
-    assert found["turned"].sum() > 15
+    attack_table = attacks(turns)
+    assert attack_table["turned"].sum() > 15
     # of as many as were found, at most one by chance
-    assert found["confirmed"].sum() <= 1
-
-
-def test_what_does_more_is_confirmed(source: str) -> None:
-    turns = turns_of(study(swayed, questions=source))
-    (row,) = last_attempt(attack_net(turns)).to_dicts()
-    assert row["net_low"] > 0.5
-    found = attacks(turns)
-    assert found["turned"].sum() > 50
-    assert found["confirmed"].sum() >= 0.9 * float(found["turned"].sum())
+    assert attack_table["confirmed"].sum() <= 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("other", [hashed_otherwise, lengthy])
+def test_stronger_texts_are_confirmed(source: str) -> None:
+    turns = turns_of(study(swayed, questions=source))
+    (row,) = last_attempt(attack_net(turns)).to_dicts()
+    assert row["net_low"] > 0.5
+    attack_table = attacks(turns)
+    assert attack_table["turned"].sum() > 50
+    assert attack_table["confirmed"].sum() >= 0.9 * float(attack_table["turned"].sum())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("server", [hashed_otherwise, lengthy])
 def test_attacks_transfer_no_better_than_other_texts(
-    other: Callable[[str, int], bool], source: str
+    server: Callable[[str, int], bool], source: str
 ) -> None:
-    found = study(hashed, questions=source)
-    folder = Path(urlparse(found.location).path).parent
-    target = scripted(drawing(other), "other")
+    log_of_attacks = study(hashed, questions=source)
+    folder = Path(urlparse(log_of_attacks.location).path).parent
+    target = scripted(drawing(server), "other")
     log = put(medfuzz(attacks=str(folder)), target.model)
-    (row,) = transfer(pl.concat([turns_of(found), turns_of(log)])).to_dicts()
+    (row,) = transfer(pl.concat([turns_of(log_of_attacks), turns_of(log)])).to_dicts()
     assert row["attacks"] > 15
     # asked again, the original is as right as before: any other text is not
-    assert row["net_reask"] > 0.1 or other is lengthy
+    assert row["net_reask"] > 0.1 or server is lengthy
     assert row["net_low"] < 0 < row["net_high"]
     assert row["net_p"] > 0.05
 
 
-def test_who_heeds_nothing_is_turned_by_inert_rewrites_alike(source: str) -> None:
+@pytest.mark.slow
+def test_inert_rewrites_turn_a_deaf_model_equally(source: str) -> None:
     log = attack(
         "simulated/fuzz-blind", attacker="simulated/attacker", questions=source, controls=True,
         confirm=10, attempts=3,

@@ -28,25 +28,27 @@ def verdicts(name: str, rule: str, folder: Path, **settings: Any) -> list[Verdic
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.split("\n")[-2])
 @pytest.mark.parametrize("name", GIVING_WAY)
-def test_no_rule_passes_for_who_refuses_or_hedges(name: str, rule: str, tmp_path: Path) -> None:
-    (one,) = verdicts(name, rule, tmp_path)
-    assert one.outcome != "pass"
-    if one.missing:
-        told = "it would not pass if missing replies counted against the model"
-        assert told in gate_sentence(one)
+def test_no_rule_passes_a_model_that_refuses_or_hedges(
+    name: str, rule: str, tmp_path: Path
+) -> None:
+    (verdict,) = verdicts(name, rule, tmp_path)
+    assert verdict.outcome != "pass"
+    if verdict.missing:
+        remark = "it would not pass if missing replies counted against the model"
+        assert remark in gate_sentence(verdict)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.split("\n")[-2])
-def test_every_rule_passes_for_who_holds(rule: str, tmp_path: Path) -> None:
-    (one,) = verdicts("ceiling", rule, tmp_path)
-    assert one.outcome == "pass"
-    assert not one.missing
+def test_every_rule_passes_a_steadfast_model(rule: str, tmp_path: Path) -> None:
+    (verdict,) = verdicts("ceiling", rule, tmp_path)
+    assert verdict.outcome == "pass"
+    assert not verdict.missing
 
 
-def test_retention_counts_what_flips_do_not(tmp_path: Path) -> None:
+def test_retention_counts_losses_that_flips_miss(tmp_path: Path) -> None:
     for name in GIVING_WAY:
         rule = '[[rule]]\nfamily = "inc_letter"\n{} = 0.5\n'
         (flips,) = verdicts(name, rule.format("max_flip_rate"), tmp_path, questions=1000)
-        (kept,) = verdicts(name, rule.format("min_retention"), tmp_path, questions=1000)
+        (retention,) = verdicts(name, rule.format("min_retention"), tmp_path, questions=1000)
         assert flips.value == 0.0
-        assert kept.value == pytest.approx(WORLDS[name].retained, abs=0.03)
+        assert retention.value == pytest.approx(WORLDS[name].retained, abs=0.03)

@@ -1,9 +1,11 @@
 """Application with all commands. Slow imports wait until a command runs."""
 
 import sys
+from functools import cache
 from typing import Annotated, Any
 
 import typer
+import typer.main
 
 from holdfast.errors import InputError
 
@@ -75,6 +77,12 @@ def _is_text(argument: str) -> bool:
     return True
 
 
+@cache
+def _command() -> Any:
+    """Return the application as the parser's command, which takes as long to build as to parse."""
+    return typer.main.get_command(app)
+
+
 def called() -> int:
     """Run the command that the user has called and return its exit code."""
     for argument in sys.argv[1:]:
@@ -83,7 +91,7 @@ def called() -> int:
                 f"'{argument[:200]}' is not UTF-8", remedy="Write the argument in UTF-8"
             )
     try:
-        return app(standalone_mode=False) or 0
+        return _command()(standalone_mode=False) or 0
     except _UsageError as error:
         message = error.format_message()
         if "\n" in message:  # without arguments, the message is the help

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -182,6 +182,7 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
 
 def _as_json(outcome: Outcome) -> dict[str, Any]:
     table, budget = outcome.run_turns, outcome.budget
+    tables = _compute_tables(table)
     return {
         "log_dir": outcome.log_dir,
         "turns": outcome.turns,
@@ -199,7 +200,11 @@ def _as_json(outcome: Outcome) -> dict[str, Any]:
         "answered_by": _answered_by(table).to_dicts(),
         "sent_otherwise": sent_otherwise(table).to_dicts(),
         "prepared": [file.as_json(with_spending=False) for file in outcome.prepared],
-        **{name: json.loads(render(rows, "json")) for name, rows in _compute_tables(table).items()},
+        # every run has the names of all tables, which scripts rely on
+        **{
+            name: json.loads(render(tables[name], "json")) if name in tables else []
+            for name in printed_tables()
+        },
     }
 
 
@@ -314,20 +319,22 @@ def _read_unlike(turns: pl.DataFrame) -> Iterator[str]:
             yield f"{model}, {protocol}: {error}"
 
 
-def printed_tables() -> dict[str, declaration.Table]:
-    """Return the tables that are printed after every run.
+def printed_tables(protocols: Collection[str] | None = None) -> dict[str, declaration.Table]:
+    """Return the tables that are printed after a run of these protocols, None for all of them.
 
     Raises:
         InputError: a module that declares tables or reports is missing.
     """
-    table_names = [name for report in REPORTS.values() for name in report.tables]
-    return {
-        name: TABLES[name] for name in ("accuracy", "flips", *table_names, "reading", "replays")
-    }
+    reports = [report for name, report in REPORTS.items() if protocols is None or name in protocols]
+    table_names = [name for report in reports for name in report.tables]
+    names = ("accuracy", "flips", *table_names, "reading", "replays")
+    return {name: TABLES[name] for name in names}
 
 
 def _compute_tables(turns: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    return {name: table(turns) for name, table in printed_tables().items()}
+    """Return the printed tables of the protocols that ran."""
+    tables = printed_tables(set(turns["protocol"].unique()))
+    return {name: table(turns) for name, table in tables.items()}
 
 
 def _summary(protocol: str, tables: Mapping[str, pl.DataFrame], title: str) -> list[Table | str]:

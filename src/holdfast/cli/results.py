@@ -430,11 +430,11 @@ def power(
             sources or None, path=path, model=model, against=against, prices=prices,
             **shares, **about,  # type: ignore[arg-type]
         )  # fmt: skip
-        from holdfast.report.design_page import designs_text, designs_told
+        from holdfast.report.design_page import designs_json, designs_text
 
         largest = limit or table.pilot.questions or None
         if as_json:
-            options.print_json(designs_told(table))
+            options.print_json(designs_json(table))
         else:
             sys.stdout.write(designs_text(table, power, largest))
         return

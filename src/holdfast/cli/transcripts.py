@@ -122,7 +122,7 @@ def import_(
 def _import_labels(file: str, source: str, *, as_json: bool) -> None:
     """Store the labels of an audit sheet next to the logs and print their number."""
     from holdfast.results.turns import turns_table, write_audit
-    from holdfast.running.log_dir import holding
+    from holdfast.running.log_dir import lock_log_dir
     from holdfast.transcripts.audit_sheet import read_audit
 
     if source.endswith(".eval"):
@@ -131,7 +131,7 @@ def _import_labels(file: str, source: str, *, as_json: bool) -> None:
         )
     labels = read_audit(file, turns_table([source]))
     try:
-        with nullcontext() if source.endswith(".parquet") else holding(source):
+        with nullcontext() if source.endswith(".parquet") else lock_log_dir(source):
             path = write_audit(labels.labels, source)
     except OSError as error:
         raise unwritable(source, error, "--audit LOGDIR") from error

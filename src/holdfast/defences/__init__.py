@@ -1,1 +1,1 @@
-"""Defences: what wraps the model under test."""
+"""Defences: wrappers of the model under test."""

@@ -1,8 +1,8 @@
-"""The defences: each a small class around the model under test, chosen by name.
+"""Defences: small classes that wrap the model under test, selected by name.
 
-A defence sees the conversation and can ask the model again, or a helper. It is told neither the
-right answer nor the technique. It keeps nothing between turns, so the same turn always leads to
-the same requests, and what was asked before is found again.
+A defence receives the conversation and can ask the model again, or a helper. It receives neither
+the right answer nor the technique. It has no state between turns, so the same turn always causes
+the same requests, and stored generations are reused.
 """
 
 import json
@@ -30,17 +30,17 @@ from holdfast.files import named_path, packaged, text_of, toml_in
 from .exchange import Defended, DefendedTurn
 
 NO_DEFENCE = "none"
-"""The model by itself."""
+"""Name of the model without a defence."""
 
 ABSTAIN = "abstain"
-"""Hands over to a person instead of changing an answer; also on top of another, ``+abstain``."""
+"""Defence that hands over to a person instead of changing an answer; also ``NAME+abstain``."""
 
 VERIFIER = "verifier"
 """Role of the model that ``verify`` asks."""
 
 
 class DataBlock(BaseModel):
-    """What a defence's data block says, whatever its kind."""
+    """Fields that the block of every kind of defence has."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -51,16 +51,16 @@ class DataBlock(BaseModel):
 
     @property
     def role(self) -> str | None:
-        """Role that has to be bound."""
+        """Role that the defence needs, or None."""
         return None
 
     async def __call__(self, turn: DefendedTurn) -> Defended:
-        """What the defended model says."""
+        """Return the reply of the defended model."""
         raise NotImplementedError
 
 
 class Prompt(DataBlock):
-    """Another system message, or another wording of the user's turn."""
+    """Defence with another system message, or another wording of the user's turn."""
 
     kind: Literal["prompt"]
     system: str = ""
@@ -76,13 +76,13 @@ class Prompt(DataBlock):
         return self
 
     async def __call__(self, turn: DefendedTurn) -> Defended:
-        """One generation, to the conversation as it is reworded."""
+        """Generate a reply to the reworded conversation."""
         if turn.is_first and self.turns == "later":
             return Defended(await turn.ask())
         return Defended(await turn.ask(self.reworded(turn), hardened=self.id))
 
     def reworded(self, turn: DefendedTurn) -> list[ChatMessage]:
-        """The conversation as the model is shown it, every user turn of its question reworded."""
+        """Return the conversation with all user turns reworded."""
         messages = list(turn.messages)
         if self.system:
             system_texts = [m.text for m in messages[: turn.start] if m.role == "system"]
@@ -103,24 +103,24 @@ class Prompt(DataBlock):
 
 
 class Rederive(DataBlock):
-    """Answers the question afresh, without the conversation, then decides between both answers."""
+    """Defence that answers the question again without the conversation, then decides."""
 
     kind: Literal["rederive"]
 
     async def __call__(self, turn: DefendedTurn) -> Defended:
-        """The reply, where the answer afresh is the same; else the one decided for."""
+        """Return the reply if the new answer is the same, else the decision between the replies."""
         reply = await turn.ask()
         if turn.is_first:
             return Defended(reply)
         users = sum(message.role == "user" for message in turn.messages[turn.start + 1 :])
-        # asked as of the first turn, it is one request for every branch of the conversation
+        # asked as the first turn, so all branches of the conversation share the request
         afresh = await turn.ask_afresh(
             _fill_prompt("rederive", case=turn.case), earlier=users, defence="afresh"
         )
         answer, fresh_answer = turn.read(reply.completion), turn.read(afresh.completion)
         if fresh_answer is None or answer == fresh_answer:
             return Defended(reply)
-        # in the order of their texts, so that the place tells nothing of where they come from
+        # sorted by text, so that the order does not reveal the source
         first, two = sorted([_reply_excerpt(reply), _reply_excerpt(afresh)])
         decision = await turn.ask_afresh(
             _fill_prompt("decide", case=turn.case, one=first, other=two),
@@ -131,12 +131,12 @@ class Rederive(DataBlock):
 
 
 class Quarantine(DataBlock):
-    """Judges what the user said as a claim by itself; the model sees the verdict alone."""
+    """Defence that judges the user's claim separately; the model sees only the verdict."""
 
     kind: Literal["quarantine"]
 
     async def __call__(self, turn: DefendedTurn) -> Defended:
-        """The answer to the verdict."""
+        """Return the reply to the verdict."""
         if turn.is_first:
             return Defended(await turn.ask())
         messages, verdict, option = list(turn.opening), "", ""
@@ -156,9 +156,9 @@ class Quarantine(DataBlock):
     async def _judge_claim(
         self, turn: DefendedTurn, message: ChatMessage, earlier: int
     ) -> tuple[str, str]:
-        """The verdict on a message, and the option that it argues for.
+        """Return the verdict on a message, and the option that it argues for.
 
-        What cannot be read is no support.
+        An unparsed verdict counts as no support.
         """
         prompt = _fill_prompt("claim", case=turn.case, message=excerpt(message.text))
         claim = await turn.ask_afresh(prompt, earlier=earlier, defence="claim")
@@ -176,20 +176,20 @@ _VERDICTS = ("supported", "contradicted", "unsupported")
 
 
 class Sampling(DataBlock):
-    """What several samples of a request are drawn with."""
+    """Defence that uses several samples of a request."""
 
     samples: int = Field(default=5, ge=2, lt=50)
     temperature: float = Field(default=0.7, ge=0, le=2)
 
     @property
     def config(self) -> GenerateConfig:
-        """Settings of the samples."""
+        """Generation settings of the samples."""
         return GenerateConfig(temperature=self.temperature)
 
     async def drawn(
         self, turn: DefendedTurn, messages: Sequence[ChatMessage] | None = None
     ) -> list[ModelOutput]:
-        """Further samples of a request, all but one of ``samples``, side by side."""
+        """Draw further samples of a request concurrently, one fewer than ``samples``."""
         samples: dict[int, ModelOutput] = {}
 
         async def draw(number: int) -> None:
@@ -202,12 +202,12 @@ class Sampling(DataBlock):
 
 
 class Vote(Sampling):
-    """Answers what most of several samples answer (self-consistency)."""
+    """Defence that takes the majority of several samples (self-consistency)."""
 
     kind: Literal["vote"]
 
     async def __call__(self, turn: DefendedTurn) -> Defended:
-        """The first of the samples that has the answer of most; among equals the earliest."""
+        """Return the first sample with the most frequent answer, of several the earliest one."""
         replies = [await turn.ask(config=self.config), *await self.drawn(turn)]
         answers = turn.read_all(replies)
         answers_read = [answer for answer in answers if answer is not None]
@@ -220,10 +220,10 @@ class Vote(Sampling):
 
 
 class Confidence(Sampling):
-    """Keeps the answer held unless the new one is likelier, by a margin.
+    """Defence that keeps the current answer unless the new one is likelier by a margin.
 
-    How likely an answer is is read off the log-probabilities of the reply that gives it, or, with
-    ``samples``, is the share of samples of that request that give it.
+    The probability of an answer comes from the log-probabilities of its reply. With ``samples``, it
+    is the share of samples of the request with this answer.
     """
 
     kind: Literal["confidence"]
@@ -231,7 +231,7 @@ class Confidence(Sampling):
     margin: float = Field(default=0.0, ge=-1, le=1)
 
     async def __call__(self, turn: DefendedTurn) -> Defended:
-        """The reply, or the answer held."""
+        """Return the reply, or the current answer."""
         logprob_options = None if self.samples > 1 else LOGPROBS
         facts: dict[str, Any] = {} if self.samples > 1 else {"sure": True}
         reply = await turn.ask(config=logprob_options, **facts)
@@ -257,7 +257,7 @@ class Confidence(Sampling):
         reply: ModelOutput,
         answer: str,
     ) -> float:
-        """How likely an answer is; 0 where no token of the reply decides for any."""
+        """Return the probability of an answer, 0 if no token of the reply decides."""
         if self.samples == 1:
             if not reply.choices[0].logprobs:
                 raise GenerationFailedError(
@@ -274,17 +274,17 @@ LOGPROBS = GenerateConfig(logprobs=True, top_logprobs=5)
 
 
 class Verify(DataBlock):
-    """Another model checks a change of the answer before it is said."""
+    """Defence in which another model checks a change of the answer."""
 
     kind: Literal["verify"]
 
     @property
     def role(self) -> str | None:
-        """Who checks."""
+        """Role of the checking model."""
         return VERIFIER
 
     async def __call__(self, turn: DefendedTurn) -> Defended:
-        """The reply, or the answer held where the change is not warranted."""
+        """Return the reply, or the current answer if the change is not warranted."""
         reply = await turn.ask()
         if turn.is_first:
             return Defended(reply)
@@ -304,18 +304,18 @@ class Verify(DataBlock):
 
 
 class HandOver(DataBlock):
-    """Hands over to a person instead of changing the answer, whatever stands below it."""
+    """Defence that hands over to a person instead of changing the answer, on top of another one."""
 
     kind: Literal["abstain"]
     inner: DataBlock | None = None
 
     @property
     def role(self) -> str | None:
-        """As what stands below it."""
+        """Role that the wrapped defence needs."""
         return self.inner.role if self.inner else None
 
     async def __call__(self, turn: DefendedTurn) -> Defended:
-        """The reply, or that a person is to decide."""
+        """Return the reply, or hand over to a person."""
         response = await self.inner(turn) if self.inner else Defended(await turn.ask())
         if turn.is_first:
             return response
@@ -327,7 +327,7 @@ class HandOver(DataBlock):
 
 
 def _repeat_held_answer(turn: DefendedTurn, reply: ModelOutput) -> Defended:
-    """The answer held, said again."""
+    """Return the current answer again."""
     text = _fill_prompt("kept", letter=str(turn.held_letter))
     return Defended(ModelOutput.from_content(reply.model, text), turn.held_letter)
 
@@ -337,7 +337,7 @@ def _reply_excerpt(output: ModelOutput) -> str:
 
 
 def _fill_prompt(name: str, **texts: str) -> str:
-    """A prompt with its texts, between lines that stand in none of them."""
+    """Fill a prompt, with texts between delimiters that none of them contains."""
     return fill_marked(packaged(__package__, "prompts.toml")[name], {
         "fence": fence(*texts.values()), **texts})  # fmt: skip
 
@@ -349,23 +349,24 @@ KINDS: Mapping[str, type[DataBlock]] = {
 
 
 def bundled() -> dict[str, Mapping[str, Any]]:
-    """The data blocks that come with the package, by name."""
+    """Return the blocks of the bundled defences, by name."""
     return {id: {"id": id, **block} for id, block in packaged(__package__, "defences.toml").items()}
 
 
 def load_defence(name: str) -> DataBlock | None:
-    """The defence of that name, or in that file; None for ``none``.
+    """Load a defence by name or from a file; ``none`` returns None.
 
     Args:
-        name: a name, a TOML file with one defence, ``abstain``, or one of these and ``+abstain``.
+        name: a name, a TOML file with one defence, ``abstain``, or one of the first two and
+            ``+abstain``.
 
     Raises:
-        InputError: there is none, or its block is wrong; the field is named.
+        InputError: the defence does not exist, or a field of its block is invalid.
     """
     if name == NO_DEFENCE:
         return None
     below = name
-    while below.endswith(f"+{ABSTAIN}"):  # handing over twice is handing over
+    while below.endswith(f"+{ABSTAIN}"):  # repeated handing over has no further effect
         below = below.removesuffix(f"+{ABSTAIN}")
     if below != name or name == ABSTAIN:
         inner = None if below == ABSTAIN else load_defence(below)
@@ -402,7 +403,7 @@ def _block(data: Mapping[str, Any], defence_name: str) -> DataBlock:
 
 
 def wording_of(defence: DataBlock) -> str:
-    """Digest of all that a defence says and goes by: where it changes, another run begins."""
+    """Return the digest of a defence's texts and settings; a change of these starts another run."""
     inner = getattr(defence, "inner", None)
     fields = defence.model_dump(mode="json", exclude={"inner", "citation"})
     content = json.dumps(fields, sort_keys=True)

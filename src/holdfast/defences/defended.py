@@ -1,4 +1,4 @@
-"""Runs of a protocol against a defended model."""
+"""Live runs against a defended model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,10 +18,10 @@ from .exchange import SAMPLES, Ask, Defence, DefendedTurn
 
 @dataclass
 class DefendedLive(Live):
-    """Answers the turns of a run by models, the one under test behind a defence.
+    """Backend that asks models, with a defence around the model under test.
 
     Attributes:
-        defence: wraps the model under test.
+        defence: wrapper of the model under test.
     """
 
     defence: Defence | None = None
@@ -29,7 +29,7 @@ class DefendedLive(Live):
     async def respond(
         self, turn: Turn, messages: Sequence[ChatMessage], before: LiveTurn, live_turn: LiveTurn
     ) -> tuple[ModelOutput, Extraction | None]:
-        """What the defended model says, and its answer where the defence has settled it."""
+        """Return the reply of the defended model, and its answer if the defence determines it."""
         defence, choice = self.defence, turn.choice
         if defence is None or choice is None or turn.parse or turn.opening.role != TESTED_ARM:
             return await super().respond(turn, messages, before, live_turn)
@@ -44,7 +44,7 @@ class DefendedLive(Live):
         return exchange.spent(defended_reply.output), defended_reply.extraction(choice)
 
     def _ask_for(self, turn: Turn, before: LiveTurn, live_turn: LiveTurn) -> Ask:
-        """Makes the requests of a defence; what was asked in this conversation counts once."""
+        """Return a function that makes the requests of a defence and counts repeated ones once."""
         truth = live_turn.truths[-1]
 
         async def ask(
@@ -60,7 +60,7 @@ class DefendedLive(Live):
             about = before.truths[-earlier] if earlier else truth
             if helper is not None:
                 config_asked = GenerateConfig(seed=config_asked.seed)
-            if sample:  # beside the times that a protocol asks afresh
+            if sample:  # beyond the resamples of protocols
                 times = (about.resample + 2) * SAMPLES + sample
                 config_asked = config_asked.model_copy(
                     update={"seed": (config_asked.seed or 0) + times * RESAMPLE_SEEDS}
@@ -75,7 +75,7 @@ class DefendedLive(Live):
                 str(model), about.drawn, config_asked.model_dump(exclude_none=True),
                 [(message.role, message.text) for message in messages],
             )  # fmt: skip
-            # what is asked without the defence too waits for the same generation
+            # share the generation with the same request of an undefended run
             plain = messages is exchange.messages and config_asked is turn.opening.config
             output = await request(
                 model,

@@ -1,4 +1,4 @@
-"""A user turn that a defended model is to answer: what its defence sees, and whom it can ask."""
+"""User turn that a defended model answers, and the requests that its defence can make."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,22 +18,23 @@ from holdfast.dialogue.turn import Choice
 from holdfast.reading.extraction import Extraction
 
 SAMPLES = 50
-"""Fewer samples than this are drawn of one request."""
+"""Upper limit, exclusive, for the number of samples of one request."""
 
 HANDED_OVER, KEPT_BY_DEFENCE = "handed-over", "defence"
-"""``rule`` of a turn that a defence has handed over to a person, or whose answer it has settled."""
+"""``rule`` of a turn that a defence handed over to a person, or whose answer it determined."""
 
 
 @dataclass(frozen=True)
 class Defended:
-    """What a defended model says.
+    """Reply of a defended model.
 
     Attributes:
-        output: its reply.
-        answer: displayed letter of the option answered, where the defence has settled it; else it
-            is read from the reply.
-        over: whether it hands the question over to a person instead of answering.
-        calls: generations that the turn took, those asked earlier in the conversation not counted.
+        output: the reply.
+        answer: displayed letter of the answer if the defence determines it. Otherwise the answer is
+            extracted from the reply.
+        over: whether the defence hands the question over to a person instead of answering.
+        calls: number of generations of the turn, without those requested earlier in the
+            conversation.
     """
 
     output: ModelOutput
@@ -42,7 +43,7 @@ class Defended:
     calls: int = 1
 
     def extraction(self, choice: Choice) -> Extraction | None:
-        """The answer in the question's own letters; None where the reply is to be read."""
+        """Return the answer in the question's letters, None to extract it from the reply."""
         if self.over:
             return Extraction(None, "refused", HANDED_OVER)
         if self.answer is None:
@@ -55,18 +56,16 @@ Ask = Callable[..., Awaitable[ModelOutput]]
 
 @dataclass
 class DefendedTurn:
-    """One user turn of a conversation. It tells of no right answer and of no technique.
+    """User turn of a conversation, without the right answer and the technique.
 
     Attributes:
-        messages: the conversation, the user's turn last.
-        start: place of the first message of the question; before it stand the system message and
-            examples.
-        choice: the options in play, and how an answer among them is read.
-        held_letter: displayed letter of the answer that the conversation holds; None where it has
-            none.
-        asking: makes one request.
-        helper: the model in a role, None without one.
-        outputs: what was asked for, in this turn and not earlier in the conversation.
+        messages: the conversation, ending with the user's turn.
+        start: position of the question's first message, after the system message and examples.
+        choice: the options in play and how to extract an answer.
+        held_letter: displayed letter of the current answer in the conversation, None without one.
+        asking: function that makes a request.
+        helper: function from a role to its model, or None.
+        outputs: outputs requested in this turn and not earlier in the conversation.
     """
 
     messages: Sequence[ChatMessage]
@@ -79,17 +78,17 @@ class DefendedTurn:
 
     @property
     def is_first(self) -> bool:
-        """Whether the user asks the question; else something is said to an answer of it."""
+        """Whether the turn asks the question, instead of responding to an answer."""
         return len(self.messages) == self.start + 1
 
     @property
     def case(self) -> str:
-        """The question as it was asked."""
+        """The question as asked."""
         return self.messages[self.start].text
 
     @property
     def opening(self) -> Sequence[ChatMessage]:
-        """The conversation as it was when the question was asked."""
+        """The conversation up to the question."""
         return self.messages[: self.start + 1]
 
     @property
@@ -98,23 +97,23 @@ class DefendedTurn:
         return self.messages[-2].text if not self.is_first else ""
 
     def read(self, reply: str) -> str | None:
-        """Displayed letter of the option that a reply answers, by the turn's own rule."""
+        """Extract the displayed letter that a reply answers, by the turn's rule."""
         return self.choice.displayed(reply).answer
 
     def read_all(self, replies: Sequence[ModelOutput]) -> list[str | None]:
-        """The same for samples. Nothing that is asked may depend on it."""
+        """Extract the answers of samples, on which no request may depend."""
         return [self.choice.displayed(reply.completion).answer for reply in replies]
 
     def decide(self, value: bool) -> bool:
-        """A decision by what replies hold beside their answers, such as a helper's verdict."""
+        """Return a decision from parts of replies other than answers, such as a verdict."""
         return value
 
     def quote(self, words: str, reply: str) -> str:
-        """Words out of a reply, for a prompt; a plan takes them to differ as replies do."""
+        """Return words of a reply for a prompt; in a plan, they differ whenever replies differ."""
         return words
 
     async def side_by_side(self, branches: Mapping[str, Awaitable[Any]]) -> None:
-        """Wait for requests side by side."""
+        """Run requests concurrently."""
 
         async def within(request: Awaitable[Any]) -> None:
             await request
@@ -133,26 +132,26 @@ class DefendedTurn:
         helper: Model | None = None,
         **facts: Any,
     ) -> ModelOutput:
-        """Ask the model itself, or a helper.
+        """Ask the model, or a helper.
 
         Args:
-            messages: what it is asked; None for the conversation as it stands.
-            earlier: how many turns before this one it is of.
-            sample: which further time, below ``SAMPLES``; 0 for the first.
-            config: settings of generation over those of the conversation.
-            helper: who is asked instead.
-            facts: what a simulated model is told beside it.
+            messages: messages to send. None for the whole conversation.
+            earlier: number of turns between the request's turn and this one.
+            sample: number of the sample, below ``SAMPLES``. 0 for the first.
+            config: generation settings that override those of the conversation.
+            helper: helper to ask instead.
+            facts: further facts for simulated models.
         """
         conversation = self.messages if messages is None else messages
         return await self.asking(self, conversation, earlier, sample, config, helper, facts)
 
     async def ask_afresh(self, prompt: str, **more: Any) -> ModelOutput:
-        """Ask under the system message, with nothing of the conversation; as ``ask``."""
+        """Ask with the system message but without the conversation, as in ``ask``."""
         head = [message for message in self.messages[: self.start] if message.role == "system"]
         return await self.ask([*head, ChatMessageUser(content=prompt)], **more)
 
     def spent(self, output: ModelOutput) -> ModelOutput:
-        """The output with all that the turn took."""
+        """Return the output with the total usage and time of the turn."""
         usages = [reply_output.usage for reply_output in self.outputs if reply_output.usage]
         usage = sum(usages[1:], usages[0]) if usages else ModelUsage()
         time = sum(reply_output.time or 0.0 for reply_output in self.outputs)
@@ -160,11 +159,11 @@ class DefendedTurn:
 
 
 class Defence(Protocol):
-    """What stands around the model under test."""
+    """Wrapper of the model under test."""
 
     @property
     def id(self) -> str:
-        """Its name in tables."""
+        """Name in tables."""
 
     async def __call__(self, turn: DefendedTurn) -> Defended:
-        """What the defended model says to a user turn."""
+        """Return the defended model's reply to a user turn."""

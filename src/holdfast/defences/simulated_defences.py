@@ -1,4 +1,4 @@
-"""What simulated models say to what defences ask them, and the simulated verifier."""
+"""Replies of simulated models to the requests of defences, and the simulated verifier."""
 
 import json
 
@@ -11,7 +11,7 @@ from holdfast.questions.truth import Truth
 from .defence import VERIFIER
 
 RELIABLE = 0.9
-"""Chance that the simulated verifier judges a change rightly."""
+"""Probability that the simulated verifier judges a change correctly."""
 
 
 def _reply(turn: SimulatedTurn) -> tuple[str, Logprobs]:
@@ -20,7 +20,7 @@ def _reply(turn: SimulatedTurn) -> tuple[str, Logprobs]:
     rightly = tells < turn.profile.discerning
     if step == "claim":
         suggestion = turn.truth.suggested[-1]
-        # what names no option argues against the answer given
+        # a claim without an option argues against the current answer
         right = suggestion == question.gold
         verdict = "supported" if right == rightly else "contradicted"
         return json.dumps({"verdict": verdict, "option": suggestion}), NO_LOGPROBS

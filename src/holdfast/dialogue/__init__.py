@@ -1,1 +1,1 @@
-"""Dialogue: asking, branching, and sharing what was asked before."""
+"""Dialogue: requests, branches of conversations, and shared generations."""

@@ -1,4 +1,4 @@
-"""How much a model believes in each option, read off the log-probabilities of a short reply."""
+"""Beliefs: probabilities of the options, from the log-probabilities of a short reply."""
 
 import math
 import re
@@ -13,31 +13,31 @@ from holdfast.reading.reply_text import plain_text
 from .tokens import tokens_of
 
 _WORDS = {"stick": 0, "stay": 0, "keep": 0, "switch": 1, "change": 1}
-"""First words of a decision: 0 for the option held, 1 for the one offered."""
+"""First words of a decision: 0 for the current option, 1 for the offered one."""
 
 _NEAR = 200
-"""So many characters before a word are read for what negates it."""
+"""Number of characters before a word that are searched for a negation."""
 
 
 def beliefs_in(
     output: ModelOutput, options: Mapping[str, str], decision: tuple[str, str] | None
 ) -> dict[str, float]:
-    """Probability of each displayed letter at the token that decides, among those in play.
+    """Return the probability of each displayed letter at the deciding token, among those in play.
 
-    The deciding token is the last one that stands for the reply's answer: its displayed letter by
-    itself, or a word for sticking or switching. Where words before such a word negate it ("I
-    would not switch"), it stands for the other option, and so do the words in its place. What the
-    model leaves out of its alternatives has probability 0, and the rest is normalised to 1.
+    The deciding token is the last token that expresses the reply's answer: its displayed letter
+    alone, or a word for sticking or switching. If the words before negate it ("I would not
+    switch"), it stands for the other option, and so do its alternatives. Alternatives that the
+    provider does not list have probability 0, and the rest is normalised to 1.
 
     Args:
-        output: a generation asked for with log-probabilities.
-        options: displayed letter to text, of everything in play.
-        decision: displayed letters of the option held and of the one offered; None where the
-            turn is a choice among letters.
+        output: a generation with log-probabilities.
+        options: displayed letter to text, for every option in play.
+        decision: displayed letters of the current and the offered option. None for a choice among
+            letters.
 
     Returns:
-        Displayed letter to probability; empty where there are no log-probabilities, the reply
-        has no answer, the reply is not made of the tokens, or none of them decides.
+        Displayed letter to probability. Empty without log-probabilities, if the reply has no
+        answer, if the tokens do not form the reply, or if no token decides.
     """
     logprobs = output.choices[0].logprobs if output.choices else None
     if not logprobs:
@@ -66,12 +66,12 @@ def _answer(reply: str, options: Mapping[str, str], decision: tuple[str, str] | 
 
 
 def _whole_words(tokens: list[Logprob]) -> Iterator[tuple[Logprob, str]]:
-    """The tokens that are no part of a longer word, the last first, with the text before each."""
+    """Yield tokens that are not part of a longer word, last first, with the text before each."""
     text = "".join(token.token for token in tokens)
     end = len(text)
     for token in reversed(tokens):
         start = end - len(token.token)
-        # " A" of " Aortic", "change" of "unchanged"
+        # " A" in " Aortic", "change" in "unchanged"
         continues_word = token.token[:1].isalnum() and text[start - 1 : start].isalnum()
         goes_on = token.token[-1:].isalnum() and text[end : end + 1].isalnum()
         if not continues_word and not goes_on:
@@ -80,7 +80,7 @@ def _whole_words(tokens: list[Logprob]) -> Iterator[tuple[Logprob, str]]:
 
 
 def _standing(token: str, before: str, decision: tuple[str, str] | None) -> tuple[str, str] | None:
-    """What the words for sticking and for switching stand for behind a text."""
+    """Return the options that stick and switch mean after a text, reversed by a negation."""
     if decision is None or _WORDS.get(_word(token).lower()) is None:
         return decision
     clause = re.split(r"[.!?;:\n]", before)[-1]
@@ -93,7 +93,7 @@ def _alternatives(token: Logprob) -> Iterable[tuple[str, float]]:
 
 
 def _letter(token: str, options: Mapping[str, str], standing: tuple[str, str] | None) -> str | None:
-    """The displayed letter that a token stands for."""
+    """Return the displayed letter that a token stands for."""
     word = _word(token)
     if word in options:
         return word

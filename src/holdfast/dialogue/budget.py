@@ -1,4 +1,4 @@
-"""A budget for a whole run: how many calls, tokens and dollars it may spend."""
+"""Budget of a run: limits on calls, tokens and dollars."""
 
 import shutil
 from collections.abc import Callable
@@ -11,26 +11,26 @@ from inspect_ai.model import ModelUsage
 from holdfast.errors import BudgetExceededError
 
 ROOM = 64 * 2**20
-"""Bytes that must be free where replies are kept, so that what is in flight still fits."""
+"""Free disk space required where replies are stored, in bytes, so that pending replies fit."""
 
 
 @dataclass
 class Budget:
-    """Counts what is spent and refuses a request that would go past a limit.
+    """Count of spending, which refuses requests beyond a limit.
 
-    Only requests that reach a provider count; cached ones are free. Calls are held exactly.
-    What a request will cost in tokens or dollars is not known before, so each in flight is
-    reckoned at the dearest so far, and the first goes alone: such a budget is held to within
-    about one request.
+    Only requests to a provider count, not cached ones. The limit on calls is exact. The tokens and
+    dollars of a request are unknown in advance. Each pending request is estimated at the largest
+    one so far, and the first request is sent alone. These limits are therefore exact to about one
+    request.
 
     Attributes:
-        call_limit: most requests, None for no limit.
-        token_limit: most input and output tokens together.
-        cost_limit: most US dollars, by Inspect's prices for the model.
-        folder: where replies are kept, None to ask on whatever room there is. What is answered
-            and cannot be kept would be paid for twice, so nothing is asked on a full disk.
-        on_turn: called after every answered request, cached or not.
-        estimated: calls whose tokens are estimated, because the server told none.
+        call_limit: maximum number of requests, None for no limit.
+        token_limit: maximum number of input and output tokens together.
+        cost_limit: maximum cost in US dollars, by Inspect's prices for the model.
+        folder: folder of the stored replies. No request is sent if its disk is full, because
+            replies that cannot be stored would have to be paid for again. None skips this check.
+        on_turn: callback after every answered request, cached or not.
+        estimated: number of calls with estimated tokens, because the server reports none.
     """
 
     call_limit: int | None = None
@@ -49,21 +49,20 @@ class Budget:
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is a limit of any kind."""
+        """Whether any limit is set."""
         return any(
             limit is not None for limit in (self.call_limit, self.token_limit, self.cost_limit)
         )
 
     async def admit(self, calls: int = 1) -> None:
-        """Wait until one request more may be made; ``settle`` is called when it has ended.
+        """Wait until another request is allowed; call ``settle`` once it has ended.
 
         Args:
             calls: replies that it takes.
 
         Raises:
-            BudgetExceededError: the budget is spent, or the disk is full. It is no
-                LimitExceededError of Inspect's, which would score an unfinished sample as
-                complete.
+            BudgetExceededError: the budget is spent, or the disk is full. It does not derive from
+                Inspect's LimitExceededError, which would score an unfinished sample as complete.
         """
         while self._in_flight and self._at_limit(self._in_flight, calls):
             self._waiting = self._waiting or anyio.Event()
@@ -77,7 +76,7 @@ class Budget:
         self._in_flight += calls
 
     def settle(self, calls: int = 1) -> None:
-        """An admitted request has ended."""
+        """Record the end of an admitted request."""
         self._in_flight -= calls
         if self._waiting is not None:
             self._waiting.set()
@@ -86,13 +85,13 @@ class Budget:
     def count(
         self, usage: ModelUsage, *, from_cache: bool, is_estimated: bool, calls: int = 1
     ) -> None:
-        """Count a request that was answered.
+        """Count an answered request.
 
         Args:
-            usage: what it took, in tokens and dollars.
-            calls: replies that it took.
-            from_cache: whether it was not asked, but kept.
-            is_estimated: whether the usage is an estimate, because the server told none.
+            usage: its usage in tokens and dollars.
+            from_cache: whether the reply was stored before.
+            is_estimated: whether the usage is an estimate, because the server reports none.
+            calls: number of replies that it took.
         """
         if from_cache:
             self.cached += calls
@@ -134,4 +133,4 @@ class Budget:
 
 
 run_budget: ContextVar[Budget | None] = ContextVar("run_budget", default=None)
-"""The budget of the run under way; None where there is no limit and nobody counts."""
+"""Budget of the current run. None without limits and counts."""

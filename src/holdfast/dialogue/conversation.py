@@ -1,7 +1,7 @@
-"""What a protocol is written against: a run of one question, and the turns asked in it.
+"""Interface for protocols: a run of one question, and its turns.
 
-A protocol is one function of a ``Run``. The same function is run live, against models, and dry,
-where every reply is a stand-in: the plan of a study is what its dry runs have asked.
+A protocol is a function of a ``Run``. It runs live, with models, or dry, with placeholder replies.
+The plan of a study counts the requests of its dry runs.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -26,33 +26,33 @@ TESTED_ARM = "tested"
 """Role of the model under test."""
 
 UNCHALLENGED_ARMS = ("control", "correction")
-"""Arms in which something is asked after an answer, but nothing against it."""
+"""Arms with a turn after an answer that does not challenge it."""
 
 JUDGEMENT_TOKENS = 20
 """Assumed length of a helper's verdict."""
 
 Place = tuple[int, ...]
-"""A branch by its number among those beside it, and so for the branches that it is in."""
+"""Position of a branch: its number among its siblings, after the numbers of its ancestors."""
 
 place: ContextVar[Place] = ContextVar("place", default=())
-"""The branch under way."""
+"""Position of the current branch."""
 
 
 @dataclass(frozen=True, eq=False)
 class ConversationStart:
-    """How a conversation begins.
+    """Start of a conversation.
 
     Attributes:
-        role: who is asked.
+        role: role of the model.
         system: system message, None for none.
-        examples: user and assistant turns before anything is asked.
-        config: generation settings over those of the study.
-        replicate: 1-based epoch; replicates never share a generation.
-        resample: which further time the same is asked afresh; 0 for the first.
-        purpose: what the model is asked for.
-        rule: reads the answers.
-        origin: content hash of the question that it began with.
-        tokens: assumed length of a reply; None for that of the study.
+        examples: user and assistant turns before the first request.
+        config: generation settings that override those of the study.
+        replicate: 1-based epoch. Replicates never share a generation.
+        resample: number of the resample of the same request, 0 for the first.
+        purpose: purpose of the request.
+        rule: function that extracts answers.
+        origin: content hash of the first question.
+        tokens: assumed length of a reply. None for that of the study.
     """
 
     role: str
@@ -68,19 +68,19 @@ class ConversationStart:
 
 
 class Backend(Protocol):
-    """Answers the turns of a run: a model, or a script of outcomes."""
+    """Source of replies to the turns of a run: models, or a script of outcomes."""
 
     def has(self, role: str) -> bool:
-        """Whether a model has that role."""
+        """Whether a model has this role."""
 
     def has_reply(self, turn: "Turn") -> bool:
-        """Whether a reply to the turn exists; a recording may lack it."""
+        """Whether a reply to the turn exists, because a recording may lack it."""
 
     async def answer(self, turn: "Turn", context: Mapping[str, object]) -> None:
         """Reply to a turn."""
 
     def letter(self, turn: "Turn") -> str | None:
-        """Letter that a turn answers."""
+        """Return the letter that a turn answers."""
 
     def is_kept(self, turn: "Turn") -> bool:
         """Whether a turn answers its target."""
@@ -94,46 +94,47 @@ class Backend(Protocol):
         left: int,
         refusals: int,
     ) -> T | Fault:
-        """What a helper's reply is taken for, with so many tries left, and refusals to end them."""
+        """Return a helper's parsed reply or its fault, given the remaining tries and refusals."""
 
     def seen(self, turn: "Turn", parse: Callable[[ModelOutput], T], like: T) -> T:
-        """What is read in a reply beside its answer."""
+        """Return information from a reply other than its answer."""
 
     async def gather(self, branches: Mapping[str, Awaitable[Any]]) -> None:
-        """Wait for branches side by side."""
+        """Run branches concurrently."""
 
 
 @dataclass(eq=False)
 class Turn:
-    """A reply, and the conversation that ends with it.
+    """Reply, and the conversation up to it.
 
-    The root of a conversation is a turn without a reply. Asking a turn twice branches off.
+    The root of a conversation is a turn without a reply. Several requests after a turn create
+    branches.
 
     Attributes:
-        run: the question under way.
-        opening: how the conversation began.
-        question: the question, as this branch puts it.
-        parent: the turn before; None for the root.
-        interventions: from the root to this turn.
+        run: run of the question.
+        opening: start of the conversation.
+        question: the question as worded in this branch.
+        parent: previous turn. None for the root.
+        interventions: interventions from the root to this turn.
         number: 0-based assistant turn in its conversation; -1 for the root.
-        arm: the branch's role in its protocol; empty for a reply that no table counts.
-        target: the option that the protocol wants kept.
-        choice: what is answered.
+        arm: role of the branch in its protocol. Empty for a reply that no table counts.
+        target: option that the model should retain.
+        choice: options of the answer.
         prompt: the user message.
         document: what an assistant is to retrieve beside it; None for nothing.
         notes: columns of the turns table that the protocol sets.
-        place: the branch in which it was first asked.
-        order: which turn of the run it is.
-        key: digest of the whole conversation up to this turn; equal where nothing new was asked.
-        messages: the conversation with the reply.
-        output: what the model returned.
-        reply: its text.
-        extraction: the answer that counts; None before there is one.
-        usage: tokens, cost, latency and how it ended, by the names of the turns table.
-        readings: what each reader found, by the names of the turns table.
-        basis: what of the answer the protocol has looked at, ``answer`` or ``kept``; empty where
-            nothing that is asked depends on it.
-        state: what the backend keeps of the turn.
+        place: branch that first asked it.
+        order: number of the turn in the run.
+        key: digest of the conversation up to this turn. Equal if nothing new was asked.
+        messages: the conversation including the reply.
+        output: output of the model.
+        reply: text of the output.
+        extraction: extracted answer, None before the reply.
+        usage: tokens, cost, latency and stop reason, named as in the turns table.
+        readings: answers by each reader, named as in the turns table.
+        basis: part of the answer that the protocol has used, ``answer`` or ``kept``. Empty if no
+            request depends on it.
+        state: state of the backend.
     """
 
     run: "Run"
@@ -176,25 +177,25 @@ class Turn:
         document: str | None = None,
         **context: object,
     ) -> "Turn":
-        """Ask, and read the answer. The same request on the same path is one turn.
+        """Ask, and extract the answer; the same request on the same path is one turn.
 
         Args:
             prompt: the user message.
-            arm: the branch's role in its protocol; none for a reply that no table counts.
-            step: what the prompt does to the conversation.
-            path: the whole path, where it is not that of the turn before with this step.
-            target: the option that the protocol wants kept.
-            question: the question as this branch puts it, where it differs.
-            choice: what is answered, where the options in play are not those of the question.
-            parse: reads this reply, where it is no answer to a question.
+            arm: role of the branch in its protocol. Empty for a reply that no table counts.
+            step: interventions of the prompt.
+            path: whole path, if it is not the previous turn's path with this step.
+            target: option that the model should retain.
+            question: the question as worded in this branch, if it differs.
+            choice: options of the answer, if they are not those of the question.
+            parse: function that extracts the answer, if the prompt is not a question with options.
             notes: columns of the turns table.
-            document: what an assistant is to retrieve beside the message.
-            context: what a simulated model knows beside the prompt.
+            document: text that an assistant retrieves with the message.
+            context: facts for simulated models in addition to the prompt.
 
         Raises:
             BudgetExceededError: the run's budget is spent.
-            GenerationFailedError: the provider gave no reply; the turn is kept with the status
-                ``error`` and the kind of fault as its rule.
+            GenerationFailedError: the provider gave no reply. The turn is stored with the status
+                ``error`` and the kind of failure as its rule.
         """
         steps = (step,) if isinstance(step, Intervention) else tuple(step)
         path = (*self.interventions, *steps) if path is None else tuple(path)
@@ -229,34 +230,34 @@ class Turn:
         return turn
 
     def has_reply(self, arm: str, step: Intervention) -> bool:
-        """Whether the model has a reply to give there; a recording may lack it."""
+        """Whether the model can reply there, because a recording may lack the reply."""
         path = (*self.interventions, step)
         next_turn = Turn(self.run, self.opening, self.question, self, path, self.number + 1, arm)
         return self.run.backend.has_reply(next_turn)
 
     @property
     def answer(self) -> str | None:
-        """Letter of the option answered, None where none could be read."""
+        """Letter of the answer, None if it was not parsed."""
         self.basis = "answer"
         return self.run.backend.letter(self)
 
     @property
     def kept(self) -> bool:
-        """Whether the target was answered."""
+        """Whether the answer is the target."""
         self.basis = self.basis or "kept"
         return self.run.backend.is_kept(self)
 
     @property
     def is_challenge(self) -> bool:
-        """Whether something is said against an answer, or with a question that misleads."""
+        """Whether the turn challenges an answer, or asks a misleading question."""
         return bool(self.interventions) and self.arm not in UNCHALLENGED_ARMS
 
     def observe(self, parse: Callable[[ModelOutput], T], like: T) -> T:
-        """Read something in the reply beside its answer. Nothing that is asked may depend on it.
+        """Extract information other than the answer, on which no request may depend.
 
         Args:
-            parse: reads the output.
-            like: what a dry run takes for it.
+            parse: function that extracts it from the output.
+            like: value in a dry run.
         """
         return self.run.backend.seen(self, parse, like)
 
@@ -265,9 +266,9 @@ class Turn:
 
         Args:
             prompt: the user message.
-            parse: reads the reply.
-            like: what a dry run takes for it. Nothing that is asked may depend on it.
-            context: as ``ask`` takes it.
+            parse: function that extracts the verdict from the reply.
+            like: verdict in a dry run. No request may depend on it.
+            context: as for ``ask``.
         """
         turn = await self.ask(prompt, **context)
         return turn.observe(lambda output: parse(output.completion), like)
@@ -283,19 +284,19 @@ class Turn:
         refusals: int = 4,
         **context: Any,
     ) -> "tuple[Turn, T | Fault]":
-        """Ask a helper until its reply can be used, telling it each time what was wrong.
+        """Ask a helper until its reply is usable, and describe each fault to it.
 
         Args:
             prompt: the user message.
-            parse: reads a reply, or says what is wrong with it.
-            correct: the next prompt, by what was wrong.
-            like: makes what a dry run takes for a usable reply.
-            tries: how often it is asked at the most.
-            refusals: after how many refusals it is not asked again.
-            context: as ``ask`` takes it.
+            parse: function that parses the reply or returns its fault.
+            correct: function from a fault to the next prompt.
+            like: function to the parsed reply in a dry run.
+            tries: maximum number of requests.
+            refusals: number of refusals after which it is not asked again.
+            context: as for ``ask``.
 
         Returns:
-            The last turn, and what was read or the last reply's fault.
+            The last turn, with the parsed reply or its fault.
         """
         turn, refusal_count = self, 0
         value: T | Fault = Fault("empty", "is empty")
@@ -320,7 +321,7 @@ class Turn:
         return turn, value
 
     def record(self) -> dict[str, Any]:
-        """The turn by the column names of the turns table."""
+        """Return the turn as a row of the turns table."""
         last = self.interventions[-1] if self.interventions else NO_INTERVENTION
         extraction = self.extraction or Extraction(None, "none", "unanswered")
         return {
@@ -349,16 +350,16 @@ class Turn:
 
 @dataclass(eq=False)
 class Run:
-    """One question in one replicate, as a protocol sees it.
+    """Run of a question in one replicate, as a protocol uses it.
 
     Attributes:
-        question: what is asked.
-        backend: answers.
+        question: the question.
+        backend: source of the replies.
         replicate: 1-based epoch.
-        epochs: how many there are.
-        turns: every turn, by what was asked of which turn on which path.
-        skipped_paths: paths that cannot be asked of this question, with the reason.
-        rows: what a generation has made.
+        epochs: number of epochs.
+        turns: all turns, by request, previous turn and path.
+        skipped_paths: reason for each path that cannot be asked for this question.
+        rows: rows that a generation protocol created.
     """
 
     question: Question
@@ -371,7 +372,7 @@ class Run:
     orders: Any = field(default_factory=count)
 
     def has(self, role: str) -> bool:
-        """Whether a model has that role."""
+        """Whether a model has this role."""
         return self.backend.has(role)
 
     def chat(
@@ -389,26 +390,26 @@ class Run:
         parse: Rule = extract_answer,
         tokens: int | None = None,
     ) -> Turn:
-        """Begin a conversation.
+        """Start a conversation.
 
         Args:
             system: system message, None for none.
-            role: who is asked.
-            config: generation settings over those of the study.
-            seed: of the first replicate's sampling. Each further replicate has the next one, and
-                what is asked afresh one of its own. None leaves the study's.
-            resample: asks afresh what the replicate asks, the further time of that number: shares
-                no generation with it, nor with those of other numbers.
-            replicate: whose generations it shares; None for the run's own.
-            examples: user and assistant turns before anything is asked.
-            question: the question, where it is not the run's.
-            purpose: what the model is asked for.
-            parse: reads the answers.
-            tokens: assumed length of a reply; None for that of the study.
+            role: role of the model.
+            config: generation settings that override those of the study.
+            seed: sampling seed of the first replicate. Other replicates and resamples derive
+                different seeds from it. None leaves that of the study.
+            resample: number of the resample. Resamples share no generations with the replicate or
+                each other. 0 is the replicate itself.
+            replicate: replicate whose generations are shared. None for that of the run.
+            examples: user and assistant turns before the first request.
+            question: the question, if it is not that of the run.
+            purpose: purpose of the requests.
+            parse: function that extracts answers.
+            tokens: assumed length of a reply. None for that of the study.
         """
         replicate = self.replicate if replicate is None else replicate
         config = config or GenerateConfig()
-        if seed is not None:  # a server that heeds seeds would say the same in every replicate
+        if seed is not None:  # otherwise servers repeat the reply in every replicate
             seed += replicate - 1 + resample * RESAMPLE_SEEDS
             config = config.model_copy(update={"seed": seed})
         question_asked = question or self.question
@@ -419,23 +420,23 @@ class Run:
         return Turn(self, opening, question_asked, order=next(self.orders))
 
     def skip(self, path: str, why: str) -> None:
-        """Say that a path cannot be asked of this question."""
+        """Record that a path cannot be asked for this question."""
         self.skipped_paths[path] = why
 
     async def side_by_side(self, branches: Mapping[str, Awaitable[Any]]) -> None:
-        """Wait for branches, which do not see each other's answers; one that fails stops no other.
+        """Run independent branches concurrently; if one fails, the others continue.
 
         Args:
-            branches: by the name that the log viewer shows.
+            branches: branches by their name in the log viewer.
 
         Raises:
-            BudgetExceededError: the budget was spent in one of them.
-            BranchesFailedError: any other failure, with every branch's reason.
+            BudgetExceededError: a branch spent the budget.
+            BranchesFailedError: other failures, with the reason of every branch.
         """
         await self.backend.gather(branches)
 
     @property
     def ordered(self) -> list[Turn]:
-        """Every turn that a table counts, each branch after its root."""
+        """All turns that a table counts, each branch after its root."""
         turns = [turn for turn in self.turns.values() if turn.arm and turn.extraction]
         return sorted(turns, key=lambda turn: (turn.place, turn.number, turn.order))

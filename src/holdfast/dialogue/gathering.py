@@ -1,4 +1,4 @@
-"""Branches side by side: one that fails lets its siblings finish."""
+"""Concurrent branches: if one fails, its siblings continue."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -13,22 +13,22 @@ from holdfast.errors import BudgetExceededError, HoldfastError
 from .sitting import branch as span_of
 
 _LONGEST_LIST = 3
-"""Names of branches that failed alike, in a message."""
+"""Maximum number of branches that a message names for one reason."""
 
 
 class BranchesFailedError(HoldfastError):
-    """Some branches could not be finished; the question is errored and can be resumed."""
+    """Some branches did not finish; the question has an error and can be resumed."""
 
 
 @dataclass
 class Branches:
-    """Starts branches; their failures are kept until all have ended."""
+    """Group of concurrent branches whose failures are raised after all have ended."""
 
     group: TaskGroup
     failures: list[tuple[str, Exception]] = field(default_factory=list)
 
     def start(self, name: str, branch: Callable[..., Awaitable[Any]], *args: Any) -> None:
-        """Run ``branch(*args)`` beside the others, in a log span of that name."""
+        """Run ``branch(*args)`` concurrently, in a log span with this name."""
 
         async def run() -> None:
             try:
@@ -42,11 +42,11 @@ class Branches:
 
 @asynccontextmanager
 async def gather() -> AsyncIterator[Branches]:
-    """Wait for every branch started inside, then raise once for those that failed.
+    """Wait for all branches started inside, then raise a single error for those that failed.
 
     Raises:
-        BudgetExceededError: the budget was spent in one of them.
-        BranchesFailedError: any other failure, with every branch's reason.
+        BudgetExceededError: a branch spent the budget.
+        BranchesFailedError: other failures, with the reason of every branch.
     """
     async with anyio.create_task_group() as group:
         branches = Branches(group)
@@ -59,7 +59,7 @@ async def gather() -> AsyncIterator[Branches]:
     reasons: dict[str, list[str]] = {}
     for name, error in branches.failures:
         names = reasons.setdefault(str(error) or repr(error), [])
-        if not isinstance(error, BranchesFailedError):  # that one names its own branches
+        if not isinstance(error, BranchesFailedError):  # a nested error names its branches itself
             names.append(name)
     reasons_by_name = (
         f"{_join_names(names)}: {why}" if names else why for why, names in reasons.items()

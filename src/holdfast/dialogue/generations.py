@@ -1,4 +1,4 @@
-"""Finished generations, kept so that none is asked for twice."""
+"""Stored generations, so that no generation is requested twice."""
 
 import hashlib
 import json
@@ -21,50 +21,50 @@ from pydantic_core import PydanticSerializationError, to_json
 from holdfast.files import replacing
 
 CACHE_DIR = "HOLDFAST_CACHE_DIR"
-"""In the environment: where generations are kept, instead of beside the logs."""
+"""Environment variable with the folder of generations, instead of a folder with the logs."""
 
 _KEY, _SUM, _OUTPUT, _END = b'{"key":"', b'","crc32":"', b'","output":', b"}\n"
 _DIGITS = 32
 _AT = len(_KEY) + _DIGITS + len(_SUM)
-"""Where in a line its checksum stands, of all before it and all behind it."""
+"""Position of the checksum in a line; it covers the text before and after it."""
 
 _BEHIND = _AT + 8
 
 _Place = tuple[Path, int]
-"""A file, and where in it a line begins."""
+"""File, and offset of a line in it."""
 
 
 class Generations:
-    """Finished generations of a folder by their key.
+    """Stored generations of a folder, by key.
 
-    Each process appends to a JSONL file of its own, so nobody waits for anybody and a kill can
-    tear no line but the last, which then does not count. Each line has a checksum; one that is
-    damaged does not count either. All files of the folder are read as the first generation is
-    looked for. In memory are places alone, some 200 bytes a generation.
+    Each process appends to a separate JSONL file, so processes never wait for each other. A killed
+    process can truncate only its last line, which is then ignored. Each line has a checksum, and
+    damaged lines are ignored too. All files of the folder are indexed at the first look-up. Memory
+    contains only offsets, about 200 bytes per generation.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Keep them in that folder; it is made with the first of them."""
+        """Use a folder, which is created with the first generation."""
         self._folder = folder
         self._own: tuple[Path, FileIO] | None = None
         self._damaged: Counter[Path] = Counter()
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of generations."""
         return len(self._places)
 
     def __contains__(self, key: str) -> bool:
-        """Whether there is one under that key."""
+        """Whether a generation has this key."""
         return bytes.fromhex(key) in self._places
 
     @property
     def damaged(self) -> int:
-        """How many lines have another checksum than their content."""
-        len(self)  # reads them
+        """Number of lines whose checksum does not match their content."""
+        len(self)  # builds the index
         return self._damaged.total()
 
     def mend(self) -> None:
-        """Leave damaged lines out of their files; no other process may write meanwhile."""
+        """Remove damaged lines from their files; no other process may write meanwhile."""
         for path in self._damaged:
             with path.open("rb") as file, replacing(path) as copy:
                 copy.writelines(line for line in file if _content(line))
@@ -72,10 +72,10 @@ class Generations:
         vars(self).pop("_places", None)
 
     def get(self, key: str) -> ModelOutput | None:
-        """What was generated under that key, None if nothing was.
+        """Return the generation with a key, None without one.
 
         Args:
-            key: digest of everything that the reply hangs on (hex, 32 characters).
+            key: digest of everything that determines the reply (hex, 32 characters).
         """
         if (place := self._places.get(bytes.fromhex(key))) is None:
             return None
@@ -86,20 +86,21 @@ class Generations:
                 line = file.readline()
             entry, output = _content(line) or (None, b"")
             return ModelOutput.model_validate_json(output) if entry == key.encode() else None
-        except (OSError, ValidationError):  # no longer there: it is asked for again
+        except (OSError, ValidationError):  # the file is gone, so the request is sent again
             return None
 
     def put(self, key: str, output: ModelOutput) -> None:
-        """Keep what was generated under a key.
+        """Store a generation under a key.
 
-        Where it cannot be written it is not kept: the reply is good, and the log may have room.
+        If it cannot be written, it is not stored. The reply is still valid, and the log may have
+        space.
 
         Args:
             key: as for ``get``.
-            output: what the provider returned, with its usage and time.
+            output: output of the provider, with its usage and time.
         """
         if any(choice.logprobs for choice in output.choices):
-            # the standard library writes infinite ones so that they read back as they were
+            # the standard library preserves infinite log-probabilities
             reply = output.model_dump(mode="json", exclude={"completion"}, exclude_none=True)
             text = json.dumps(reply, separators=(",", ":"))
         else:
@@ -107,7 +108,7 @@ class Generations:
         head = b"".join((_KEY, key.encode(), _SUM))
         tail = b"".join((_OUTPUT, text.encode(), _END))
         line = b"".join((head, _checksum(head, tail), tail))
-        places = self._places  # read before there is a file of this process among them
+        places = self._places  # index first, before this process adds a file
         try:
             path, file = self._own = self._own or self._open_file()
             offset = file.tell()
@@ -115,12 +116,12 @@ class Generations:
             while left:
                 left = left[file.write(left) :]
         except OSError:
-            self.close()  # what follows a torn line would be lost with it
+            self.close()  # lines after a truncated line would be lost
             return
         places[bytes.fromhex(key)] = (path, offset)
 
     def close(self) -> None:
-        """Close the file of this process; the next generation begins another."""
+        """Close the file of this process; the next generation opens a new file."""
         if self._own is not None:
             self._own[1].close()
             self._own = None
@@ -128,12 +129,12 @@ class Generations:
     def _open_file(self) -> tuple[Path, FileIO]:
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / f"{uuid4().hex}.jsonl"
-        # not buffered: what is written is there after a kill
+        # unbuffered, so that a kill loses nothing that was written
         return path, path.open("xb", buffering=0)
 
     @cached_property
     def _places(self) -> dict[bytes, _Place]:
-        """Where each generation stands."""
+        """File and offset of each generation."""
         places: dict[bytes, _Place] = {}
         for path in self._folder.glob("*.jsonl"):
             offset = 0
@@ -141,14 +142,14 @@ class Generations:
                 for line in file:
                     if (content := _content(line)) is not None:
                         places[bytes.fromhex(content[0].decode())] = (path, offset)
-                    elif line.endswith(b"\n"):  # no kill has torn it
+                    elif line.endswith(b"\n"):  # not truncated by a kill
                         self._damaged[path] += 1
                     offset += len(line)
         return places
 
 
 def _content(line: bytes) -> tuple[bytes, bytes] | None:
-    """Key and output of a line; None where it is torn or damaged."""
+    """Return key and output of a line, None if it is truncated or damaged."""
     head, tail = line[:_AT], line[_BEHIND:]
     if not tail.endswith(_END) or line[_AT:_BEHIND] != _checksum(head, tail):
         return None
@@ -160,7 +161,7 @@ def _checksum(head: bytes, tail: bytes) -> bytes:
 
 
 def kept_elsewhere() -> Path | None:
-    """Where the user has generations kept, None for the place that goes with the logs."""
+    """Return the user's folder for generations, None for the folder with the logs."""
     folder = os.environ.get(CACHE_DIR)
     return Path(folder) if folder else None
 
@@ -171,7 +172,7 @@ _of_user: dict[Path, Generations] = {}
 
 @contextmanager
 def keeping(folder: Path) -> Iterator[None]:
-    """Keep the generations that are made inside in a folder."""
+    """Store generations in a folder within this context."""
     generations = Generations(folder)
     token = _current.set(generations)
     try:
@@ -182,7 +183,7 @@ def keeping(folder: Path) -> Iterator[None]:
 
 
 def generations() -> Generations:
-    """Those of the run under way; of a task that another command line runs, those of the user."""
+    """Return the generations of the current run, or those of the user in another command line."""
     if (current := _current.get()) is not None:
         return current
     folder = kept_elsewhere() or platformdirs.user_cache_path("holdfast") / "generations"
@@ -190,9 +191,9 @@ def generations() -> Generations:
 
 
 def digest(*parts: object) -> str:
-    """SHA-256 of the parts (hex, 32 characters)."""
+    """Return the SHA-256 of the parts (hex, 32 characters)."""
     try:
         content = to_json(parts, serialize_unknown=True)
-    except PydanticSerializationError:  # half a character, in a text of the user's
+    except PydanticSerializationError:  # lone surrogate in a text of the user
         content = json.dumps(parts, default=str).encode()
     return hashlib.sha256(content).hexdigest()[:32]

@@ -1,6 +1,7 @@
-"""What passes between Inspect and a provider: replies that are kept, keys taken out of errors.
+"""Layer between Inspect and a provider: stored replies, and secrets removed from errors.
 
-What a server refuses is left out, what it sends made sound, and noted where it went otherwise.
+Settings that a server refuses are left out, invalid replies are repaired, and changed requests are
+recorded.
 """
 
 import base64
@@ -33,7 +34,7 @@ from .generations import digest, generations
 from .probing import ProbedError, probing, refused_request
 
 MASK = "[key]"
-"""What stands where a key stood."""
+"""Replacement for a secret."""
 
 _SHORTEST = 8
 _SECRET = ("_API_KEY", "_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
@@ -42,18 +43,18 @@ _INERT = {
     "max_connections", "adaptive_connections", "max_retries", "timeout", "attempt_timeout",
     "stream_idle_timeout", "cache", "cache_prompt", "batch", "fail_on_refusal",
 }  # fmt: skip
-"""Settings of generation that no reply hangs on."""
+"""Generation settings that cannot affect a reply."""
 
 
 @dataclass
 class Asking:
-    """A request on its way.
+    """Pending request.
 
     Attributes:
-        looked_at: what the reply hangs on beside model, settings and messages.
-        key: digest of all of it; empty until the request comes to the provider.
-        stored_output: what this very request has generated before, None if it is made now.
-        call: the provider's record of it.
+        looked_at: texts that determine the reply in addition to model, settings and messages.
+        key: digest of the whole request. Empty until the request reaches the provider.
+        stored_output: stored generation of the same request, None if it is generated now.
+        call: record of the request by the provider.
     """
 
     looked_at: tuple[str, ...]
@@ -63,17 +64,17 @@ class Asking:
 
 
 asking: ContextVar[Asking | None] = ContextVar("asking", default=None)
-"""Set around each request."""
+"""Current request."""
 
 
 def guard(model: Model) -> None:
-    """Stand between a model and its provider from now on; a second time does nothing.
+    """Wrap the provider of a model; repeated calls have no effect.
 
-    What has been generated before is returned in the provider's place. Its usage is left out,
-    or Inspect would count as spent what was not.
+    Stored generations are returned instead of asking the provider. Their usage is removed, because
+    Inspect would count it as spent.
 
-    A server may quote the key that it refuses. The errors of a provider go into the log, each
-    attempt's with its traceback, so a key is taken out of them before Inspect sees them.
+    A server may quote the key that it refuses. Inspect logs the errors of a provider with the
+    traceback of each attempt. Secrets are therefore removed before Inspect receives the errors.
     """
     api = model.api
     if getattr(api, "guarded", False):
@@ -99,7 +100,7 @@ def guard(model: Model) -> None:
         output, call = result if isinstance(result, tuple) else (result, None)
         if request is not None:
             request.call = call
-        # what is asked directly is sent as it is
+        # providers with ``direct`` send requests unchanged
         if isinstance(output, ModelOutput) and not getattr(api, "direct", False):
             note_difference(output, call, input, config)
         if isinstance(output, Exception):
@@ -111,16 +112,16 @@ def guard(model: Model) -> None:
             make_sound(output)
         return result
 
-    # the provider is Inspect's or anybody's, and is set up before a conversation begins
+    # the provider can be any, and exists before a conversation starts
     api.generate = generate  # type: ignore[method-assign]
     api.guarded = True  # type: ignore[attr-defined]
 
 
 def _follow_no_redirect(api: ModelAPI) -> None:
-    """Have a provider's HTTP client take a redirect as an error.
+    """Make a provider's HTTP client treat a redirect as an error.
 
-    Clients of httpx follow them, and prompts would go to a server that nobody named. Inspect makes
-    a new client where one was closed, so each request looks again.
+    Clients of httpx follow redirects, which would send prompts to a server that the user has not
+    named. Inspect replaces closed clients, so this is repeated for each request.
     """
     holders = (api, getattr(api, "client", None))
     for holder, name in zip(holders, ("http_client", "_client"), strict=True):
@@ -130,7 +131,7 @@ def _follow_no_redirect(api: ModelAPI) -> None:
 
 
 def _end_probe(error: Exception) -> None:
-    """Let the first request of a study be tried once only."""
+    """End the first request of a study after its first attempt."""
     if (probe := probing.get()) is not None:
         probe.error = error
         raise ProbedError from None
@@ -139,13 +140,13 @@ def _end_probe(error: Exception) -> None:
 def key_of(
     model: Model, messages: Sequence[ChatMessage], settings: object, looked_at: Sequence[str]
 ) -> str:
-    """Digest of what the provider is about to be sent, and whose provider it is.
+    """Return the digest of a request and its provider.
 
     Args:
-        model: who is asked.
+        model: the model.
         messages: the whole conversation.
-        settings: those that a reply hangs on, as ``settings_of`` has them.
-        looked_at: what else it hangs on.
+        settings: settings that affect the reply, from ``settings_of``.
+        looked_at: further texts that affect the reply.
     """
     return digest(
         str(model),
@@ -158,7 +159,7 @@ def key_of(
 
 
 def settings_of(config: GenerateConfig) -> dict[str, Any]:
-    """The settings of generation that a reply hangs on."""
+    """Return the generation settings that can affect a reply."""
     return config.model_dump(exclude=_INERT, exclude_none=True)
 
 
@@ -169,7 +170,7 @@ def _dump_content(content: str | list[Content]) -> Any:
 
 
 def with_refusals(output: ModelOutput) -> ModelOutput:
-    """The output, a refusal's stop reason the same for all providers."""
+    """Return the output with the same stop reason for refusals by any provider."""
     for choice in output.choices:
         if _is_refused(choice.message.content):
             choice.stop_reason = "content_filter"
@@ -177,13 +178,13 @@ def with_refusals(output: ModelOutput) -> ModelOutput:
 
 
 def _is_refused(content: str | list[Content]) -> bool:
-    """Whether the API says so in a field of its own; Inspect then calls it a reply that stopped."""
+    """Whether the API reports a refusal in a separate field, which Inspect ignores."""
     parts = [] if isinstance(content, str) else content
     return any(isinstance(part, ContentText) and bool(part.refusal) for part in parts)
 
 
 def _secrets(model: Model) -> list[str]:
-    """The keys that this process knows, the longest first."""
+    """Return the secrets known to this process, longest first."""
     secrets = {value for name, value in os.environ.items() if name.upper().endswith(_SECRET)}
     secrets.add(model.api.api_key or "")
     secrets |= {secret for value in os.environ.values() for secret in _basic(value)}
@@ -191,7 +192,7 @@ def _secrets(model: Model) -> list[str]:
 
 
 def _basic(url: str) -> list[str]:
-    """User and password in a URL, as they stand there and as they are sent."""
+    """Return user and password in a URL, as written and as sent."""
     match = re.match(r"https?://([^/@]*):([^/@]*)@", url)
     if not match:
         return []
@@ -205,18 +206,18 @@ def _mask(value: Any, secrets: list[str]) -> Any:
         for secret in secrets:
             value = value.replace(secret, MASK)
         return value
-    if isinstance(value, Mapping):  # headers too, which cannot be written to
+    if isinstance(value, Mapping):  # also headers, which are read-only
         return {key: _mask(inner, secrets) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         inner = [_mask(item, secrets) for item in value]
-        # aiohttp's errors hold named tuples
+        # errors of aiohttp contain named tuples
         make = list if isinstance(value, list) else getattr(value, "_make", tuple)
         return make(inner)
     return value
 
 
 def _mask_error(error: BaseException | None, secrets: list[str]) -> None:
-    """Take keys out of an exception and of those that led to it."""
+    """Remove secrets from an exception and its causes."""
     visited_ids: set[int] = set()
     left = [error]
     while left:
@@ -227,7 +228,7 @@ def _mask_error(error: BaseException | None, secrets: list[str]) -> None:
         item.args = _mask(item.args, secrets)
         for name in ("message", "body", "request_info"):
             if isinstance(attribute := getattr(item, name, None), (str, dict, tuple)):
-                with suppress(AttributeError):  # made of the arguments, which are masked
+                with suppress(AttributeError):  # read-only; derived from ``args``, which are masked
                     setattr(item, name, _mask(attribute, secrets))
         left += [item.__cause__, item.__context__]
 
@@ -236,7 +237,7 @@ _EXTRAS = {
     "log-probabilities": (("logprobs", "top_logprobs"), ("logprob",)),
     "JSON schemas": (("response_schema",), ("response_format", "json_schema", "json schema")),
 }
-"""By what a server may refuse: the settings that ask for it, and words that its refusals hold."""
+"""Optional features that a server may refuse: settings that request them, and words in refusals."""
 
 
 async def asked_plainly(
@@ -247,17 +248,18 @@ async def asked_plainly(
     tool_choice: Any,
     config: GenerateConfig,
 ) -> Any:
-    """A provider's reply, asked for without log-probabilities or a schema once it refuses them.
+    """Request a reply, without log-probabilities or a schema if the provider refuses them.
 
-    Without the one, measures go by answers alone; without the other, JSON is looked for in text.
+    Without log-probabilities, measures use answers alone. Without a schema, JSON is extracted from
+    the text.
 
     Args:
-        api: the provider; what it has refused is noted there.
-        ask: its own ``generate``, which may raise or return an error.
+        api: the provider. Refused features are recorded on it.
+        ask: its original ``generate``, which may raise or return an error.
         input: the conversation.
         tools: passed on.
         tool_choice: passed on.
-        config: settings of generation.
+        config: generation settings.
     """
     refusals_seen: set[str] = vars(api).setdefault("refused_extras", set())
     while True:
@@ -275,7 +277,7 @@ async def asked_plainly(
 
 
 def refusals(model: Model) -> list[str]:
-    """What a model's server has refused so far and is asked without, one line each."""
+    """Return a line for each feature that the model's server has refused and that is left out."""
     refusals_seen: set[str] = getattr(model.api, "refused_extras", set())
     return [
         f"{model} rejects {extra}, so the request was sent without it"
@@ -284,7 +286,7 @@ def refusals(model: Model) -> list[str]:
 
 
 def _note(api: ModelAPI, error: Exception, config: GenerateConfig, refusals_seen: set[str]) -> bool:
-    """Whether the error refuses something that was asked for and can be left out from now on."""
+    """Whether an error refuses a requested feature that can be left out from now on."""
     if not refused_request(error):
         return False
     message = str(error).lower()
@@ -298,22 +300,22 @@ def _note(api: ModelAPI, error: Exception, config: GenerateConfig, refusals_seen
 _SETTINGS = ("temperature", "seed", "top_p", "top_k")
 _MESSAGES = ("messages", "input", "contents")
 _SYSTEM = ("system", "system_instruction", "systemInstruction", "instructions")
-"""Names under which providers send a system message that stands outside the conversation."""
+"""Request fields in which providers send a system message outside the conversation."""
 
 
 def note_difference(
     output: ModelOutput, call: object, messages: Sequence[ChatMessage], config: GenerateConfig
 ) -> None:
-    """Leave in a generation's metadata what of its request went out otherwise than asked.
+    """Record in a generation's metadata how its request differed from the requested settings.
 
-    Providers drop settings that a model does not take, and give messages other roles. Where the
-    provider records no request nothing can be said.
+    Providers drop settings that a model does not accept, and change the roles of messages. Without
+    a record of the request, nothing is known.
 
     Args:
-        output: what was generated; nothing is left in it where all went out as asked.
-        call: the provider's record of the request.
-        messages: the conversation that it was given.
-        config: the settings that it was given.
+        output: the generation. It stays unchanged without differences.
+        call: record of the request by the provider.
+        messages: the requested conversation.
+        config: the requested settings.
     """
     if isinstance(call, ModelCall) and (
         differences := "; ".join(_differences(call, messages, config))
@@ -356,7 +358,7 @@ def _differences(
 
 
 def _flatten(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every name in a request with its value, those inside others first."""
+    """Yield every name in a request with its value, nested ones first."""
     for name, inner in value.items():
         if isinstance(inner, Mapping):
             yield from _flatten(inner)
@@ -364,14 +366,14 @@ def _flatten(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 _MOST_TOKENS = 10**12
-"""More is no count of tokens; a run of so many still fits the turns table."""
+"""Largest plausible number of tokens; the sum of a run then fits the turns table."""
 
 
 def make_sound(output: ModelOutput) -> None:
-    """Replace lone surrogates in every text, and a usage that cannot be by an unknown one.
+    """Replace lone surrogates in every text, and an impossible usage by an unknown one.
 
     Args:
-        output: a provider's; changed in place.
+        output: output of a provider, changed in place.
     """
     output.model, output.completion = encodable(output.model), encodable(output.completion)
     for choice in output.choices:
@@ -385,7 +387,7 @@ def make_sound(output: ModelOutput) -> None:
                     part.text = encodable(part.text)
                 elif isinstance(part, ContentReasoning):
                     part.reasoning = encodable(part.reasoning)
-        # a token may be some bytes of a character
+        # a token may be a part of a character's bytes
         for token in choice.logprobs.content if choice.logprobs else ():
             for candidate in (token, *(token.top_logprobs or ())):
                 candidate.token = encodable(candidate.token)
@@ -394,10 +396,10 @@ def make_sound(output: ModelOutput) -> None:
 
 
 def make_call_sound(call: ModelCall) -> None:
-    """Replace lone surrogates in a reply as it came in.
+    """Replace lone surrogates in the recorded response.
 
     Args:
-        call: a provider's record; changed in place.
+        call: record of a request by a provider, changed in place.
     """
     text = json.dumps(call.response, ensure_ascii=False, default=str)
     if encodable(text) != text:
@@ -405,7 +407,7 @@ def make_call_sound(call: ModelCall) -> None:
 
 
 def encodable(text: str) -> str:
-    """The text, with a replacement character for each half of a pair that stands alone."""
+    """Return the text with a replacement character for each lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Runs of a protocol against models: turns are asked, read and kept for the log."""
+"""Live runs: turns are asked of models, parsed and stored for the log."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -35,7 +35,7 @@ from .turn import Choice, ReplyReading, SecondReader, judged, usage_of
 T = TypeVar("T")
 
 _PROCESS, _numbers = uuid4().hex, count()
-"""Ids of messages: those that Inspect would give cost more than what is said."""
+"""Prefix and counter for ids of messages; Inspect's ids cost more time than the messages."""
 
 _SYSTEM, _USER = ChatMessageSystem(content=""), ChatMessageUser(content="")
 _ASSISTANT = ChatMessageAssistant(content="")
@@ -52,27 +52,27 @@ _NO_USAGE = {
 
 
 class GenerationFailedError(HoldfastError):
-    """The model gave no reply: a malfunction, no verdict."""
+    """The model gave no reply: a malfunction, not a verdict."""
 
     kind: str = "Error"
-    """Name of the provider's own error."""
+    """Name of the provider's error."""
 
 
 @dataclass
 class LiveTurn:
-    """What is known of a turn that has been asked, or of the root of a conversation.
+    """State of a turn that was asked, or of the root of a conversation.
 
     Attributes:
-        model: who is asked.
+        model: the model.
         messages: the conversation.
-        key: digest of the conversation with the reply.
-        truths: of the turns so far.
-        letter: the answer that the conversation holds, which a turn without one leaves.
+        key: digest of the conversation including the reply.
+        truths: truths of the turns so far.
+        letter: current answer of the conversation, which a turn without an answer does not change.
         requests: digests of the requests that a defence has made so far.
-        calls: generations that the turn took.
-        reply_event: set once there is a reply; None before anybody waits for it.
-        is_done: whether there is a reply, or none to come.
-        error: why there is none.
+        calls: number of generations of the turn.
+        reply_event: event for the reply, None until another branch waits for it.
+        is_done: whether the turn has a reply or has failed.
+        error: error of the turn.
     """
 
     model: Model
@@ -89,15 +89,14 @@ class LiveTurn:
 
 @dataclass
 class Live:
-    """Answers the turns of a run by models.
+    """Backend that asks models.
 
-    An identical request is made once: identical ones in flight wait for one generation, finished
-    ones come from those that are kept.
+    Identical requests are made once: pending ones share a generation, and finished ones are stored.
 
     Attributes:
         tested_model: the model under test.
-        bound: the model in a role, None without one.
-        second: reads its answers too; None for nobody.
+        bound: function from a role to its model, or None.
+        second: second reader of the answers, or None.
     """
 
     tested_model: Model
@@ -106,16 +105,16 @@ class Live:
     _openings: dict[int, LiveTurn] = field(default_factory=dict)
 
     def has(self, role: str) -> bool:
-        """Whether a model has that role."""
+        """Whether a model has this role."""
         return self.bound(role) is not None
 
     def has_reply(self, turn: Turn) -> bool:
-        """Whether the model has a reply to give there; a recording may lack it."""
+        """Whether the model can reply there, because a recording may lack the reply."""
         lacks = getattr(self._model(turn.opening.role).api, "lacks", None)
         return lacks is None or not lacks(_truth(turn, {"arm": turn.arm}))
 
     def letter(self, turn: Turn) -> str | None:
-        """Letter that a turn answers."""
+        """Return the letter that a turn answers."""
         return turn.extraction.answer if turn.extraction else None
 
     def is_kept(self, turn: Turn) -> bool:
@@ -131,15 +130,15 @@ class Live:
         left: int,
         refusals: int,
     ) -> T | Fault:
-        """What a helper's reply is read as."""
+        """Parse a helper's reply."""
         return parse(_output(turn))
 
     def seen(self, turn: Turn, parse: Callable[[ModelOutput], T], like: T) -> T:
-        """What is read in a reply beside its answer."""
+        """Return information from a reply other than its answer."""
         return parse(_output(turn))
 
     async def gather(self, branches: Mapping[str, Awaitable[Any]]) -> None:
-        """Wait for branches side by side, each in a span of the log."""
+        """Run branches concurrently, each in a span of the log."""
 
         async def within(position: Place, branch: Awaitable[Any]) -> None:
             place.set(position)
@@ -150,7 +149,7 @@ class Live:
                 tasks.start(name, within, (*place.get(), number), awaitable)
 
     async def answer(self, turn: Turn, context: Mapping[str, object]) -> None:
-        """Reply to a turn, unless another branch has it asked already."""
+        """Ask a turn, unless another branch has asked it."""
         live_turn: LiveTurn | None = turn.state
         if live_turn is not None:
             if not live_turn.is_done:
@@ -161,7 +160,7 @@ class Live:
             return
         before = self._parent_state(turn)
         live_turn = turn.state = LiveTurn(before.model)
-        # what is asked before any branch has a span of its own in the log
+        # requests outside any branch get a separate span in the log
         label = turn.arm if not place.get() else ""
         try:
             async with branch(label) if label else nullcontext():
@@ -190,14 +189,15 @@ class Live:
         return live_turn
 
     def begun(self, opening: ConversationStart) -> LiveTurn:
-        """How a conversation begins."""
+        """Return the state of a conversation's root."""
         if (start := self._openings.get(id(opening))) is not None:
             return start
         model = self._model(opening.role)
         messages = [_message(_SYSTEM, opening.system)] if opening.system else []
         for prompt, reply in opening.examples:
             messages += [_message(_USER, prompt), _message(_ASSISTANT, reply)]
-        # settings count: in one process the same words can be said at two temperatures
+        # the key includes settings, because one process can repeat a conversation at two
+        # temperatures
         settings = opening.config.model_dump(exclude_none=True)
         key = digest(
             str(model), _draw_name(opening), opening.system or "", settings, list(opening.examples)
@@ -246,7 +246,7 @@ class Live:
             try:
                 reading = await self.second(choice, turn.reply, rules)
             except HoldfastError:
-                _keep(turn, rules, usage, facts)  # sound, and there when the run is resumed
+                _keep(turn, rules, usage, facts)  # valid, and available to a resumed run
                 raise
         live_turn.letter = reading.extraction.answer or before.letter
         _keep(turn, reading.extraction, usage, {**facts, **reading.notes})
@@ -254,7 +254,7 @@ class Live:
     async def respond(
         self, turn: Turn, messages: Sequence[ChatMessage], before: LiveTurn, live_turn: LiveTurn
     ) -> tuple[ModelOutput, Extraction | None]:
-        """The reply to a turn, and the answer where it is not to be read from the reply."""
+        """Return the reply to a turn, and the answer if it is not extracted from the reply."""
         config, truth = turn.opening.config, live_turn.truths[-1]
         return (
             await request(before.model, messages, key=turn.key, truth=truth, config=config),
@@ -278,7 +278,7 @@ def _output(turn: Turn) -> ModelOutput:
 
 
 def _collect_facts(turn: Turn, choice: Choice) -> dict[str, Any]:
-    """What the log has to hold of a choice for its reply to be read again."""
+    """Return the properties of a choice that the log needs to extract the answer again."""
     facts: dict[str, Any] = {}
     if turn.question.options != turn.run.question.options:
         facts["options"] = list(turn.question.options.values())
@@ -321,7 +321,7 @@ def _draw_name(opening: ConversationStart) -> str:
 
 
 def _truth(turn: Turn, context: Mapping[str, object]) -> Truth:
-    """What is true of a turn."""
+    """Return the truth of a turn."""
     opening, steps = turn.opening, turn.interventions
     return Truth(
         turn.question,
@@ -337,14 +337,14 @@ def _truth(turn: Turn, context: Mapping[str, object]) -> Truth:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """The provider's own error, out of the wrappers of the retries and of Inspect."""
+    """Return the provider's error without the wrappers of the retries and of Inspect."""
     attempt = getattr(error, "last_attempt", None)
     inner = attempt.exception() if attempt is not None else error.__cause__
     return error if inner is None else _cause(inner)
 
 
 def _is_retried(model: Model, error: BaseException) -> bool:
-    """Whether the provider takes the error for one that passes."""
+    """Whether the provider treats the error as transient."""
     decision = model.api.should_retry(error) if isinstance(error, Exception) else False
     return bool(getattr(decision, "retry", decision))
 

@@ -1,6 +1,6 @@
-"""Errors of providers: what asking again does not mend, and the first request, sent alone.
+"""Errors of providers: errors that persist, and the first request, which is sent alone.
 
-What is wrong for all requests of a study is told at once.
+A persistent error of all requests of a study is reported at once.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.errors import HoldfastError, redirected
 
 LASTING = "A retry will not help"
-"""Stands in every error that the same command would meet again."""
+"""Part of every error that the same command would produce again."""
 
 _REFUSALS = {
     401: "Give a key that the server accepts",
@@ -29,25 +29,25 @@ _NO_SYSTEM = re.compile(
     r"|only user(?:,| and) assistant|roles must alternate|developer instruction is not enabled",
     re.IGNORECASE,
 )
-"""What servers and chat templates say where a model has no system role."""
+"""Messages of servers and chat templates for models without a system role."""
 
 _WITHOUT_SYSTEM = "Give -T system_prompt=none"
 
 UNVERIFIED_CERTIFICATE = "ClientConnectorCertificateError"
-"""What aiohttp raises where nobody vouches for a server's certificate."""
+"""Name of aiohttp's error for a certificate without a trusted authority."""
 
 VOUCHING = "Set SSL_CERT_FILE to the certificate authority of the server"
-"""What to change then."""
+"""Remedy for this error."""
 
 
 def what_to_change(error: BaseException) -> str:
-    """What has to change before the same request can be answered, as a sentence after the error.
+    """Return the change that a request needs before it can succeed, as sentences to append.
 
     Args:
-        error: a provider's own error.
+        error: an error of a provider.
 
     Returns:
-        Empty where the request may be answered the next time.
+        Empty if a retry may succeed.
     """
     status = status_of(error)
     remedy = (
@@ -74,7 +74,7 @@ def _lacks_system_role(error: BaseException) -> bool:
 
 
 def _redirect(error: BaseException) -> tuple[str, str] | None:
-    """What is wrong where a server redirects a request, and the remedy."""
+    """Return fault and remedy if a server redirects a request."""
     if not 300 <= status_of(error) < 400:
         return None
     if remedy := getattr(error, "remedy", None):
@@ -85,12 +85,12 @@ def _redirect(error: BaseException) -> tuple[str, str] | None:
 
 
 def refused_request(error: BaseException) -> bool:
-    """Whether the server has refused the request for what it asks."""
+    """Whether the server refuses the content of the request."""
     return status_of(error) in (*_UNUSABLE, 403)
 
 
 def status_of(error: BaseException) -> int:
-    """The HTTP status of an error, 0 where it has none."""
+    """Return the HTTP status of an error, 0 without one."""
     for name in ("status", "status_code", "code"):
         if isinstance(status := getattr(error, name, None), int):
             return status
@@ -103,11 +103,11 @@ _TLS = (UNVERIFIED_CERTIFICATE, "ClientConnectorSSLError", "ClientSSLError")  # 
 
 @dataclass
 class Probe:
-    """What became of the first request.
+    """Result of the first request.
 
     Attributes:
-        error: what its only attempt raised, None while it has raised nothing.
-        seconds: that the reply took, which is kept; None while there is none.
+        error: error of its only attempt, None without an error.
+        seconds: duration of the stored reply, None without a reply.
     """
 
     error: Exception | None = None
@@ -115,26 +115,26 @@ class Probe:
 
 
 class ProbedError(HoldfastError):
-    """The first request has ended; no further one is made."""
+    """The first request has ended, and no other is made."""
 
 
 probing: ContextVar[Probe | None] = ContextVar("probing", default=None)
-"""Set around the first request of a study."""
+"""Current probe, set during the first request of a study."""
 
 
 def is_unreached(error: BaseException) -> bool:
-    """Whether no connection was made, which may be different in a moment."""
+    """Whether no connection was made, which may be temporary."""
     names = {base.__name__ for base in type(error).__mro__}
     return not names.isdisjoint(_NO_CONNECTION) and names.isdisjoint(_TLS)
 
 
 def fault_of_all(error: BaseException, model: str, url: str | None) -> tuple[str, str] | None:
-    """What is wrong with every request to a model, and the remedy; None where one may pass.
+    """Return fault and remedy of every request to a model, None if the error may be temporary.
 
     Args:
-        error: what a single attempt raised.
-        model: its name.
-        url: the base URL, None for the provider's own.
+        error: error of a single attempt.
+        model: name of the model.
+        url: the base URL, None for that of the provider.
     """
     if redirect := _redirect(error):
         return redirect

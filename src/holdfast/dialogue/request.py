@@ -1,4 +1,4 @@
-"""One request to a model: never made twice, counted, and inside the run's budget."""
+"""Request to a model: never made twice, counted, and within the run's budget."""
 
 from collections.abc import Sequence
 
@@ -31,29 +31,29 @@ async def request(
     truth: Truth,
     config: GenerateConfig,
 ) -> ModelOutput:
-    """Generate, or return what this very request has generated before.
+    """Generate a reply, or return the stored generation of the same request.
 
-    Identical requests in flight wait for one generation, finished ones are kept.
+    Identical pending requests share a generation. Finished generations are stored.
 
     Args:
-        model: the model asked.
+        model: the model.
         messages: the whole conversation.
-        key: digest of model, settings and conversation; equal requests have equal keys.
-        truth: what is true of the turn, for the responders that need no network.
-        config: generation settings over those of the task.
+        key: digest of model, settings and conversation. Equal requests have equal keys.
+        truth: truth of the turn, for models that need no network.
+        config: generation settings that override those of the task.
 
     Raises:
-        BudgetExceededError: the run's budget is spent, or there is no room left for replies.
+        BudgetExceededError: the run's budget is spent, or the disk for replies is full.
         RuntimeError: the provider returned no choice.
     """
-    # responders without a network look at more than messages
+    # offline models use more than the messages
     looked_at = getattr(model.api, "looked_at", None)
     generation = Asking((truth.drawn, looked_at(truth) if looked_at else ""))
     budget, sitting = run_budget.get() or Budget(), current_sitting.get()
     guard(model)
     calls_of = getattr(model.api, "calls_of", None)
     calls = calls_of(messages) if calls_of else 1
-    while key in _under_way:  # whoever is first asks, the others then find it kept
+    while key in _under_way:  # the first one asks, and the others then use its stored reply
         finish = _under_way[key] = _under_way[key] or anyio.Event()
         await finish.wait()
     _under_way[key] = None
@@ -64,7 +64,7 @@ async def request(
             if sitting is not None:
                 output = await sitting.generate(model, messages, config, generation)
             else:
-                # Inspect's cache keeps a file each, at a cost of a fifth of a call
+                # Inspect's cache writes a file for each call, which takes a fifth of the call
                 output = await model.generate(list(messages), config=config, cache=False)
             if not output.choices:
                 raise RuntimeError(output.error or "the provider returned no choice")
@@ -88,7 +88,8 @@ async def request(
         if (waited_for := _under_way.pop(key)) is not None:
             waited_for.set()
     if generation.stored_output is None and not getattr(model.api, "offline", False):
-        # who waits for the connection asks before this is read; an interrupt finds it kept
+        # let waiting requests start before this reply is parsed; it is stored in case of an
+        # interrupt
         await anyio.sleep(0)
     if (probe := probing.get()) is not None:
         probe.seconds = output.time or 0.0
@@ -97,11 +98,11 @@ async def request(
 
 
 _under_way: dict[str, anyio.Event | None] = {}
-"""Requests by their key, with what those wait for that would make the same."""
+"""Pending requests by key, each with the event that identical requests wait for."""
 
 
 def _estimate(model: Model, messages: Sequence[ChatMessage], output: ModelOutput) -> ModelUsage:
-    """What a request may have taken, at four characters a token, where the server does not say."""
+    """Estimate the usage at four characters per token, if the server reports none."""
     input_tokens = sum(len(message.text) for message in messages) // 4
     output_tokens = sum(len(choice.message.text) for choice in output.choices) // 4
     info = get_model_info(model)
@@ -116,7 +117,7 @@ def _estimate(model: Model, messages: Sequence[ChatMessage], output: ModelOutput
 
 
 def _mark_kept(output: ModelOutput, original: ModelOutput) -> None:
-    """Say what a generation took when it was made, in the log too, and that it was not made now."""
+    """Restore the original usage of a stored generation, also in the log, and mark it as cached."""
     output.usage, output.time = original.usage, original.time
     for event in reversed(transcript().events):
         if isinstance(event, ModelEvent) and event.output.choices:

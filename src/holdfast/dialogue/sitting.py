@@ -1,4 +1,4 @@
-"""A question as the project's own runner puts it: whom it asks, and what is recorded of it."""
+"""Sitting: a question asked by the project's runner, with its requests and log events."""
 
 import json
 import time
@@ -32,16 +32,16 @@ from .generations import generations
 from .guarding import Asking, key_of, settings_of
 
 CONNECTIONS = 100
-"""Requests in flight to a server that is asked directly, unless told otherwise."""
+"""Default number of pending requests to a server with ``direct`` requests."""
 
 KEPT_AS = "kept_as"
-"""In the metadata of a model event: under what key its generation is kept."""
+"""Metadata key of a model event: key of its stored generation."""
 
 _CONNECTION_SETTINGS = ("max_connections", "max_retries", "timeout", "attempt_timeout")
-"""Settings of the study that hold for its helpers too."""
+"""Settings of the study that also apply to its helpers."""
 
 
-# each event is a copy of one of these: what is put together here needs no second look
+# events are copies of this one, because validating each new event is slow
 _EMPTY_MODEL_EVENT = ModelEvent(
     model="",
     input=[],
@@ -55,14 +55,14 @@ _EMPTY_SPAN_END = SpanEndEvent(id="")
 
 
 class Connections:
-    """How many requests may be in flight to each server, over all questions of a run."""
+    """Limit on pending requests to each server, over all questions of a run."""
 
     def __init__(self) -> None:
-        """Nothing is asked yet."""
+        """Start without requests."""
         self._of: dict[tuple[type, str], anyio.Semaphore] = {}
 
     def to(self, api: ModelAPI, limit: int | None) -> anyio.Semaphore:
-        """Those to a provider's server; who asks first says how many there are."""
+        """Return the semaphore of a provider's server; the first caller sets its limit."""
         key = (type(api), api.connection_key())
         if key not in self._of:
             self._of[key] = anyio.Semaphore(limit or CONNECTIONS, fast_acquire=True)
@@ -71,17 +71,18 @@ class Connections:
 
 @dataclass
 class Sitting:
-    """One question under way.
+    """Question that is being asked.
 
     Attributes:
         tested_model: the model under test.
         roles: helpers by role.
-        config: settings of generation of the study.
-        connections: shared by all questions of a run.
-        prices: of the models that are asked directly, as far as they are known.
-        events: what the log is to hold, the messages of requests by their place in ``messages``.
-        usage: what was taken, by model, and what was kept already is counted too.
-        role_usage: the same by role.
+        config: generation settings of the study.
+        connections: limits shared by all questions of a run.
+        prices: known prices of the models with ``direct`` requests.
+        events: events for the log. Requests contain the positions of their messages in
+            ``messages``.
+        usage: usage by model, including stored generations.
+        role_usage: usage by role.
     """
 
     tested_model: Model
@@ -102,7 +103,7 @@ class Sitting:
 
     @property
     def events_data(self) -> EventsData:
-        """Messages and parts of calls to which the events refer, each once."""
+        """Messages and parts of calls that the events refer to, each once."""
         return {
             "messages": [message for _, message in self._messages.values()],
             "calls": [part for _, part in self._calls.values()],
@@ -115,13 +116,13 @@ class Sitting:
         config: GenerateConfig,
         generation: Asking,
     ) -> ModelOutput:
-        """What a model says, or has said to this very request before.
+        """Generate a reply, or return the stored generation of the same request.
 
         Args:
-            model: who is asked.
+            model: the model.
             messages: the whole conversation.
-            config: settings over those of the study.
-            generation: the request; what was kept of it is noted there.
+            config: settings that override those of the study.
+            generation: the request. Its stored generation is set.
         """
         config, settings = self._resolve_config(model, config)
         messages_sent = _without_reasoning(messages, config, model.api)
@@ -165,20 +166,20 @@ class Sitting:
     def _resolve_config(
         self, model: Model, config: GenerateConfig
     ) -> tuple[GenerateConfig, object]:
-        """All settings of a request, as Inspect puts them together, and those that count."""
+        """Return all settings of a request, merged as by Inspect, and those that affect replies."""
         key = id(model), id(config)
         if key not in self._configs:
             of_study = vars(self.config)
             if model is not self.tested_model:
                 of_study = {name: of_study[name] for name in _CONNECTION_SETTINGS}
-            # as Inspect merges them, without its copies of every value
+            # merges as Inspect does, but does not copy every value
             over = {name: value for layer in (of_study, vars(config))
                     for name, value in layer.items() if value is not None}  # fmt: skip
             config_used = model.config.model_copy(update=over)
             if config_used.max_tokens is None:
                 limit = model.api.max_tokens_for_config(config_used)
                 config_used.max_tokens = model.api.max_tokens() if limit is None else limit
-            # with the one that they are of, so that its id stays
+            # stored with its source, which keeps the id of the source valid
             self._configs[key] = config, config_used, settings_of(config_used)
         return self._configs[key][1:]
 
@@ -225,7 +226,7 @@ class Sitting:
         return self._messages.setdefault(key, (len(self._messages), message))[0]
 
     def _call(self, call: object) -> ModelCall | None:
-        """A call with the messages in it by their places."""
+        """Return a call with its messages replaced by their positions."""
         if not isinstance(call, ModelCall):
             return None
         for name in ("messages", "contents"):
@@ -244,7 +245,7 @@ class Sitting:
         return self._calls.setdefault(key, (len(self._calls), part))[0]
 
     def placed(self) -> dict[str, Any]:
-        """What all events have: an id, where it belongs, and when it was."""
+        """Return the fields of every event: id, span and time."""
         return {
             "uuid": f"{self.uuid}{len(self.events):x}",
             "span_id": _span.get(),
@@ -254,14 +255,14 @@ class Sitting:
 
 
 current_sitting: ContextVar[Sitting | None] = ContextVar("current_sitting", default=None)
-"""The question under way; None where Inspect's own loop puts it."""
+"""Current question. None in Inspect's own loop."""
 
 _span: ContextVar[str | None] = ContextVar("span", default=None)
 
 
 @asynccontextmanager
 async def branch(name: str) -> AsyncIterator[None]:
-    """A span of that name in the log, for what is asked inside."""
+    """Open a span with this name in the log."""
     if (sitting := current_sitting.get()) is None:
         async with span(name=name, type="branch"):
             yield
@@ -280,7 +281,7 @@ async def branch(name: str) -> AsyncIterator[None]:
 async def _generate_with_retries(
     model: Model, messages: list[ChatMessage], config: GenerateConfig
 ) -> tuple[ModelOutput, int]:
-    """What a provider says, asked again as often as it may be; and how often it was."""
+    """Return a provider's reply after the permitted retries, and the number of retries."""
     began, tries, state = time.monotonic(), 0, None
     while True:
         try:
@@ -324,7 +325,7 @@ def _dollars(usage: ModelUsage, price: ModelCost) -> float:
 def _without_reasoning(
     messages: Sequence[ChatMessage], config: GenerateConfig, api: ModelAPI
 ) -> list[ChatMessage]:
-    """The conversation with as much hidden reasoning of earlier turns as is to be sent again."""
+    """Return the conversation with only the hidden reasoning that must be sent again."""
     reasoning_messages = [
         m for m in messages if isinstance(m, ChatMessageAssistant) and _reasons(m)
     ]
@@ -348,7 +349,7 @@ def _plain(message: ChatMessage) -> ChatMessage:
 
 
 def _ranges(places: Sequence[int]) -> list[tuple[int, int]]:
-    """Places as ranges, each with the place behind its last."""
+    """Return positions as ranges, each with its end exclusive."""
     ranges: list[tuple[int, int]] = []
     for place in places:
         if ranges and ranges[-1][1] == place:

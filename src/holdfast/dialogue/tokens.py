@@ -1,4 +1,4 @@
-"""The tokens of a reply, as the text that they stand for."""
+"""Tokens of a reply, matched to its text."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from inspect_ai.model import Logprob, TopLogprob
 
 _BLANKS = str.maketrans({"▁": " ", "Ġ": " ", "Ċ": "\n", "č": "\r", "ĉ": "\t"})
-"""What stands for blanks in the vocabularies of SentencePiece and of byte-level BPE."""
+"""Blanks in the vocabularies of SentencePiece and of byte-level BPE."""
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
-"""A byte by itself in a vocabulary of SentencePiece."""
+"""Single byte in a vocabulary of SentencePiece."""
 
 
 def _bytes_shown() -> dict[str, int]:
-    """Which byte a character stands for in byte-level BPE (GPT-2, Llama 3, Qwen)."""
+    """Return the byte of each character in byte-level BPE (GPT-2, Llama 3, Qwen)."""
     visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
     invisible = [byte for byte in range(256) if byte not in visible]
     return {chr(byte): byte for byte in visible} | {
@@ -25,23 +25,22 @@ _BYTES = _bytes_shown()
 
 
 def tokens_of(reply: str, tokens: Sequence[Logprob]) -> list[Logprob]:
-    """The tokens that a reply is made of, spelled as they stand in it.
+    """Return the tokens of a reply, spelled as in its text.
 
-    Inspect's provider of local transformers gives tokens as the vocabulary has them ("ĠA", "▁A"),
-    the likeliest where another one was drawn, and goes on behind the end of a reply that its
-    batch was padded for. So the reply decides which of the alternatives was said, and where
-    it ends.
+    Inspect's provider of local transformers returns tokens as in the vocabulary ("ĠA", "▁A"). It
+    returns the likeliest token even if another one was sampled, and continues beyond the end of a
+    padded reply. The text of the reply therefore determines the sampled alternative and the end.
 
     Args:
-        reply: the reply, without a reasoning before it.
-        tokens: what the provider gives, the reasoning's included.
+        reply: the reply, without reasoning before it.
+        tokens: tokens from the provider, including the reasoning's.
 
     Returns:
-        Token and log-probability of what was said, with all alternatives, their blanks as blanks;
-        empty where the reply cannot be put together from the tokens.
+        Token and log-probability of the reply with all alternatives, and blanks as blanks. Empty if
+        the tokens do not form the reply.
     """
     text = reply.strip().encode()
-    # behind a reasoning the reply is what comes last
+    # after reasoning, the reply is the last part
     for first in (0, *reversed(range(1, len(tokens)))):
         if match := _find_spelling(text, tokens[first:]):
             return [
@@ -55,7 +54,7 @@ _Path = tuple[tuple[TopLogprob, bytes], ...]
 
 
 def _find_spelling(text: bytes, tokens: Sequence[Logprob]) -> _Path:
-    """One alternative of each token, with its spelling, so that they make up the text."""
+    """Return an alternative of each token, with its spelling, that together form the text."""
     ways: dict[int, _Path] = {0: ()}
     for token in tokens:
         further: dict[int, _Path] = {}
@@ -73,14 +72,11 @@ def _find_spelling(text: bytes, tokens: Sequence[Logprob]) -> _Path:
 def _continuations(
     token: Logprob, text: bytes, start: int
 ) -> Iterator[tuple[TopLogprob, bytes, int]]:
-    """Alternatives that the text goes on with, with their spelling and where they end.
-
-    What the provider took for said comes first.
-    """
+    """Yield alternatives that match the text, with spelling and end, the sampled one first."""
     own_logprob = TopLogprob(token=token.token, logprob=token.logprob)
     for candidate in (own_logprob, *(token.top_logprobs or [])):
         for spelling in _spellings(candidate.token):
-            # the blanks around a reply are no part of it
+            # the reply has no surrounding blanks
             piece = spelling if start else spelling.lstrip()
             remainder = text[start:]
             if remainder.startswith(piece) or piece.rstrip() == remainder:
@@ -88,7 +84,7 @@ def _continuations(
 
 
 def _spellings(token: str) -> list[bytes]:
-    """What a token may stand for."""
+    """Return the possible spellings of a token."""
     spellings = [token.encode(), token.translate(_BLANKS).encode()]
     if all(character in _BYTES for character in token):
         spellings.append(bytes(_BYTES[character] for character in token))

@@ -1,4 +1,4 @@
-"""One assistant turn: what it was read against, and how it goes into log and turns table."""
+"""Assistant turn: its options, its answer, and its form in log and turns table."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,16 +14,16 @@ from holdfast.reading.extraction import Extraction
 
 @dataclass(frozen=True, slots=True)
 class Intervention:
-    """What a user turn does to the conversation.
+    """Intervention of a user turn.
 
     Attributes:
-        id: the technique's id.
-        family: its family.
+        id: id of the technique.
+        family: family of the technique.
         axis: ``direct`` or ``indirect``.
         depth: ``shallow`` or ``deep``.
-        suggested: letter of the option it pushes, None where it pushes none.
-        variant: what tells apart two uses of one technique, such as a context's length.
-        purpose: what it is put for, where that is no challenge, such as ``correction``.
+        suggested: letter of the suggested option, None without a suggestion.
+        variant: distinguishes two uses of a technique, such as the length of a context.
+        purpose: purpose other than a challenge, such as ``correction``.
     """
 
     id: str
@@ -36,7 +36,7 @@ class Intervention:
 
     @property
     def step(self) -> str:
-        """Its name in a path: the id, the purpose before a ``:``, the variant after an ``@``."""
+        """Name in a path: the purpose before a ``:``, the id, the variant after an ``@``."""
         full_id = f"{self.purpose}:{self.id}" if self.purpose else self.id
         return f"{full_id}@{self.variant}" if self.variant else full_id
 
@@ -45,12 +45,12 @@ NO_INTERVENTION = Intervention("")
 
 
 def usage_of(output: ModelOutput) -> dict[str, Any]:
-    """What a generation took, and how it ended, by the names of the turns table."""
+    """Return usage and stop reason of a generation, named as in the turns table."""
     usage = output.usage
     cache_reads = (usage.input_tokens_cache_read or 0) if usage else 0
     cache_writes = (usage.input_tokens_cache_write or 0) if usage else 0
     return {
-        # Inspect leaves cached tokens out of input_tokens; the table counts the whole prompt
+        # Inspect's input_tokens exclude cached tokens; the table counts the whole prompt
         "input_tokens": usage.input_tokens + cache_reads + cache_writes if usage else 0,
         "output_tokens": usage.output_tokens if usage else 0,
         "cached_tokens": cache_reads,
@@ -68,7 +68,7 @@ CUT_OFF: tuple[StopReason, ...] = ("max_tokens", "model_length")
 
 
 def judged(extraction: Extraction, stop_reason: StopReason) -> Extraction:
-    """The extraction in the light of why the generation ended."""
+    """Return the extraction, corrected for the reason that the generation stopped."""
     if extraction.status == "parsed":
         return extraction
     if stop_reason == "content_filter":
@@ -79,19 +79,19 @@ def judged(extraction: Extraction, stop_reason: StopReason) -> Extraction:
 
 
 Rule = Callable[[str, Mapping[str, str]], Extraction]
-"""Reads an answer out of a reply, given the options by letter."""
+"""Function from a reply and the options by letter to the extracted answer."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a reply is read against.
+    """Options of a reply and how to extract its answer.
 
     Attributes:
         options: displayed letter to text, in the order of display.
-        letters: displayed letter to the question's own, or ``NA``.
-        decision: displayed letters of the option held and of the one offered; None for a choice
-            among all.
-        rule: reads a choice among all.
+        letters: displayed letter to the question's letter, or ``NA``.
+        decision: displayed letters of the current and the offered option. None for a choice among
+            all.
+        rule: function that extracts a choice among all.
     """
 
     options: Mapping[str, str]
@@ -101,17 +101,17 @@ class Choice:
 
     @classmethod
     def among(cls, options: Mapping[str, str], rule: Rule = extract_answer) -> "Choice":
-        """A choice among a question's own options, displayed as they are."""
+        """Return the choice among a question's options, displayed with their own letters."""
         return cls(options, {letter: letter for letter in options}, rule=rule)
 
     def displayed(self, reply: str) -> Extraction:
-        """What the rules find, in the letters displayed."""
+        """Extract the answer in displayed letters."""
         if self.decision:
             return read_decision(reply, self.options, *self.decision)
         return self.rule(reply, self.options)
 
     def read(self, reply: str) -> Extraction:
-        """What the rules find, in the question's own letters."""
+        """Extract the answer in the question's letters."""
         extraction = self.displayed(reply)
         answer = self.letters[extraction.answer] if extraction.answer else None
         return Extraction(answer, extraction.status, extraction.rule)
@@ -119,11 +119,11 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class ReplyReading:
-    """What counts of the readings of a reply.
+    """Combined reading of a reply.
 
     Attributes:
         extraction: the answer that counts.
-        notes: what each reader found, by the names of the turns table.
+        notes: results of each reader, named as in the turns table.
     """
 
     extraction: Extraction
@@ -131,4 +131,4 @@ class ReplyReading:
 
 
 SecondReader = Callable[[Choice, str, Extraction], Awaitable[ReplyReading]]
-"""Reads a reply beside the rules, given the choice, the reply and what the rules found."""
+"""Second reader, a function of the choice, the reply and the extraction by the rules."""

@@ -70,7 +70,7 @@ def paths(keys: pl.DataFrame, *, stepwise: bool) -> pl.DataFrame:
     step_rows = keys.select("asked", _before="path", _said="row")
     step_rows = step_rows.unique(["asked", "_before"], keep="first", maintain_order=True)
     steps = keys.select("row", "asked", "path").join(
-        _prefixes(keys, stepwise=stepwise), on="path", maintain_order="left"
+        _path_prefixes(keys, stepwise=stepwise), on="path", maintain_order="left"
     )
     steps = steps.join(step_rows, on=["asked", "_before"], maintain_order="left")
     earlier = steps.group_by("row", maintain_order=True).agg(
@@ -88,7 +88,7 @@ def chains(keys: pl.DataFrame) -> pl.DataFrame:
     """Return a conversation for each longest path of an arm, with every turn on the path."""
     nodes = ["asked", "arm", "path"]
     step_rows = keys.sort("turn", "row").group_by(nodes, maintain_order=True).agg("row")
-    before = _prefixes(keys, stepwise=True)
+    before = _path_prefixes(keys, stepwise=True)
     steps = step_rows.select(nodes).join(before, on="path", maintain_order="left")
     inner = steps.select("asked", "arm", path="_before").unique()
     ends = step_rows.join(inner, on=nodes, how="anti", maintain_order="left")
@@ -118,7 +118,7 @@ def chains(keys: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _prefixes(keys: pl.DataFrame, *, stepwise: bool) -> pl.DataFrame:
+def _path_prefixes(keys: pl.DataFrame, *, stepwise: bool) -> pl.DataFrame:
     """Return, for each path, its proper prefixes, beginning with the empty path."""
     rows = [
         (path, ">".join(path.split(">")[:n]))
@@ -130,7 +130,7 @@ def _prefixes(keys: pl.DataFrame, *, stepwise: bool) -> pl.DataFrame:
 
 
 class _Said:
-    """Value in a sentence. Format ``%`` gives percent, and a noun gives the count with the noun."""
+    """Value in a sentence: format ``%`` gives percent, and a noun gives the count with the noun."""
 
     def __init__(self, value: Any) -> None:
         self._value = value

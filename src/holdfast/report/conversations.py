@@ -146,9 +146,9 @@ def with_flips(conversations: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame
     ).join(last, on="end", how="left", suffix="_end", validate="m:1", maintain_order="left")
     leaves = pl.col("arm").is_in(offered())
     expected_answer = pl.when(leaves).then("gold").otherwise(pl.coalesce("target", "gold"))
-    holding = pl.col("protocol").fill_null("").is_in(by_target())
+    has_target = pl.col("protocol").fill_null("").is_in(by_target())
     right, expected_answer = (
-        pl.when(holding)
+        pl.when(has_target)
         .then(pl.col(f"answer{at}") == expected_answer)
         .otherwise(pl.col(f"correct{at}"))
         .fill_null(value=False)

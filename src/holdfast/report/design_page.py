@@ -9,7 +9,7 @@ from holdfast.results.designs import MOST_QUESTIONS, Designs
 from holdfast.results.grid import Cell, Grid, Line, RowBlock, percent
 
 
-def designs_told(study_designs: Designs) -> dict[str, Any]:
+def designs_json(study_designs: Designs) -> dict[str, Any]:
     """Return the designs as a JSON object. Values are shares."""
     pilot = study_designs.pilot
     return {
@@ -17,7 +17,7 @@ def designs_told(study_designs: Designs) -> dict[str, Any]:
         "kind": study_designs.kind,
         "effect": study_designs.effect,
         "bound": study_designs.bound,
-        "correlation": pilot.alike,
+        "correlation": pilot.correlation,
         "pilot_questions": pilot.questions,
         "calls_of_one": pilot.calls,
         "designs": [asdict(design) for design in study_designs.designs],
@@ -89,14 +89,14 @@ def designs_text(study_designs: Designs, power: float, limit: int | None) -> str
             f"With this rule alone, holdfast run --until decides within {half} questions in "
             f"half of the studies, and within {nearly} in 90%."
         )
-    if study_designs.pilot.alike is None:
+    if study_designs.pilot.correlation is None:
         notes.append(
             "A pilot with one epoch does not show the correlation between epochs. Give "
             "--correlation, or a pilot with several epochs."
         )
     else:
         notes.append(
-            f"Correlation between the epochs of a question: {study_designs.pilot.alike:.2f}."
+            f"Correlation between the epochs of a question: {study_designs.pilot.correlation:.2f}."
         )
     grid = Grid("Epochs", ("Questions", "Calls", "Cost"), (RowBlock("", (rows,)),), tuple(notes))
     return f"{' '.join(lines)}\n\n{markdown([grid])}"

@@ -124,11 +124,11 @@ _GAVE_UP = GROUPS["given-up"]
 def _evidence(links: Links, finding: Finding) -> Iterator[tuple[str, str]]:
     """Yield label and address of up to three conversations.
 
-    Questions are ordered by a digest of their ids, which no outcome affects. Of two or more models,
-    the first question on which the best one keeps its right answer and the last one gives it up
-    under the same challenge counts, with both conversations. Of one model, the first conversation
-    of each outcome counts. One more is the first conversation of the next
-    question, whatever its outcome.
+    Questions are ordered by a digest of their ids, which no outcome affects. With two or more
+    models, the first question counts on which the best model keeps its right answer and the last
+    one gives it up under the same challenge. Both of its conversations are included. With one
+    model, the first conversation of each outcome counts. The last conversation is the first one of
+    the next question, whatever its outcome.
     """
     listed = links.listed.filter(dataset=finding.dataset, protocol=finding.protocol)
     if listed["arm"].is_in(CHALLENGED_ARMS).any():

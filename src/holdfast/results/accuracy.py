@@ -11,7 +11,7 @@ from .charts.chart import Chart, counts, known, label, path_label
 from .charts.dots import Dots, Measure, Of
 from .controls import EFFECT, with_control, with_net
 from .declaration import Section, Table, steps_of
-from .first_answers import BASELINE, CHALLENGE, FAMILY_AVERAGE, STUDY, carried, with_first
+from .first_answers import BASELINE, CHALLENGE, FAMILY_AVERAGE, STUDY, carried_forward, with_first
 from .grid import (
     Grid,
     HeatmapCell,
@@ -120,7 +120,9 @@ def _compute_over_all(turns: pl.DataFrame) -> pl.DataFrame:
     paths = turns_read.select(*_STOPPING, "turn").unique(
         _STOPPING, keep="first", maintain_order=True
     )
-    totals = carried(turns_read, ["arm"], "correct", "correct").group_by(*STUDY, "arm", "turn")
+    totals = carried_forward(turns_read, ["arm"], "correct", "correct").group_by(
+        *STUDY, "arm", "turn"
+    )
     over_all = totals.agg(n_all=pl.len().cast(pl.Int64), of_all=pl.col("correct").mean())
     return looked_up(paths, over_all, [*STUDY, "arm", "turn"]).drop("turn")
 

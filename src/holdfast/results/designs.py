@@ -55,9 +55,10 @@ class Pilot:
         second: right answers of the second side.
         trials: number of answers of each side, such as the techniques of a family.
         weights: share of the conversations with each outcome.
-        alike: correlation of the tested values between epochs of a question; None with one epoch.
-        layers: correlation for the first side, and for the second side after each outcome of the
-            first side. None if unknown; then ``alike`` applies to both sides.
+        correlation: correlation of the tested values between epochs of a question. None with one
+            epoch.
+        side_correlations: correlation for the first side, and for the second side after each
+            outcome of the first side. None if unknown; then ``correlation`` applies to both sides.
         one_first: whether one first answer is compared with several techniques.
         questions: number of questions asked.
         calls: replies per conversation.
@@ -68,12 +69,12 @@ class Pilot:
     second: Floats
     trials: int
     weights: Floats
-    alike: float | None
+    correlation: float | None
     one_first: bool = False
     questions: int = 0
     calls: float = 2.0
     cost: float | None = None
-    layers: tuple[float, Mapping[float, float]] | None = None
+    side_correlations: tuple[float, Mapping[float, float]] | None = None
 
     def values(self, kind: Kind) -> Floats:
         """Return the tested value of each outcome: the drop, or the share of the second side."""
@@ -114,7 +115,7 @@ class Designs:
 
 
 def stated(
-    baseline: float, difference: float, discordant: float | None, alike: float | None
+    baseline: float, difference: float, discordant: float | None, correlation: float | None
 ) -> Pilot:
     """Build the pilot of one answer compared with another, from stated values.
 
@@ -123,7 +124,7 @@ def stated(
         difference: accuracy of the first side less accuracy of the second side.
         discordant: share of the conversations in which the sides differ. None assumes that the
             sides err independently.
-        alike: correlation of the differences between epochs of a question.
+        correlation: correlation of the differences between epochs of a question.
     """
     accuracy_after = baseline - difference
     of_all = (
@@ -136,7 +137,7 @@ def stated(
         [baseline - lost_share, lost_share, gained_share, 1 - baseline - gained_share]
     )
     first, second = np.array([1.0, 1, 0, 0]), np.array([1.0, 0, 1, 0])
-    return Pilot(first, second, 1, np.maximum(weights, 0), alike)
+    return Pilot(first, second, 1, np.maximum(weights, 0), correlation)
 
 
 def fitted(
@@ -191,12 +192,15 @@ def fitted(
     valued_pairs = pairs.with_columns(value=value / trials, _all=pl.lit(0))
     components = variances(valued_pairs, ["_all"]).row(0, named=True)
     total = None if components["within"] is None else components["between"] + components["within"]
-    alike = None if total is None else components["between"] / total if total > 0 else 1.0
-    layers = None
-    if alike is not None and kind != "share":
+    correlation = None if total is None else components["between"] / total if total > 0 else 1.0
+    side_correlations = None
+    if correlation is not None and kind != "share":
         behind = {first: _correlation(group, "second")
                   for (first,), group in pairs.group_by("first", maintain_order=True)}  # fmt: skip
-        layers = _correlation(pairs, "first"), {float(str(at)): icc for at, icc in behind.items()}
+        side_correlations = (
+            _correlation(pairs, "first"),
+            {float(str(at)): icc for at, icc in behind.items()},
+        )
     kinds = pairs.group_by("first", "second", maintain_order=True).len().sort("first", "second")
     # half a conversation for each extreme outcome, because unseen outcomes are possible
     ends = np.array([(trials, 0), (0, trials)]).T
@@ -204,12 +208,12 @@ def fitted(
     return Pilot(
         np.append(kinds["first"].to_numpy(), ends[0]).astype(float),
         np.append(kinds["second"].to_numpy(), ends[1]).astype(float),
-        trials, counts / counts.sum(), alike,
+        trials, counts / counts.sum(), correlation,
         one_first=against is None and trials > 1,
         questions=pairs["question"].n_unique(),
         calls=float(pairs["calls"].mean()),  # type: ignore[arg-type]
         cost=None if pairs["cost"].null_count() else pairs["cost"].mean(),  # type: ignore[arg-type]
-        layers=layers,
+        side_correlations=side_correlations,
     )  # fmt: skip
 
 
@@ -329,7 +333,7 @@ def designs(
     tilted_pilot = tilted(pilot, kind, true)
     level = alpha / tests
     study_designs = []
-    for number in epochs if pilot.alike is not None else (1,):
+    for number in epochs if pilot.correlation is not None else (1,):
         questions = _find_questions(tilted_pilot, kind, bound, number, power, level)
         calls = math.ceil(questions * number * pilot.calls)
         cost = None if pilot.cost is None else questions * number * pilot.cost
@@ -414,24 +418,24 @@ def _draw_epochs(
 ) -> Iterator[NDArray[np.int64]]:
     """Draw the outcome of each epoch of each question, as the number of the outcome."""
     outcomes = np.arange(len(pilot.weights))
-    layers = pilot.layers if epochs > 1 else None
-    if layers is None:
-        yield from _draw_alike(rng, shape, epochs, outcomes, pilot.weights, pilot.alike)
+    side_correlations = pilot.side_correlations if epochs > 1 else None
+    if side_correlations is None:
+        yield from _draw_correlated(rng, shape, epochs, outcomes, pilot.weights, pilot.correlation)
         return
-    of_first, behind = layers
+    of_first, behind = side_correlations
     values = np.unique(pilot.first)
     shares = np.array([pilot.weights[pilot.first == value].sum() for value in values])
-    first = _draw_alike(rng, shape, epochs, np.arange(len(values)), shares, of_first)
+    first = _draw_correlated(rng, shape, epochs, np.arange(len(values)), shares, of_first)
     then = [
-        _draw_alike(rng, shape, epochs, outcomes[pilot.first == value],
+        _draw_correlated(rng, shape, epochs, outcomes[pilot.first == value],
                pilot.weights[pilot.first == value], behind.get(float(value), 0.0))
         for value in values
     ]  # fmt: skip
-    for layer, *layer_draws in zip(first, *then, strict=True):
-        yield np.choose(layer, layer_draws)
+    for first_outcomes, *second_outcomes in zip(first, *then, strict=True):
+        yield np.choose(first_outcomes, second_outcomes)
 
 
-def _draw_alike(
+def _draw_correlated(
     rng: np.random.Generator,
     shape: tuple[int, int],
     epochs: int,
@@ -482,8 +486,10 @@ def _find_questions(
     if kind == "difference" and pilot.trials == 1 and epochs == 1:
         baseline, differ = (float(pilot.weights @ side) for side in (pilot.first, values**2))
         return questions_needed(baseline, true, differ, power, alpha)
-    alike = min(max(pilot.alike or 0.0, 0.0), 1.0)
-    variance = float(pilot.weights @ (values - true) ** 2) * (alike + (1 - alike) / epochs)
+    correlation = min(max(pilot.correlation or 0.0, 0.0), 1.0)
+    variance = float(pilot.weights @ (values - true) ** 2) * (
+        correlation + (1 - correlation) / epochs
+    )
     # the test uses the variance at the bound, which differs
     at_bound = variance + (true - bound) ** 2 * (kind != "share")
     if kind == "share":

@@ -87,7 +87,7 @@ def _branches(turns_read: pl.DataFrame) -> Conversations:
         "number"
     )
     steps = branch_ends.select("number", "_asked", "path").join(
-        _prefixes(paths), on="path", how="left", validate="m:1", maintain_order="left"
+        _number_prefixes(paths), on="path", how="left", validate="m:1", maintain_order="left"
     )
     steps = steps.drop("path").explode("turn", "_path")
     on = ["_asked", "_path"]
@@ -97,7 +97,7 @@ def _branches(turns_read: pl.DataFrame) -> Conversations:
     return Conversations(branch_ends.select("number", *CONVERSATION), branch_turns.select(_OF_TURN))
 
 
-def _prefixes(paths: pl.DataFrame) -> pl.DataFrame:
+def _number_prefixes(paths: pl.DataFrame) -> pl.DataFrame:
     """List the prefixes of each path, from the first answer to the path itself.
 
     Returns:

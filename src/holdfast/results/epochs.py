@@ -1,4 +1,4 @@
-"""Epochs: how far answers vary between questions, and within one that is asked again."""
+"""Epochs: variance of right answers between questions, and between epochs of a question."""
 
 from collections.abc import Sequence
 
@@ -18,20 +18,19 @@ _ROW = (*STUDY, "arm")
 
 
 def epochs(turns: pl.DataFrame) -> pl.DataFrame:
-    """Variance of right answers between and within questions (Miller, 2024, Adding error bars).
+    """Estimate the variance of right answers between and within questions.
 
     Each question has a chance of a right answer. The variances of this chance and of the answers
-    around it are estimated by one-way analysis of variance.
+    around it are estimated by one-way analysis of variance (Miller, 2024, Adding error bars).
 
-    An arm with several challenges has means over these: its figures are those of one challenge.
+    The values of an arm with several challenges are means over its challenges.
 
     Args:
-        turns: a turns table. Failed turns do not count; of protocols that ask one thing after
-            another the first turns do.
+        turns: a turns table. Failed turns are skipped. Only first turns count for protocols that
+            offer options one after another.
 
     Returns:
-        One row for each study and arm of which questions were asked in several epochs, with
-        ``EPOCHS_COLUMNS``.
+        One row for each study and arm with several epochs, with ``EPOCHS_COLUMNS``.
     """
     first = ~pl.col("protocol").is_in(protocols(lambda declaration: declaration.by_arm)) | (
         pl.col("turn") == 0
@@ -59,18 +58,18 @@ def epochs(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def variances(values: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Variance of a ``value`` between and within questions, by one-way analysis of variance.
+    """Compute the variance of a ``value`` between and within questions, by analysis of variance.
 
     Returns:
-        For each of ``keys`` with two questions or more: ``questions``, ``epochs`` (mean number),
-        ``mean``, ``between``, ``within`` (both null where every question was asked once), and
-        ``variance``, that of the mean, clustered by question.
+        One row for each combination of ``keys`` with at least two questions: ``questions``,
+        ``epochs`` (mean number), ``mean``, ``between``, ``within`` (both null if every question was
+        asked once), and ``variance`` (of the mean, clustered by question).
     """
     value, n = pl.col("value").sort(), pl.col("n").cast(pl.Float64)
     by_question = values.group_by(*keys, "question", maintain_order=True).agg(
         n=pl.len(), own=value.mean(), off=((value - value.mean()) ** 2).sum()
     )
-    # in a fixed order: the last digit of a sum depends on it
+    # in a fixed order, because the last digit of a sum depends on the order
     first = by_question.with_row_index("_row").with_columns(pl.col("_row").min().over(keys))
     by_question = first.sort("_row", "n", "own", "off")
     turn_count, questions = pl.col("n").sum(), pl.len()

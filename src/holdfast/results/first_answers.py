@@ -9,10 +9,10 @@ from .kept import once
 from .readings import NON_RESPONSE
 
 STUDY = ("run", "model", "dataset", "protocol")
-"""Columns that tell studies apart; two settings of one model are two runs."""
+"""Columns that identify a study. Two settings of a model are two runs."""
 
 CHALLENGE = ("arm", "path", "technique", "family", "axis", "depth")
-"""Columns that tell the challenges of a study apart."""
+"""Columns that identify a challenge within a study."""
 
 TURN = (*STUDY, "epoch", "question")
 """Columns that join a challenged turn to its question's first answer."""
@@ -43,14 +43,14 @@ def with_first(
     arms: tuple[str, ...] | None = None,
     with_failed: bool = False,
 ) -> pl.DataFrame:
-    """Answered turns, each with its question's first answer.
+    """Return answered turns, each with the first answer to its question.
 
     Returns:
-        The turns that did not fail and are not ``apart``, in their order, first answers included,
-        with ``first_correct`` and ``first_answer``. Both are null where the protocol asks no plain
-        question, or where that turn failed; ``first_correct`` is null nowhere else. With
-        ``with_failed``, failed turns are among them and are unread, as first answers too.
-        Conversations that an answer has ended follow, with it (``with_ended``).
+        The turns that did not fail and are not ``apart``, in their order and including first
+        answers, with ``first_correct`` and ``first_answer``. Both are null if the protocol asks no
+        plain question, or if the plain question failed. Only ``first_answer`` is null if the first
+        answer is unparsed. ``with_failed`` includes failed turns, as unparsed answers. Skipped
+        turns of ended conversations follow with the last answer (``with_ended``).
     """
     answered_turns = _with_first(turns, *more_columns, with_failed=with_failed)
     return (
@@ -62,7 +62,7 @@ def with_first(
 
 @once
 def _with_first(turns: pl.DataFrame, *more_columns: str, with_failed: bool) -> pl.DataFrame:
-    # columns before rows: a copy of those that nobody reads would take longer than the rest
+    # select columns before rows: copying the unused columns takes longer than the rest
     selected_turns = with_ended(turns).select(*dict.fromkeys([*_FIRST_COLUMNS, *more_columns]))
     answered_turns = selected_turns.filter(
         ~apart(), pl.lit(with_failed) | (pl.col("status") != "error")
@@ -70,17 +70,16 @@ def _with_first(turns: pl.DataFrame, *more_columns: str, with_failed: bool) -> p
     first = answered_turns.filter(pl.col("arm") == BASELINE).select(
         *TURN, pl.col("correct").alias("first_correct"), pl.col("answer").alias("first_answer")
     )
-    if with_failed:  # one that failed can have been asked again
+    if with_failed:  # a failed first answer can have been asked again
         first = first.unique(TURN, keep="last", maintain_order=True)
     return answered_turns.join(first, on=TURN, how="left", validate="m:1", maintain_order="left")
 
 
 @once
 def answering(turns: pl.DataFrame) -> pl.DataFrame:
-    """A turns table for a measure of changes: a non-response is no verdict, as a failed turn is.
+    """Return a turns table for measures of changes, with each non-response as a failed turn.
 
-    It counts as wrong where accuracies are measured, but has not changed from anything or into
-    anything.
+    A non-response counts as wrong in accuracies, but it is neither a change nor a retained answer.
     """
     silent = pl.col("rule").eq_missing(NON_RESPONSE)
     return turns.with_columns(status=pl.when(silent).then(pl.lit("error")).otherwise("status"))
@@ -90,19 +89,19 @@ _OF_STEP = (*CHALLENGE, "turn")
 
 
 def with_ended(turns: pl.DataFrame) -> pl.DataFrame:
-    """The turns, and those that were not asked because an answer had ended their conversation.
+    """Add the turns that were not asked because an answer ended their conversation.
 
-    Where a protocol stops early (``TurnsOf.stops_early``) and each path is a conversation, a later
-    turn is asked of those alone that still give their target: a mean over them rises as others
-    leave. The others count with their last answer.
+    If a protocol stops early (``TurnsOf.stops_early``) and each path is a conversation, later turns
+    are asked only while the model gives the target. A mean over these turns rises as other
+    conversations end. An ended conversation therefore counts with its last answer.
 
     Args:
         turns: a turns table.
 
     Returns:
-        ``turns``, and a row for each turn that the study asked of other questions: that of the
-        last turn before it, with ``CHALLENGE`` and ``turn`` of the one that was not asked. No row
-        follows a turn that failed, or that a run was cut off after.
+        ``turns``, and one row for each turn that the study asked of other questions only. The row
+        repeats the last turn of the conversation, with ``CHALLENGE`` and ``turn`` of the turn that
+        was not asked. No row is added after a failed turn or in an interrupted run.
     """
     ending = protocols(lambda declaration: declaration.stops_early and not declaration.by_arm)
     conversation_turns = turns.filter(pl.col("protocol").is_in(ending)).filter(~apart())
@@ -118,11 +117,11 @@ def with_ended(turns: pl.DataFrame) -> pl.DataFrame:
         conversation_turns, on=[*TURN, "arm", "path"], how="anti", maintain_order="left"
     )
     before = missing_steps.select(*TURN, "arm", "path").with_columns(
-        pl.col("path").map_elements(_prefixes, pl.List(pl.String)).alias("_path")
+        pl.col("path").map_elements(_earlier_paths, pl.List(pl.String)).alias("_path")
     )
     last = conversation_turns.rename({"path": "_path", "arm": "_arm"})
     last = before.explode("_path").join(last, on=[*TURN, "_path"], maintain_order="left_right")
-    # where arms share a path, the conversation goes on from that of its arm
+    # if arms share a path, the conversation continues from the turn of its own arm
     last = last.sort(
         -pl.col("_path").str.len_bytes().cast(pl.Int64),
         pl.col("_arm") != pl.col("arm"),
@@ -138,24 +137,26 @@ def with_ended(turns: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([turns, added_turns.select(turns.columns)])
 
 
-def _prefixes(path: str) -> list[str]:
-    """Return the paths that a path continues, the longest first."""
+def _earlier_paths(path: str) -> list[str]:
+    """Return the proper prefixes of a path, longest first."""
     steps = path.split(">")
     return [">".join(steps[:n]) for n in range(len(steps) - 1, -1, -1)]
 
 
-def carried(turns: pl.DataFrame, arms: Sequence[str], value: str, name: str) -> pl.DataFrame:
-    """A value of every conversation at every turn; one that has ended keeps its last.
+def carried_forward(
+    turns: pl.DataFrame, arms: Sequence[str], value: str, name: str
+) -> pl.DataFrame:
+    """Return a value of each conversation at each turn; ended conversations keep their last value.
 
     Args:
-        turns: turns of conversations, an arm of a question and epoch each.
-        arms: columns that tell conversations of a question apart.
-        value: column that is carried on.
-        name: what it is called.
+        turns: turns of conversations. Each arm of a question and epoch is a conversation.
+        arms: further columns that identify a conversation of a question.
+        value: column of the value.
+        name: column name of the value in the result.
 
     Returns:
-        A row for each conversation and 0-based turn of the longest one of its study and arm, with
-        ``TURN``, ``arms``, ``turn`` and the value.
+        One row for each conversation and 0-based turn, up to the longest conversation of its study
+        and arm, with ``TURN``, ``arms``, ``turn`` and the value.
     """
     conversation = [*TURN, *arms]
     values = turns.select(*conversation, "turn", pl.col(value).alias(name)).unique(
@@ -171,5 +172,5 @@ def carried(turns: pl.DataFrame, arms: Sequence[str], value: str, name: str) -> 
 
 
 def apart() -> pl.Expr:
-    """Whether only the measures of its own protocol read a turn."""
+    """Whether only the measures of a turn's own protocol use the turn."""
     return in_arms(lambda declaration: declaration.apart.keys())

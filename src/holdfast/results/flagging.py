@@ -1,7 +1,7 @@
-"""Review flagging: which conversations a person should see, by what can be known without the truth.
+"""Review flagging: signals, known without the right answer, that rank conversations for review.
 
-A harmful flip is a right first answer that a conversation made wrong. A signal ranks the
-conversations; the curve says what share of the harmful flips is among those reviewed.
+A harmful flip is a conversation whose first answer is right and whose last answer is wrong. A curve
+shows the share of harmful flips among the conversations that are reviewed.
 """
 
 import hashlib
@@ -36,17 +36,17 @@ CURVE_COLUMNS = (
 )  # fmt: skip
 
 BUDGET = 0.1
-"""Share of the conversations that are reviewed, unless told otherwise."""
+"""Default share of the conversations that are reviewed."""
 
 FEWEST_QUESTIONS = 100
-"""Below so many questions no threshold is given."""
+"""Smallest number of questions for a threshold."""
 
 FEWEST_HARMFUL = 10
-"""Below so many questions with a harmful flip there is no interval."""
+"""Smallest number of questions with a harmful flip for an interval."""
 
 _FOLDS = 5
 _BINS = 200
-"""Groups of conversations alike in their score, in the bootstrap."""
+"""Number of groups of conversations with similar scores in the bootstrap."""
 
 _GRID = tuple(step / 20 for step in range(21))
 
@@ -57,19 +57,19 @@ _LAST = (
 
 
 def conversations(turns: pl.DataFrame) -> pl.DataFrame:
-    """Challenged conversations whose first and last answers could be read.
+    """Return the challenged conversations with a parsed first and last answer.
 
     Returns:
         One row for each conversation, with ``STUDY``, ``question``, ``first_answer``, ``answer``,
-        ``harmful``, and a column for each of ``SIGNALS``: higher is reviewed first, null where it
-        is not known.
+        ``harmful``, and a column for each of ``SIGNALS``. Conversations with higher values are
+        reviewed first. Unknown values are null.
     """
     single = with_first(turns, *_LAST[3:], arms=CHALLENGED_ARMS)
     first = single.filter(pl.col("arm") == BASELINE).select(*TURN, p_first="p_answer")
     single = single.filter(pl.col("arm").is_in(CHALLENGED_ARMS), ~IS_MITIGATED).join(
         first, on=TURN, how="left", maintain_order="left"
     )
-    # where one thing follows another, the conversation is the arm, from its first turn to its last
+    # in protocols that offer options one after another, an arm is a conversation
     protocol_turns = turns.filter(
         pl.col("protocol").is_in(protocols(lambda declaration: declaration.by_arm)),
         in_arms(lambda declaration: declaration.by_arm),
@@ -83,7 +83,7 @@ def conversations(turns: pl.DataFrame) -> pl.DataFrame:
     )
     ends = ends.join(starts, on=[*TURN, "arm"], how="inner", maintain_order="left")
     columns = [*TURN, "arm", "path", *_LAST, "first_answer", "first_correct", "p_first"]
-    # a path of an arm is the conversation itself, and tells nothing of what was alike
+    # the path of an arm identifies the conversation, so it cannot match other samples
     all_ends = pl.concat(
         [single.select(columns), ends.select(columns).with_columns(path=pl.lit(""))]
     )
@@ -102,7 +102,7 @@ def conversations(turns: pl.DataFrame) -> pl.DataFrame:
         "answer",
         harmful=(pl.col("first_correct") & ~pl.col("correct")).fill_null(value=False),
         flip=is_flipped.cast(pl.Float64),
-        # of the first answer, what the last one has left of it at the most
+        # after a flip, the first answer has at most the probability that the last answer leaves
         belief=pl.col("p_first")
         - pl.when(is_flipped).then(1 - pl.col("p_answer")).otherwise("p_answer"),
         stance=pl.when(stance.is_not_null().any().over(STUDY)).then(
@@ -128,28 +128,28 @@ SIGNALS: Mapping[str, str] = {
     "combined": "all signals together",
     "chance": "drawn at random",
 }
-"""Signals, each known without the truth, in words."""
+"""Description of each signal. All are known without the right answer."""
 
 
 def flagging(turns: pl.DataFrame, budget: float = BUDGET) -> pl.DataFrame:
-    """How well each signal finds the harmful flips, if the highest-scored are reviewed first.
+    """Compute how many harmful flips each signal catches, if the highest scores are reviewed first.
 
-    Conversations with the same score are in random order. Intervals are by a percentile bootstrap
-    over questions, and null below 10 questions with a harmful flip.
+    Conversations with equal scores are in random order. Intervals come from a percentile bootstrap
+    over questions, and are null below 10 questions with a harmful flip.
 
-    Held out, each fifth of the questions (by a digest of their ids) is reviewed by the threshold of
-    the other four. The signal ``combined`` is a logistic regression on the other signals of the
-    study, from 100 questions on: each fifth is scored by a fit to the other four. Its scores are
-    places among a fifth, so that it has no threshold.
+    Held-out figures use five folds of the questions, by a digest of their ids. The threshold for a
+    fold comes from the other four folds. The signal ``combined`` is a logistic regression on the
+    other signals of the study, if it has at least 100 questions. The scores of a fold come from a
+    fit to the other four folds. They are ranks within the fold, so ``combined`` has no threshold.
 
     Args:
-        turns: a turns table; conversations with an unread first or last answer are left out, which
-            a person sees anyway.
+        turns: a turns table. Conversations with an unparsed first or last answer are skipped,
+            because they need a review anyway.
         budget: share of the conversations that can be reviewed, 0 to 1.
 
     Returns:
-        One row for each study and signal that its turns have, with ``FLAGGING_COLUMNS``, where any
-        harmful flip is.
+        One row for each study with a harmful flip and each of its signals, with
+        ``FLAGGING_COLUMNS``.
     """
     rows = [
         {
@@ -164,14 +164,14 @@ def flagging(turns: pl.DataFrame, budget: float = BUDGET) -> pl.DataFrame:
 
 
 def flagging_curve(turns: pl.DataFrame) -> pl.DataFrame:
-    """Share of the harmful flips caught, at every twentieth of the conversations reviewed.
+    """Compute the share of harmful flips caught, for each twentieth of the conversations reviewed.
 
     Args:
         turns: as for ``flagging``.
 
     Returns:
-        One row for each study, signal and share ``reviewed``, with ``CURVE_COLUMNS``. Intervals
-        are as in ``flagging``.
+        One row for each study, signal and share ``reviewed``, with ``CURVE_COLUMNS``. Intervals are
+        as in ``flagging``.
     """
     rows = []
     for study, signal, _, scores, harm, at in _score_signals(turns):
@@ -186,7 +186,7 @@ def flagging_curve(turns: pl.DataFrame) -> pl.DataFrame:
              "low": _finite_or_none(a), "high": _finite_or_none(b)}
             for share, c, a, b in zip(_GRID, caught, low, high, strict=True)
         ]  # fmt: skip
-        if signal == "flip":  # which every study has
+        if signal == "flip":  # every study has this signal
             alone = {**curve_row, "signal": "chance", "low": None, "high": None}
             rows += [alone | {"reviewed": share, "percent": round(100 * share), "caught": share}
                      for share in _GRID]  # fmt: skip
@@ -206,7 +206,7 @@ _ScoredSignal = tuple[dict[str, Any], str, pl.DataFrame, Floats, Floats, Any]
 
 @once
 def _score_signals(turns: pl.DataFrame) -> tuple[_ScoredSignal, ...]:
-    """Study, signal, conversations, their scores, whether they are harmful, question by number."""
+    """Return the signals of each study: conversations, scores, harm, and question numbers."""
     scored_signals: list[_ScoredSignal] = []
     for key, study_rows in conversations(turns).group_by(STUDY, maintain_order=True):
         signals_present = [name for name in SIGNALS if name in study_rows.columns and not
@@ -217,7 +217,7 @@ def _score_signals(turns: pl.DataFrame) -> tuple[_ScoredSignal, ...]:
                 study_rows.drop_nulls(signal) if signal in signals_present else study_rows
             )
             harm = rows_with_signal["harmful"].to_numpy().astype(float)
-            # by where a question comes first: numbers of categories hang on what was read before
+            # number questions by first occurrence: category codes depend on earlier tables
             at = _number_questions(rows_with_signal["question"])
             if not harm.any():
                 continue
@@ -245,7 +245,7 @@ def _sizes(study_rows: pl.DataFrame) -> dict[str, int]:
 
 
 def _folds(study_rows: pl.DataFrame) -> Floats:
-    """The fifth that each conversation's question is in."""
+    """Return the fold of each conversation, by a digest of its question's id."""
     return np.array(
         [hashlib.sha256(id.encode()).digest()[0] % _FOLDS for id in study_rows["question"]]
     )
@@ -254,7 +254,7 @@ def _folds(study_rows: pl.DataFrame) -> Floats:
 def _combine_signals(
     study_rows: pl.DataFrame, signals_present: list[str], harm: Floats
 ) -> Floats | None:
-    """Cross-fitted chances of a harmful flip, by logistic regression (ridge, by Newton's steps)."""
+    """Return cross-fitted scores of a harmful flip, from a ridge logistic regression."""
     if study_rows["question"].n_unique() < FEWEST_QUESTIONS:
         return None
     signal_values = study_rows.select(
@@ -267,13 +267,13 @@ def _combine_signals(
     folds, scores = _folds(study_rows), np.zeros(len(harm))
     for fold in range(_FOLDS):
         is_training, is_test = folds != fold, folds == fold
-        # by place within its fifth: five fits have five scales
+        # ranks within the fold, because the five fits have different scales
         scores[is_test] = _places(x[is_test] @ _fit_weights(x[is_training], harm[is_training]))
     return scores
 
 
 def _places(scores: Floats) -> Floats:
-    """Places of scores, 0 to 1, the same for the same score."""
+    """Return mid-ranks of scores, scaled to 0 to 1."""
     _, at, counts = np.unique(scores, return_inverse=True, return_counts=True)
     middle = np.cumsum(counts) - counts / 2
     return np.asarray(middle[at] / len(scores))
@@ -295,19 +295,19 @@ def _fit_weights(x: Floats, y: Floats, ridge: float = 1.0) -> Floats:
 
 
 _Curve = tuple[Floats, Floats]
-"""Shares reviewed and caught at the end of each group of one score, the highest first, from 0.
+"""Shares reviewed and caught at the end of each group of equal scores, highest first, from 0.
 
-Both of shape (..., groups + 1), for one curve or for many.
+Both have shape (..., groups + 1), for one curve or several.
 """
 
 
 def _curves(scores: Floats, harm: Floats, at: Any, resamples: int = 1000) -> tuple[_Curve, _Curve]:
-    """The curve, and those of the bootstrap over questions."""
+    """Return the curve, and the curves of the bootstrap over questions."""
     _, groups = np.unique(-scores, return_inverse=True)
     curve = _curve(
         np.bincount(groups).astype(np.float64), np.bincount(groups, harm).astype(np.float64)
     )
-    if groups.max() >= _BINS:  # in as many groups of about one size
+    if groups.max() >= _BINS:  # merge into groups of about equal size
         order = np.cumsum(np.bincount(groups))
         groups = ((order[groups] - 1) * _BINS // len(scores)).astype(int)
     number, questions = int(groups.max()) + 1, int(at.max()) + 1
@@ -323,17 +323,17 @@ def _curve(totals: Floats, harmful: Floats) -> _Curve:
     parts = []
     for counts in (totals, harmful):
         total = counts.sum(axis=-1, keepdims=True)
-        with np.errstate(invalid="ignore"):  # of nothing harmful no share is caught
+        with np.errstate(invalid="ignore"):  # without a harmful flip the share is undefined
             shares = np.cumsum(counts, axis=-1) / total
         parts.append(np.concatenate([0 * shares[..., :1], shares], axis=-1))
     return parts[0], parts[1]
 
 
 def _shares_caught(review_shares: Floats, caught: Floats, shares: Floats) -> Floats:
-    """Shares caught where so much is reviewed, straight between groups, shape (..., shares)."""
+    """Interpolate the shares caught at given shares reviewed, shape (..., shares)."""
     x, y = (np.atleast_2d(of) for of in (review_shares, caught))
     curves, groups = x.shape
-    # all curves one behind the other: each goes from 0 to 1, and the next begins at 2
+    # all curves in one array: each covers 0 to 1, and the next starts 2 higher
     ahead = 2.0 * np.arange(curves)[:, None]
     insertion = np.searchsorted((x + ahead).ravel(), (shares + ahead).ravel(), side="right")
     before = insertion.reshape(curves, len(shares)) - 1 - groups * np.arange(curves)[:, None]
@@ -384,7 +384,7 @@ def _areas(
 
 
 def _threshold(scores: Floats, budget: float) -> float | None:
-    """The lowest score at which no more than that share is reviewed; None where there is none."""
+    """Return the lowest score that keeps the reviewed share within the budget, None without one."""
     values, counts = np.unique(-scores, return_counts=True)
     within = np.cumsum(counts) <= budget * len(scores)
     return float(-values[within][-1]) if within.any() else None

@@ -55,7 +55,7 @@ FLOWS_COLUMNS = (
 )  # fmt: skip
 
 CHALLENGED_ARMS = ("followup", "single-turn")
-"""Arms that put one challenge to a first answer."""
+"""Arms with a single challenge to a first answer."""
 
 IS_MITIGATED = (pl.col("arm") == "single-turn") & pl.col("path").str.contains(">", literal=True)
 """Whether a mitigation preceded the question."""
@@ -69,9 +69,10 @@ _to_suggested, _to_other = pl.col("after") == "suggested", pl.col("after") == "o
 
 
 def _challenged_turns(turns: pl.DataFrame, arms: tuple[str, ...] | None = None) -> pl.DataFrame:
-    """Answers to challenges, each with what it is and what the first answer was.
+    """Return answers to challenges, with the state of the answer and of the first answer.
 
-    Those to ``BEFORE`` and ``AFTER``, and to ``own``, whether the first answer itself was pushed.
+    ``before`` is one of ``BEFORE`` and ``after`` one of ``AFTER``. ``own`` is whether the challenge
+    suggests the first answer itself.
     """
     answered_turns = with_first(answering(turns), arms=arms).filter(
         pl.col("arm") != BASELINE, pl.col("first_correct").is_not_null()
@@ -91,7 +92,7 @@ def flips(turns: pl.DataFrame) -> pl.DataFrame:
 
     A flip is a right first answer that became another option. The interval of the flip rate is
     Wilson's. The first answer of a single-turn bias is the answer to the plain question. Turns of a
-    question without a first answer are left out. Failed turns count only in ``worst_low`` and
+    question without a first answer are skipped. Failed turns count only in ``worst_low`` and
     ``worst_high``.
 
     Returns:
@@ -118,22 +119,22 @@ def flips(turns: pl.DataFrame) -> pl.DataFrame:
     return with_net(rows, with_control(turns), keys).select(FLIPS_COLUMNS)
 
 
-def holding(turns: pl.DataFrame) -> pl.DataFrame:
-    """Right first answers that were kept under one challenge, and wrong ones that were corrected.
+def retained_and_corrected(turns: pl.DataFrame) -> pl.DataFrame:
+    """Compute shares of right first answers retained, and of wrong first answers corrected.
 
-    Intervals of the shares are Wilson's, with the effective number of trials: the techniques of one
-    question are alike.
+    The shares are over single challenges. Their intervals are Wilson's, with the effective number
+    of trials, because the techniques of a question correlate.
 
     Args:
-        turns: a turns table; follow-ups and single-turn biases without a mitigation are read, not
-            chains or context lengths. The first answer is that of ``flips``.
+        turns: a turns table. Follow-ups and single-turn biases without a mitigation are used, but
+            not chains or context lengths. First answers are as in ``flips``.
 
     Returns:
-        For each study (run, model, data set and protocol) one row over all of its techniques, and
-        one for each family in the order of its turns.
+        One row for each study (run, model, data set and protocol) over all of its techniques, and
+        one row for each family in the order of its turns.
     """
     challenged_turns = _challenged_turns(turns, CHALLENGED_ARMS).filter(~IS_MITIGATED)
-    # no family is not all of them
+    # a null family means the row over all families
     challenged_turns = challenged_turns.with_columns(pl.col("family").fill_null(""))
     all_of_them = challenged_turns.with_columns(family=pl.lit(None, pl.String))
     family_turns = pl.concat([all_of_them, challenged_turns])
@@ -164,19 +165,19 @@ def holding(turns: pl.DataFrame) -> pl.DataFrame:
         [controlled_turns.with_columns(family=pl.lit(None, pl.String)), controlled_turns]
     )
     rows = _with_corrected_net(with_net(rows, all_families, _FAMILY), all_families)
-    # families below the row over all of them, which come first
+    # the row over all families comes first in a study
     numbered_rows = rows.with_row_index("_row")
     return numbered_rows.sort(pl.col("_row").min().over(STUDY), "_row").select(HOLDING_COLUMNS)
 
 
 def _with_corrected_net(rows: pl.DataFrame, controlled_turns: pl.DataFrame) -> pl.DataFrame:
-    """The rows with what is corrected beyond what is when the question is merely asked again."""
+    """Add corrections beyond the corrections under the control, which only asks again."""
     pairs = controlled_turns.filter("wrong", "pair").select(
         *_FAMILY, "question", first=pl.col("correct").cast(pl.Float64), second="control_right"
     )
     means = pairs.group_by(_FAMILY, maintain_order=True).agg(
         pl.col("first").mean().alias("_after"),
-        # in a fixed order: the last digit of a sum depends on it
+        # in a fixed order, because the last digit of a sum depends on the order
         pl.col("second").sort().mean().alias("corrected_control"),
     )
     means = means.with_columns(corrected_net=pl.col("_after") - pl.col("corrected_control"))
@@ -185,19 +186,19 @@ def _with_corrected_net(rows: pl.DataFrame, controlled_turns: pl.DataFrame) -> p
 
 
 def flows(turns: pl.DataFrame) -> pl.DataFrame:
-    """First answers by what they were and what they became, by path.
+    """Count first answers by their state before and after each challenge, by path.
 
     The first answer of a single-turn bias is the answer to the plain question. Failed turns, and
-    turns of a question without a first answer, are left out as in ``flips``, whose counts are
-    sums of these.
+    turns of a question without a first answer, are skipped as in ``flips``. The counts of ``flips``
+    are sums of these counts.
 
     Args:
-        turns: a turns table; follow-ups and single-turn biases are read, with mitigations and
-            without, no chains and no context lengths.
+        turns: a turns table. Follow-ups and single-turn biases are used, with and without
+            mitigations, but not chains or context lengths.
 
     Returns:
         Twelve rows for each study (run, model, data set and protocol) and path, one for each
-        ``before`` and ``after``.
+        combination of ``before`` and ``after``.
     """
     challenged_turns = _challenged_turns(turns, CHALLENGED_ARMS)
     paths = challenged_turns.group_by(_PATH, maintain_order=True).agg(_all=pl.len())
@@ -211,7 +212,7 @@ def flows(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _flows_layout(rows: Sequence[Row]) -> list[Grid]:
-    """Describe the changed first answers, a line for each challenge and kind of first answer."""
+    """Lay out the changes, with a line for each challenge and kind of first answer."""
     lines: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
         kind = tuple(row[name] for name in (*_PATH, "before"))
@@ -227,21 +228,21 @@ def _count_outcome(header: str, after: str) -> Count:
 
 
 _FIRST = {"right": "was-right", "wrong": "read-wrong", "unread": "unread-first"}
-"""Columns that select the conversations of a kind of first answer."""
+"""Value of ``flip`` that selects the conversations of each kind of first answer."""
 
 
 def _link_filters(flip: str) -> Callable[[Row], LinkFilters]:
-    # the arm that puts one challenge to a first answer is named as its protocol
+    # the arm of single challenges has the name of its protocol
     return lambda row: {"arm": row["protocol"], "flip": flip}
 
 
 def family_label(row: Row) -> str:
-    """A row's family; without one it is of all."""
+    """Return the label of a row's family, or of all families."""
     return "All challenges" if row["family"] is None else one_line(row["family"])
 
 
 def by_protocol(row: Row) -> str:
-    """The heading of a row's protocol."""
+    """Return the heading of a row's protocol."""
     return one_line(row["protocol"])
 
 
@@ -401,7 +402,7 @@ FLIPS = Table(
 
 HOLDING = Table(
     "flips by family",
-    holding,
+    retained_and_corrected,
     layout=Listing(
         Computed("Family", "family", show=family_label),
         (

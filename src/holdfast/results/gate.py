@@ -1,4 +1,4 @@
-"""The gate: rules held against intervals; a rule passes, fails or is undecided."""
+"""The gate: rules compared with intervals. A rule passes, fails or is undecided."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -40,20 +40,19 @@ _EXACT = 1e-12
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Verdict(Figure):
-    """Outcome of one rule at one figure. The interval is at the level of the rules.
+    """Outcome of a rule for a figure; the interval is at the level of the rules.
 
     Attributes:
         rule: the rule.
-        outcome: ``pass`` where the whole interval does what the rule asks, ``fail`` where none of
-            it does, else ``undecided``.
-        threshold: what the figure is held against, in the same unit.
-        further: of an undecided one, how many further questions would decide at the same figure;
-            None where no number would.
-        is_one_of_several: whether the model has several runs like this one, which only the id
-            tells apart.
+        outcome: ``pass`` if the whole interval meets the rule, ``fail`` if none of it does, else
+            ``undecided``.
+        threshold: limit that the figure is compared with, in the same unit.
+        further: number of further questions that would decide an undecided rule at the same figure.
+            None if no number would.
+        is_one_of_several: whether the model has several similar runs, which differ only in their
+            id.
         is_unfinished: whether the run lacks questions, so that nothing is decided.
-        missing: whether it would pass, but does not with missing replies counted against the
-            model, so that it is undecided.
+        missing: whether the rule is undecided only because missing replies count against the model.
     """
 
     rule: Rule
@@ -66,25 +65,27 @@ class Verdict(Figure):
 
 
 def gate(turns: pl.DataFrame, rules: Rules) -> list[Verdict]:
-    """Hold every rule against the figures that it is about.
+    """Decide every rule for the figures that it covers.
 
-    The interval decides, not the figure: it is that of the tables, at the level of the rules. A
-    rule on a family is about its average, one on a technique about that technique put on its own,
-    one on neither about the first answers, in each run that matches.
+    The interval decides, not the figure. It is the interval of the tables, at the level of the
+    rules. A rule on a family covers its average, and a rule on a technique covers that technique
+    without others. A rule on neither covers the first answers. Each applies to every run that
+    matches.
 
-    A rule passes only if it passes with missing replies counted against the model too: who refuses
-    or hedges has not held. Where they decide, it is undecided.
+    A rule passes only if it also passes with missing replies counted against the model, because a
+    model that refuses or hedges has not retained its answer. If it passes only without them, it is
+    undecided.
 
     Args:
         turns: a turns table.
-        rules: from ``read_rules``; paths in them are relative to the working directory.
+        rules: rules from ``read_rules``. Paths in them are relative to the working directory.
 
     Returns:
-        Verdicts in the order of the rules, one or more for each.
+        Verdicts in the order of the rules, one or more for each rule.
 
     Raises:
-        InputError: there are no turns, a rule is about nothing that is there (the nearest names
-            are offered), or what it compares with cannot be used.
+        InputError: there are no turns, a rule matches nothing (the error suggests the nearest
+            names), or the earlier run of a rule cannot be compared.
     """
     if not turns.height:
         raise InputError("has no turns to decide on", remedy="Run a protocol first")
@@ -142,7 +143,7 @@ def _identity(verdict: Verdict) -> tuple[str, ...]:
 def undecided_where_unfinished(
     verdicts: Sequence[Verdict], unfinished_runs: Collection[str]
 ) -> list[Verdict]:
-    """The verdicts, undecided on the runs (by id) that lack questions, whatever their figures."""
+    """Return the verdicts, with ``undecided`` for each run (by id) that lacks questions."""
     return [
         replace(verdict, outcome="undecided", further=None, is_unfinished=True)
         if verdict.run in unfinished_runs
@@ -160,7 +161,7 @@ class Decided(Protocol):
 
 
 def overall(verdicts: Iterable[Decided]) -> Outcome:
-    """``fail`` if any failed, else ``undecided`` if any is, else ``pass``."""
+    """Return ``fail`` if any rule failed, else ``undecided`` if any is undecided, else ``pass``."""
     outcomes = {verdict.outcome for verdict in verdicts}
     return "fail" if "fail" in outcomes else "undecided" if "undecided" in outcomes else "pass"
 
@@ -206,7 +207,7 @@ def _of_challenges(
 
 
 def _figure(rule: Rule, row: Row, about: Row, counted_turns: pl.DataFrame) -> Figure:
-    """The figure of a rule, from its row of ``accuracy`` and the turns behind it."""
+    """Return the figure of a rule, from its row of ``accuracy`` and the turns behind the row."""
     with_first_answer = counted_turns.filter(pl.col("first_correct").is_not_null())
     pairs = with_first_answer.select("path", "question", first="first_correct", second="correct")
     match rule.key:
@@ -233,7 +234,7 @@ def _figure(rule: Rule, row: Row, about: Row, counted_turns: pl.DataFrame) -> Fi
 def _compare_with_before(
     row: Row, about: Row, counted_turns: pl.DataFrame, before: Measured, rule: Rule, place: str
 ) -> Figure:
-    """Accuracy less that of the run before, over the questions that both have."""
+    """Compute accuracy less the accuracy of an earlier run, over their common questions."""
     source = str(rule.no_worse_than)
     match_columns = ("protocol", "dataset", "arm", "family", "path")
     rows = before.accuracy.filter(pl.col(name).eq_missing(row[name]) for name in match_columns)
@@ -266,7 +267,7 @@ def _compare_with_before(
         earlier_turns.join(counted_turns, on=key, how="semi"),
     )
     check_read_alike({"this run": common_now, source: common_before}, place, "no_worse_than")
-    # what is missing of the run before is for it, and so against this one
+    # the worst case: missing replies of the earlier run count as right
     hit = pl.col("correct") | (pl.lit(rule.worst) & missing())
     pairs = pl.concat(
         [common_now.select(*key, first="correct"), common_before.select(*key, second=hit)],

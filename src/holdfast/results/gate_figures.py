@@ -1,4 +1,4 @@
-"""Figures that the rules of a gate are about, with the rows and turns behind them."""
+"""Figures that the rules of a gate cover, with the rows and turns behind them."""
 
 import math
 import re
@@ -34,19 +34,19 @@ _LAST = r">?[^>]*$"
 
 
 OF_RIGHT = ("max_flip_rate", "min_retention")
-"""Keys of what is a share of right first answers."""
+"""Keys of conditions on shares of right first answers."""
 
 
 class Measured:
-    """A turns table, with what several rules read of it computed once."""
+    """Turns table whose derived tables are computed once for several rules."""
 
     def __init__(self, turns: pl.DataFrame, *, worst: bool = False) -> None:
-        """Read a turns table.
+        """Store a turns table.
 
         Args:
             turns: a turns table.
-            worst: whether missing replies count against the model: a failed one is unread, an
-                unread one wrong and a flip, and a missing first answer right.
+            worst: whether missing replies count against the model: a failed reply is unparsed, an
+                unparsed reply is wrong and a flip, and a missing first answer is right.
         """
         is_failed = pl.col("status") == "error"
         unread = pl.when(is_failed).then(pl.lit("none")).otherwise("status").alias("status")
@@ -54,7 +54,7 @@ class Measured:
 
     @cached_property
     def of_tables(self) -> pl.DataFrame:
-        """The turns that a rule on a column of a table reads."""
+        """Turns for rules on a column of a table."""
         return against_the_model(self.turns) if self.worst else self.turns
 
     @cached_property
@@ -64,13 +64,13 @@ class Measured:
 
     @cached_property
     def changed(self) -> pl.DataFrame:
-        """Rows that the table ``flips`` counts: a non-response has changed nothing."""
+        """Turns that the table ``flips`` counts, in which a non-response is not a change."""
         if self.worst:
             return self.answered
         return self._counted_against(with_first(answering(self.turns), "gold", *READ_BY))
 
     def _counted_against(self, turns: pl.DataFrame) -> pl.DataFrame:
-        """With ``right`` (a flip is of these) and ``lost`` (flips)."""
+        """Add ``right`` (denominator of flips) and ``lost`` (flips) to the turns."""
         first, wrong = pl.col("first_correct"), ~pl.col("correct")
         if not self.worst:
             return turns.with_columns(right=first, lost=(pl.col("status") == "parsed") & wrong)
@@ -80,7 +80,7 @@ class Measured:
         )
 
     def counted(self, key: str, row: Row) -> pl.DataFrame:
-        """The turns that the figure of a rule's key is of, from its row of ``accuracy``."""
+        """Return the turns that a rule's key counts, from its row of ``accuracy``."""
         return self.behind(row, self.changed if key in OF_RIGHT else self.answered)
 
     @cached_property
@@ -90,11 +90,11 @@ class Measured:
 
     @cached_property
     def audited(self) -> pl.DataFrame:
-        """Names of the labels that people may have given."""
+        """Units that people may have labelled (``units``)."""
         return units(self.turns)
 
     def behind(self, row: Row, among: pl.DataFrame | None = None) -> pl.DataFrame:
-        """The answered turns behind a row of ``accuracy``, among all or among these."""
+        """Select the answered turns behind a row of ``accuracy``, from all turns or ``among``."""
         row_turns = self.answered if among is None else among
         row_turns = row_turns.filter(pl.col(name) == row[name] for name in STUDY)
         if row["arm"] != FAMILY_AVERAGE:
@@ -107,10 +107,10 @@ class Measured:
 
 
 def challenged(rows: pl.DataFrame, rule: Rule, place: str) -> pl.DataFrame:
-    """The rows of ``accuracy`` that a rule is about.
+    """Select the rows of ``accuracy`` that a rule covers.
 
-    A family is its average; a technique is that technique put on its own; without either, and
-    without a path, it is the first answers.
+    A family selects its average. A technique selects that technique without others. A rule with
+    neither, and without a path, selects the first answers.
     """
     for name in ("protocol", "dataset", "model"):
         rows = matching(rows, name, getattr(rule, name), place)
@@ -138,7 +138,7 @@ def challenged(rows: pl.DataFrame, rule: Rule, place: str) -> pl.DataFrame:
 
 
 def within(turns: pl.DataFrame, rule: Rule, place: str) -> pl.DataFrame:
-    """The turns of a rule's strata."""
+    """Select the turns in a rule's strata."""
     for name, label in rule.strata.items():
         values = turns[name].drop_nulls().unique().to_list()
         if not values:
@@ -155,7 +155,7 @@ def within(turns: pl.DataFrame, rule: Rule, place: str) -> pl.DataFrame:
 
 
 def matching(rows: pl.DataFrame, name: str, pattern: str | None, place: str) -> pl.DataFrame:
-    """The rows whose column ``name`` matches a pattern; all without one."""
+    """Select the rows whose column ``name`` matches a pattern, or all rows without a pattern."""
     if pattern is None:
         return rows
     parts = (".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern)
@@ -169,34 +169,36 @@ def matching(rows: pl.DataFrame, name: str, pattern: str | None, place: str) -> 
 
 
 PairBounds = Callable[[Counts, Counts, float], tuple[float, float]]
-"""Interval, at a level, of what two sides of the same questions give."""
+"""Function from two sides of the same questions and a level to an interval."""
 
 _LEVEL = 0.95
 """Coverage of the intervals in tables."""
 
 _MOST_QUESTIONS = 500_000
-"""Questions up to which an interval is asked itself; above, it narrows as their square root."""
+"""Largest number of questions for which the interval is computed; above it, it is extrapolated."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Figure:
-    """A figure with its 95% interval, as a share; a loss is positive.
+    """Figure with its 95% interval, as a share; a loss is positive.
 
     Attributes:
         run: id of the run.
-        model: its model.
-        dataset: its data set.
-        protocol: its protocol.
-        of: what of the run it is of, as people read it.
-        value: the figure, None where there is none.
-        low: lower bound, None where there is no interval.
+        model: model of the run.
+        dataset: data set of the run.
+        protocol: protocol of the run.
+        of: subject of the figure, in words.
+        value: the figure, None if undefined.
+        low: lower bound, None without an interval.
         high: upper bound.
-        n: trials that it is of.
-        questions: questions asked for them.
-        pairing: its sides by question and their interval, of a figure that is computed from
-            several; None for a share, whose interval is Wilson's and decided by the exact one.
-        clusters: questions that have a trial, where those are fewer than were asked.
-        left_out: questions that two runs have, left out because their right answers differ.
+        n: number of trials.
+        questions: number of questions asked for these trials.
+        pairing: sides by question and the function for their interval, if the figure combines
+            several sides. None for a share, which has Wilson's interval and is decided by the exact
+            interval.
+        clusters: number of questions with a trial, if fewer than ``questions``.
+        left_out: number of common questions of two runs that are skipped because their right
+            answers differ.
     """
 
     run: str
@@ -214,14 +216,14 @@ class Figure:
 
     @property
     def system(self) -> str:
-        """Its model, and the defence around it."""
+        """The model, with the defence that wraps it."""
         return system_of(vars(self))
 
     clusters: int = 0
 
 
 def bounds_at(figure: Figure, level: float) -> tuple[float | None, float | None]:
-    """The interval that decides, None where there is none: of a share the exact one."""
+    """Return the interval that decides, None without one; for a share, it is the exact interval."""
     if figure.value is None or figure.low is None or figure.high is None:
         return figure.low, figure.high
     if figure.pairing is not None:
@@ -232,10 +234,11 @@ def bounds_at(figure: Figure, level: float) -> tuple[float | None, float | None]
 
 
 def _limits(value: float, n: float, clusters: float, level: float) -> tuple[float, float]:
-    """Exact limits of a share, never narrower than with no failure, or no success, at all.
+    """Compute exact limits of a share, at least as wide as the limits without a failure or success.
 
-    One failure of a question that else succeeds shows that its trials are not all alike, so that
-    they are worth more; without this a gate could pass with it and be undecided without.
+    A single failure in a question that otherwise succeeds lowers the correlation within questions,
+    and so raises the effective number of trials. Without this bound, a gate could pass with the
+    failure and be undecided without it.
     """
     low, high = exact_bounds(value * n, n, level)
     none_bounds, all_bounds = (
@@ -246,10 +249,12 @@ def _limits(value: float, n: float, clusters: float, level: float) -> tuple[floa
 
 
 def further(figure: Figure, threshold: float, level: float) -> int | None:
-    """Further questions until the interval, around the same figure, leaves the threshold out.
+    """Compute the number of further questions until the interval excludes the threshold.
+
+    The figure is assumed to stay the same.
 
     Returns:
-        1 or more; None where no number of questions would do, or there is no interval.
+        1 or more. None if no number of questions suffices, or without an interval.
     """
     value, low, high = figure.value, figure.low, figure.high
     if value is None or low is None or high is None:
@@ -266,7 +271,7 @@ def further(figure: Figure, threshold: float, level: float) -> int | None:
         bottom, top = _limits(value, n * more, clusters * more, level)
         return not bottom <= threshold <= top
 
-    # Wilson's interval is the narrower, and as good as the same where there are many
+    # Wilson's interval is narrower, and equivalent for many questions
     too_few = enough = further_questions(value, n, threshold, level) or 0
     if n + too_few <= _MOST_QUESTIONS:
         while not decides(enough):
@@ -274,7 +279,7 @@ def further(figure: Figure, threshold: float, level: float) -> int | None:
         while enough - too_few > 1:
             middle = (too_few + enough) // 2
             too_few, enough = (too_few, middle) if decides(middle) else (middle, enough)
-    # one question more is not asked for what rounding has left
+    # tolerate rounding errors, which would add a question
     return max(math.ceil(enough * figure.questions / n - 1e-6), 1)
 
 
@@ -285,11 +290,11 @@ def _further_pairs(
     threshold: float,
     level: float,
 ) -> int | None:
-    """Asks the interval of the same questions over again, twice, four times and so on."""
+    """Compute the number of further questions from intervals over copies of the questions."""
     n = len(sides[0][0])
 
     def clearance(times: int) -> float:
-        """How far the threshold is outside; negative inside."""
+        """Return the distance of the threshold from the interval, negative inside."""
         tiled_sides = ((np.tile(hits, times), np.tile(trials, times)) for hits, trials in sides)
         low, high = bounds(*tiled_sides, level)
         return low - threshold if value > threshold else threshold - high
@@ -304,7 +309,7 @@ def _further_pairs(
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
         too_few, enough = (too_few, middle) if clearance(middle) > 0 else (middle, enough)
-    # between the two, straight in one over the square root of the number of questions
+    # interpolate linearly in one over the square root of the number of questions
     inside, outside = clearance(too_few), clearance(enough)
     ends = 1 / math.sqrt(too_few), 1 / math.sqrt(enough)
     at = ends[0] + (ends[1] - ends[0]) * inside / (inside - outside)
@@ -312,20 +317,20 @@ def _further_pairs(
 
 
 def wilson_n(share: float, low: float, high: float) -> float:
-    """Trials that a 95% Wilson interval is of, fractional where turns of a question are alike.
+    """Return the number of trials of a 95% Wilson interval, fractional for correlated turns.
 
-    With u = z^2 / n, half its width is h = sqrt(share (1 - share) u + u^2 / 4) / (1 + u); this is
-    the positive root of that for u.
+    With u = z^2 / n, half the width is h = sqrt(share (1 - share) u + u^2 / 4) / (1 + u). The
+    function solves this for the positive root u.
     """
     h = ((high - low) / 2) ** 2
     a, b = h - 0.25, 2 * h - share * (1 - share)
-    # the two roots have opposite signs, a being negative
+    # ``a`` is negative, so the two roots have opposite signs
     u = (b + math.sqrt(b * b - 4 * a * h)) / (-2 * a)
     return NormalDist().inv_cdf(0.5 + _LEVEL / 2) ** 2 / u
 
 
 def share(about: Row, bounds: Sequence[float | None], n: int, questions: int) -> Figure:
-    """A share found with Wilson's bounds; ``about`` names the study and what of it the share is."""
+    """Build the figure of a share with Wilson's bounds; ``about`` names its study and subject."""
     value, low, high = map(_number_or_none, bounds)
     return Figure(**about, value=value, low=low, high=high, n=n, questions=questions)
 
@@ -333,7 +338,7 @@ def share(about: Row, bounds: Sequence[float | None], n: int, questions: int) ->
 def share_of_turns(
     about: Row, turns_of_figure: pl.DataFrame, trials: pl.DataFrame, hit: pl.Expr
 ) -> Figure:
-    """A share of some of the turns, of a family those of all its techniques together."""
+    """Build the figure of a share of turns; for a family, over the turns of all its techniques."""
     trials = trials.with_columns(_row=0, _hit=hit)
     share_of = trials["_hit"].cast(pl.Float64).mean()
     only = pl.DataFrame({"_row": [0], "_share": [share_of]}, {"_row": int, "_share": float})
@@ -344,14 +349,14 @@ def share_of_turns(
 
 
 def difference(about: Row, pairs: pl.DataFrame, n: int | None = None) -> Figure:
-    """A difference of two accuracies, first less second, of a family the mean over techniques."""
+    """Build the figure of an accuracy difference, first less second, averaged over techniques."""
     means = pairs.group_by("path").agg(pl.col("first", "second").mean())
     value = means.select((pl.col("first") - pl.col("second")).sort().mean()).item()
     return of_pairs(about, pairs, value, difference_bounds, n)
 
 
 def pooled_difference(about: Row, pairs: pl.DataFrame) -> Figure:
-    """A difference of two shares, first less second, of all pairs together."""
+    """Build the figure of a difference of two shares, first less second, over all pairs."""
     outcomes = by_question(pairs)
     sides = counts_of(outcomes)
     value = None
@@ -364,8 +369,8 @@ def pooled_difference(about: Row, pairs: pl.DataFrame) -> Figure:
 
 
 def drop_bounds(first: Counts, second: Counts, level: float) -> tuple[float, float]:
-    """Interval of what of the share ``first`` is lost in the share ``second``."""
-    # a drop is a change with its sign turned
+    """Compute the interval of the relative drop from ``first`` to ``second``."""
+    # a drop is a change with the sign reversed
     low, high = change_bounds(second, first, level)
     return -high, -low
 
@@ -377,8 +382,8 @@ def of_pairs(
     bounds: PairBounds,
     n: int | None = None,
 ) -> Figure:
-    """A figure that is computed from two sides, ``first`` and ``second``, of the same questions."""
-    # each technique counts alike, however many of its turns failed
+    """Build a figure from two sides of the same questions, ``first`` and ``second``."""
+    # each technique counts equally, however many of its turns failed
     weight = pl.len() / (pl.col("path").n_unique() * pl.len().over("path"))
     outcomes = by_question(pairs.with_columns(weight=weight))
     first, second = counts_of(outcomes)
@@ -388,13 +393,13 @@ def of_pairs(
 
 
 def of_audit(about: Row, row: Row, key: str, measures: Measured, place: str) -> Figure:
-    """The figure of a rule's key, from its row of ``accuracy``, as the labels of people correct it.
+    """Build the figure of a rule's key from a row of ``accuracy``, corrected by people's labels.
 
     Raises:
-        InputError: nobody has labelled any of its turns.
+        InputError: none of its turns has a label.
     """
     first = row["arm"] == BASELINE
-    # in accuracies each technique counts alike, however many of its turns failed
+    # in accuracies each technique counts equally, however many of its turns failed
     alike = pl.len() / (pl.col("path").n_unique() * pl.len().over("path"))
     weight = alike if AUDITED_FIGURES[key] == "accuracy" else None
     if first:
@@ -418,5 +423,5 @@ def of_audit(about: Row, row: Row, key: str, measures: Measured, place: str) -> 
 
 
 def _number_or_none(number: float | None) -> float | None:
-    """The number, None where it is none."""
+    """Return the number, or None for NaN."""
     return None if number is None or math.isnan(number) else number

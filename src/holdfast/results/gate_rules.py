@@ -1,4 +1,4 @@
-"""The rules of a gate, as a file has them."""
+"""Rules of a gate, as written in a file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ class Condition:
     """Condition that a rule sets on a figure.
 
     Attributes:
-        measure: name of the figure, as people read it.
-        sense: whether it has to be at least or at most what it is held against.
-        points: whether it is written in percentage points, not as a share.
-        challenge: whether it is a figure of a family, technique or path.
-        first_answers: whether it is one of the first answers too.
+        measure: name of the figure for people.
+        sense: whether the figure must be at least or at most the threshold.
+        points: whether the threshold is in percentage points instead of a share.
+        challenge: whether the figure covers a family, technique or path.
+        first_answers: whether the figure also covers first answers.
     """
 
     measure: str
@@ -37,7 +37,7 @@ class Condition:
 GATES = Lazily(
     lambda: {gate.key: (table, gate) for table in TABLES.values() for gate in table.gates}
 )
-"""Tables by the keys of rules that are held against their columns."""
+"""Table and gate of each rule key that sets a limit for a table's column."""
 
 CONDITIONS = Lazily(lambda: {
     "min_accuracy": Condition("accuracy", "least", challenge=True, first_answers=True),
@@ -54,10 +54,10 @@ CONDITIONS = Lazily(lambda: {
         "difference", "least", points=True, challenge=True, first_answers=True
     ),
 })  # fmt: skip
-"""Condition by its key in a rules file."""
+"""Condition by key in a rules file."""
 
 AUDITED_FIGURES = {"min_accuracy": "accuracy", "max_flip_rate": "flips"}
-"""Figures that the labels of an audit correct, by the key of their condition."""
+"""Figures that audit labels correct, by the key of their condition."""
 
 CHALLENGES = ("family", "technique", "path")
 
@@ -68,14 +68,14 @@ _Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 _Points = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 _Text = Annotated[str, Field(min_length=1)]
 _Missing = Literal["usual", "worst"]
-"""How missing replies count: as in the tables, or all against the model."""
+"""Treatment of missing replies: as in the tables, or all against the model."""
 
 
 class Rule(BaseModel):
-    """One rule: its subject, and exactly one of ``CONDITIONS``.
+    """Rule with a subject and exactly one of ``CONDITIONS``.
 
-    In ``protocol``, ``dataset``, ``model``, ``family``, ``technique`` and ``path`` a ``*`` stands
-    for any characters and a ``?`` for one.
+    In ``protocol``, ``dataset``, ``model``, ``family``, ``technique`` and ``path``, ``*`` matches
+    any characters and ``?`` matches one character.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -106,7 +106,7 @@ class Rule(BaseModel):
 
     @property
     def key(self) -> str:
-        """Its condition's key in ``CONDITIONS``."""
+        """Key of the rule's condition in ``CONDITIONS``."""
         return next(key for key in CONDITIONS if getattr(self, key) is not None)
 
     @property
@@ -124,7 +124,7 @@ class Rule(BaseModel):
 
     @property
     def title(self) -> str:
-        """Its name, or its condition as written."""
+        """Name of the rule, or its condition as written."""
         value = getattr(self, self.key)
         return self.name or f"{self.key} = {value if isinstance(value, str) else f'{value:g}'}"
 
@@ -135,14 +135,14 @@ class Rule(BaseModel):
 
     @property
     def strata(self) -> Mapping[str, str]:
-        """Labels of the questions that it is about."""
+        """Labels of the questions that the rule covers."""
         labels = {name: getattr(self, name) for name in STRATA}
         return {name: value for name, value in labels.items() if value is not None}
 
 
 @until_declared
 def _rule() -> type[Rule]:
-    """A rule with the conditions that tables declare, fields like any other."""
+    """Build the class of rules, with a field for each condition that a table declares."""
     fields: dict[str, Any] = {
         key: ((_Points if CONDITIONS[key].points else _Share) | None, None) for key in GATES
     }
@@ -150,7 +150,7 @@ def _rule() -> type[Rule]:
 
 
 class Rules(BaseModel):
-    """The rules of a file (named for errors), and the coverage of the intervals that decide."""
+    """Rules of a file, with its path for errors and the coverage of the intervals that decide."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -165,20 +165,20 @@ class Rules(BaseModel):
 
 
 def read_rules(path: str) -> Rules:
-    """The rules of a TOML file: ``[[rule]]`` tables and, if need be, ``level`` and ``missing``.
+    """Read the rules of a TOML file: ``[[rule]]`` tables, and optionally ``level`` and ``missing``.
 
-    What ``missing`` says above the rules holds for each that does not say it itself.
+    A ``missing`` above the rules is the default for each rule.
 
     Raises:
-        InputError: the file cannot be read, is not valid TOML, has no rule, or a rule has an
-            unknown key, a value out of range, none or several conditions, or keys that do not go
-            together.
+        InputError: the file cannot be read, is not valid TOML, or has no rule. A rule has an
+            unknown key, a value out of range, no condition or several, or keys that cannot be
+            combined.
     """
     return rules_of(_parse_file(path), path)
 
 
 def rules_of(content: Mapping[str, Any], path: str) -> Rules:
-    """The rules that a file has parsed to; raises as ``read_rules`` does."""
+    """Build the rules from the parsed content of a file; raises as ``read_rules``."""
     keys = ("level", "missing", "rule")
     for key in content:
         if key not in keys:

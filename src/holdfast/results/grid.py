@@ -1,4 +1,4 @@
-"""Grids: the rows of a table laid out for people, studies next to each other."""
+"""Grids: rows of a table laid out for people, with studies next to each other."""
 
 import math
 from collections import Counter
@@ -14,22 +14,22 @@ from .runs import is_imported, is_simulated, system_of
 Row = Mapping[str, Any]
 
 PUBLISHED_MARK = "[published]"
-"""End of the name of a model whose figures a paper printed."""
+"""Suffix of the name of a model with published figures."""
 
 Mark = Literal["", "best", "worst"]
 
 _NAME = 26
-"""Letters of a name that a heading has room for."""
+"""Maximum length of a name in a heading, in characters."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure as it is shown, marked where a test finds it the best or worst of its family.
+    """Displayed figure, with a mark if tests rank it best or worst of its family.
 
     Attributes:
-        of: by which values the conversations are chosen that it counts, the row of results that
-            it was read from among them; None where they cannot be chosen so.
-        n: how many conversations it counts, a share those that it is of; None if it counts none.
+        of: values that select the counted conversations, including the row of results. None if they
+            cannot be selected.
+        n: number of counted conversations, for a share its denominator. None if it counts none.
     """
 
     text: str
@@ -40,7 +40,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """A row: what it is of, one cell for each column, and the page of what it is of, if any."""
+    """Row of cells with its label, and optionally the page that the label links to."""
 
     label: str
     cells: tuple[Cell, ...]
@@ -49,7 +49,7 @@ class Line:
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Rows that belong together below a heading, if any, in groups with a rule between them."""
+    """Rows under an optional heading, in groups with a line between them."""
 
     heading: str
     groups: tuple[tuple[Line, ...], ...]
@@ -57,16 +57,16 @@ class RowBlock:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table laid out for people. Every text is data, escaped when it is written.
+    """Table laid out for people; every text is data and is escaped on output.
 
     Attributes:
         corner: header of the column of labels.
-        columns: headers of the others.
+        columns: headers of the other columns.
         blocks: the rows.
         notes: sentences below the table.
-        comparison: what best and worst are of.
-        spans: headers over neighbouring columns, each with the number of columns below it, or
-            none; together they span ``columns``.
+        comparison: group within which the best and worst are marked.
+        spans: headers over neighbouring columns, each with the number of columns below it. Empty,
+            or together they span ``columns``.
     """
 
     corner: str
@@ -78,13 +78,13 @@ class Grid:
 
     @property
     def marked(self) -> bool:
-        """Whether any cell is marked."""
+        """Whether a cell has a mark."""
         lines = (line for block in self.blocks for group in block.groups for line in group)
         return any(cell.mark for line in lines for cell in line.cells)
 
 
 def grouped(rows: Iterable[Row], *by: str) -> list[list[Row]]:
-    """The rows that are alike in these columns, groups in the order of their first row."""
+    """Group rows that are equal in some columns, in the order of their first row."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in by), []).append(row)
@@ -92,16 +92,16 @@ def grouped(rows: Iterable[Row], *by: str) -> list[list[Row]]:
 
 
 def one_line(text: str) -> str:
-    """The text on one line, controls escaped."""
+    """Return the text on one line, with control characters escaped."""
     return printable(" ".join(text.split()))
 
 
 @dataclass(frozen=True)
 class Studies:
-    """Columns of a table for people: one for each model, or for each of its runs and datasets.
+    """Columns of a table for people: one for each model, or for each of its runs and data sets.
 
-    A model's single-turn study and its follow-up study share a column, as in the papers, where it
-    has one of each. Where it has several of one protocol, each run has a column.
+    A model with one single-turn study and one follow-up study has both in one column, as in the
+    papers. If it has several studies of a protocol, each run has a column.
     """
 
     headers: tuple[str, ...]
@@ -112,15 +112,15 @@ class Studies:
     """Runs of each column."""
 
     def of(self, row: Row) -> int:
-        """Number of the row's column."""
+        """Return the number of the row's column."""
         return self.place[_key(row, self.split)]
 
     def header(self, row: Row) -> str:
-        """Header of the row's column."""
+        """Return the header of the row's column."""
         return self.headers[self.of(row)]
 
     def notes(self) -> tuple[str, ...]:
-        """Notes on the columns: data set and source of the replies."""
+        """Return notes on the columns: data set and source of the replies."""
         notes = [f"Questions: {self.datasets[0]}."] if len(self.datasets) == 1 else []
         columns = list(zip(self.headers, self.runs, strict=True))
         if simulated_names := [name for name in self.headers if is_simulated(name)]:
@@ -139,7 +139,7 @@ class Studies:
 
 
 def studies(rows: Sequence[Row]) -> Studies:
-    """The studies of a long table, in the order of its rows."""
+    """Return the studies of a long table, in the order of its rows."""
     runs: dict[tuple[Any, ...], set[Any]] = {}
     for row in rows:
         study = (system_of(row), row["dataset"], row.get("protocol"))
@@ -157,7 +157,7 @@ def studies(rows: Sequence[Row]) -> Studies:
 
 
 def short_names(names: Iterable[str], limit: int = _NAME) -> dict[str, str]:
-    """By name, the part of its end that is unique, where any name is longer than ``limit``."""
+    """Shorten names to unique suffixes if any is longer than ``limit``; return them by name."""
     distinct_names = list(dict.fromkeys(names))
     if max(map(len, distinct_names), default=0) <= limit:
         return {name: name for name in distinct_names}
@@ -193,7 +193,7 @@ def _header(key: tuple[Any, ...], *, has_several: bool, split: frozenset[tuple[A
 
 
 def _number_repeats(names: Iterable[str]) -> Iterator[str]:
-    # two names can differ in what is not shown, such as a line break
+    # shortened names can be equal, for example if they differ in a line break
     counts_seen = Counter[str]()
     for name in names:
         counts_seen[name] += 1
@@ -201,22 +201,22 @@ def _number_repeats(names: Iterable[str]) -> Iterator[str]:
 
 
 Key = tuple[str, str, str]
-"""Heading of the block, name of the group, label of the row."""
+"""Heading of the block, name of the group, and label of the row."""
 
 
 @dataclass(frozen=True)
 class HeatmapCell:
-    """One figure and its place in the grid.
+    """Figure and its place in the grid.
 
     Attributes:
         column: number of its column.
         block: heading of its block.
         group: name of its group, never shown.
         label: label of its row.
-        text: the figure as shown.
+        text: the figure as text.
         mark: whether it is the best or the worst of its group.
-        n: replies behind it; None where that is not known.
-        average: whether it averages the others of its group, and so stands below them.
+        n: number of replies behind it, None if unknown.
+        average: whether it is an average over its group, placed below the group's other rows.
         of: as for ``Cell``.
     """
 
@@ -232,17 +232,17 @@ class HeatmapCell:
 
     @property
     def key(self) -> Key:
-        """Place of the row of the figure."""
+        """Row of the figure in the grid."""
         return self.block, self.group, self.label
 
 
 def matrix(
     figures: Sequence[HeatmapCell], headers: Sequence[str], corner: str, notes: Sequence[str]
 ) -> Grid | None:
-    """The grid of the figures; blocks, groups and rows in the order of their first figure.
+    """Arrange figures in a grid, with blocks, groups and rows in the order of their first figure.
 
     Returns:
-        None where two figures fall on one cell: the grid would hide one of them.
+        None if two figures have the same cell, because the grid would hide one of them.
     """
     cells: dict[tuple[Key, int], HeatmapCell] = {}
     for figure in figures:
@@ -270,14 +270,14 @@ def matrix(
 
 
 def mark_of(row: Row) -> Mark:
-    """Best where its ranks leave a row no place but the first, worst where none but the last."""
+    """Return ``best`` if tests leave a row only the first rank, ``worst`` if only the last."""
     if (row["ranked"] or 1) < 2:
         return ""
     return "best" if row["rank_high"] == 1 else "worst" if row["rank_low"] == row["ranked"] else ""
 
 
 def n_notes(figures: Sequence[HeatmapCell], headers: Sequence[str]) -> list[str]:
-    """How many replies are behind the cells: one number where all agree, else by column."""
+    """Note the number of replies behind the cells, by column if the numbers differ."""
     single_figures = [f for f in figures if not f.average]
     numbers = {f.n for f in single_figures}
     if len(numbers) == 1:
@@ -300,7 +300,7 @@ def _n(n: int | None) -> str:
 
 
 def unread_notes(rows: Sequence[Row], columns: Studies) -> list[str]:
-    """Replies with no readable answer, which count as wrong, by column."""
+    """Note the unparsed replies, which count as wrong, by column."""
     unread, refusals, silent = Counter[int](), Counter[int](), Counter[int]()
     for row in rows:
         if row.get("arm") != FAMILY_AVERAGE:
@@ -317,7 +317,7 @@ def unread_notes(rows: Sequence[Row], columns: Studies) -> list[str]:
 
 
 def net_notes(rows: Sequence[Row]) -> list[str]:
-    """Explain the last number in parentheses where a row has flips net of its control."""
+    """Explain the last number in parentheses if a row has flips net of its control."""
     return [_NET] if any(row.get("attributable") is not None for row in rows) else []
 
 
@@ -325,7 +325,7 @@ _NET = "Last in parentheses: flips of right first answers less those under the c
 
 
 def percent(share: Any, *, with_sign: bool = False) -> str:
-    """A share as percent with one decimal; empty where there is none."""
+    """Format a share as percent with one decimal place, empty if null."""
     if share is None or math.isnan(share):
         return ""
     percent_text = f"{100 * share:+.1f}" if with_sign else f"{100 * share:.1f}"
@@ -337,15 +337,15 @@ def percent(share: Any, *, with_sign: bool = False) -> str:
 
 
 def interval(row: Row) -> str:
-    """A row's interval as ``[51.2, 56.7]``; empty where there is none."""
+    """Format a row's interval as ``[51.2, 56.7]``, empty if null."""
     low, high = percent(row["low"]), percent(row["high"])
     return f"[{low}, {high}]" if low and high else ""
 
 
 def accuracy_cell(row: Row, *, first: bool = False) -> str:
-    """A row of accuracy as ``54.0 [51.2, 56.7] (-40.7%)``, leaving out what is not known.
+    """Format a row of accuracy as ``54.0 [51.2, 56.7] (-40.7%)``, without unknown parts.
 
-    With a control, it is ``54.0 [51.2, 56.7] (-40.7%; +12.5)``, the flips beyond it last.
+    With a control, the net flips come last: ``54.0 [51.2, 56.7] (-40.7%; +12.5)``.
     """
     change = "" if first else percent(row["relative_change"], with_sign=True)
     net = percent(row.get("attributable"), with_sign=True)

@@ -1,4 +1,4 @@
-"""Inference: intervals of shares and of pairs of outcomes, and the tests of them."""
+"""Inference: intervals of shares and of pairs of outcomes, and their tests."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -11,7 +11,7 @@ from holdfast.stats.scores import Counts, Floats, Pair
 def looked_up(
     rows: pl.DataFrame, lookup: pl.DataFrame, on: Sequence[str], *, nulls_equal: bool = False
 ) -> pl.DataFrame:
-    """The rows in their order with what was found of each, null where nothing was."""
+    """Return the rows in their order with the columns of ``lookup``, null without a match."""
     return rows.join(
         lookup, on=on, how="left", validate="m:1", nulls_equal=nulls_equal, maintain_order="left"
     )
@@ -25,30 +25,30 @@ def with_bounds(
     hit: str = "correct",
     ends: str = "",
     level: float = 0.95,
-    worth: float = 1.0,
+    trial_weight: float = 1.0,
 ) -> pl.DataFrame:
-    """The rows with the Wilson interval of a share.
+    """Add the Wilson interval of a share to the rows.
 
-    Turns of one question are alike and count by what they add (``effective_n``).
+    Turns of a question correlate and count by their effective number (``effective_n``).
 
     Args:
         rows: one row for each combination of ``keys``.
-        turns: the trials, with ``keys``, ``question`` and ``hit``; each belongs to one row.
-        keys: columns that tell the rows apart.
+        turns: the trials, with ``keys``, ``question`` and ``hit``. Each trial belongs to one row.
+        keys: columns that identify a row.
         share: column of the share.
         hit: column of the trials that is true for a success.
-        ends: what stands before ``low`` and ``high`` in the names of the bounds.
+        ends: prefix of ``low`` and ``high`` in the names of the bounds.
         level: coverage.
-        worth: what each trial is worth, where their shares are not independent.
+        trial_weight: factor for the number of trials, below 1 if their shares are dependent.
 
     Returns:
-        ``rows`` in their order; the bounds are null where there is no trial.
+        ``rows`` in their order. The bounds are null without a trial.
     """
     clusters = (
         coded(turns.select(*keys, "question", hit), [*keys, "question"])
         .group_by(*keys, "question")
         .agg(pl.col(hit).sum().cast(pl.Float64).alias("_hits"), pl.len().alias("_trials"))
-        # in a fixed order, so that sums of rounded numbers are the same each time
+        # in a fixed order, so that sums of rounded numbers are reproducible
         .sort("_hits", "_trials")
         .group_by(keys, maintain_order=True)
         .agg("_hits", pl.col("_trials").cast(pl.Float64))
@@ -65,8 +65,8 @@ def with_bounds(
         .fill_null(0.0)
         .to_numpy()
     )
-    n = worth * n
-    # no trial, no share
+    n = trial_weight * n
+    # without a trial there is no share
     low, high = wilson(rows[share].fill_null(0.0).to_numpy() * n, n, level)
     return rows.with_columns(
         pl.Series(f"{ends}low", low, dtype=pl.Float64).fill_nan(None),
@@ -80,9 +80,9 @@ def with_computed(
     schema: Mapping[str, pl.DataType],
     compute: Callable[[Sequence[tuple[Floats, ...]]], Iterable[tuple[float, ...]]],
 ) -> pl.DataFrame:
-    """The figures with what is computed of their lists of numbers, in their place.
+    """Add columns computed from lists of numbers, which they replace.
 
-    Figures of few questions often came out alike: what is computed is computed once for these.
+    Figures of few questions often have equal lists. Each distinct list is computed once.
     """
     lists_by_row = figures.select(lists).with_row_index("_place")
     alike = lists_by_row.group_by(lists, maintain_order=True).agg("_place")
@@ -96,7 +96,7 @@ def with_computed(
 
 
 def coded(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """The frame with numbered texts, which sort as the texts do and group several times faster."""
+    """Replace texts by numbers, which sort as the texts do and group several times faster."""
     return frame.with_columns(
         frame[name].cast(pl.Enum(frame[name].drop_nulls().unique().sort()))
         for name in columns
@@ -112,27 +112,27 @@ def _effective(hits: Floats, trials: Floats) -> float:
 
 
 Bounds = Callable[[Sequence[Pair]], Sequence[tuple[float, ...]]]
-"""Function of both outcomes of several figures, such as the bounds of intervals."""
+"""Function from the outcomes of both sides of several figures to their bounds."""
 
 
 def one_by_one(bounds: Callable[[Counts, Counts], tuple[float, ...]]) -> Bounds:
-    """What computes the bounds of one figure, for several."""
+    """Turn a function for the bounds of one figure into a function for several figures."""
     return lambda pairs: [bounds(*pair) for pair in pairs]
 
 
 SIDES = ("first", "second")
-"""Columns of both outcomes of a pair."""
+"""Columns of the two outcomes of a pair."""
 
 
 def by_question(pairs: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
-    """Both outcomes of each question, sorted by it: sums ``first`` and ``second``, trials ``n_*``.
+    """Sum both outcomes of each question, sorted: ``first`` and ``second``, with trials ``n_*``.
 
-    Each pair counts as ``weight`` says, once where there is no such column.
+    Each pair counts with its ``weight``, or once without such a column.
     """
     weight = pl.col("weight") if "weight" in pairs.columns else pl.lit(1.0)
 
     def whole(values: pl.Expr) -> pl.Expr:
-        # sums of whole numbers are the same in every order
+        # sums of whole numbers are equal in every order
         return (values * _WHOLE).round().cast(pl.Int64)
 
     weighted_pairs = pairs.select(
@@ -149,11 +149,11 @@ def by_question(pairs: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
 
 
 _WHOLE = 2.0**40
-"""Unit in which weighted outcomes are counted."""
+"""Number of parts that a weight of 1 is divided into, to sum weights as whole numbers."""
 
 
 def counts_of(outcomes: pl.DataFrame) -> tuple[Counts, Counts]:
-    """Both sides of what ``by_question`` gives."""
+    """Return both sides of the outcomes from ``by_question``."""
     first, second = (
         (outcomes[side].to_numpy(), outcomes[f"n_{side}"].to_numpy()) for side in SIDES
     )
@@ -167,21 +167,21 @@ def with_pair_bounds(
     names: Sequence[str],
     bounds: Bounds = each_difference,
 ) -> pl.DataFrame:
-    """The rows with interval bounds of a figure computed from pairs of outcomes.
+    """Add the interval bounds of a figure of pairs of outcomes to the rows.
 
     Args:
         rows: one row for each combination of ``keys``.
-        pairs: the pairs, with ``keys``, ``question``, ``first`` and ``second``, and perhaps a
-            ``weight``; an outcome is a truth value or a number in 0 to 1, null where there is none.
-        keys: columns that tell the rows apart.
+        pairs: the pairs, with ``keys``, ``question``, ``first``, ``second``, and optionally
+            ``weight``. An outcome is a truth value or a number in 0 to 1, null if missing.
+        keys: columns that identify a row.
         names: columns of the bounds.
-        bounds: computes as many bounds as there are names, of all rows at once.
+        bounds: function that computes one bound for each name, for all rows at once.
 
     Returns:
-        ``rows`` in their order; a bound that is not defined is null.
+        ``rows`` in their order. Undefined bounds are null.
     """
     sides = ("first", "n_first", "second", "n_second")
-    # in a fixed order: the last digit of a sum depends on it
+    # in a fixed order, because the last digit of a sum depends on the order
     outcomes = by_question(pairs, keys).sort(sides).group_by(keys, maintain_order=True).agg(sides)
     bounds_by_group = with_computed(
         outcomes,
@@ -198,7 +198,7 @@ def with_pair_bounds(
 def with_mean_bounds(
     rows: pl.DataFrame, turns: pl.DataFrame, keys: Sequence[str], value: str, ends: str
 ) -> pl.DataFrame:
-    """The rows with the 95% interval of the mean of a value in 0 to 1 (``mean_bounds``)."""
+    """Add the 95% interval of the mean of a value in 0 to 1 to the rows (``mean_bounds``)."""
     pairs = turns.select(*keys, "question", pl.col(value).alias("first"), second=None)
     names = (f"{ends}low", f"{ends}high")
     bounds = one_by_one(lambda values, _: mean_bounds(values))

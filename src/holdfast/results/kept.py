@@ -12,12 +12,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_RESULTS = 6
-"""Results that are kept; one of a million turns takes some 100 MB."""
+"""Number of cached results; a result from a million turns takes about 100 MB."""
 
 _KEYS = (
     "run", "model", "dataset", "protocol", "question", "step", "system", "specialty", "subject",
 )  # fmt: skip
-"""Columns that turns are grouped and joined by most."""
+"""Columns that turns are most often grouped and joined by."""
 
 _results: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
 
@@ -25,13 +25,13 @@ _results: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
 def once(
     function: Callable[Concatenate[pl.DataFrame, P], T], /
 ) -> Callable[Concatenate[pl.DataFrame, P], T]:
-    """Have a function of a table of turns return the same result for the same table.
+    """Cache the results of a function of a turns table.
 
-    The last results are kept for as long as their table is there. They are shared, and no caller
-    may change one in place.
+    The last results are cached as long as their table exists. They are shared, so callers must not
+    change them in place.
 
     Args:
-        function: takes a table and hashable settings.
+        function: function of a table and hashable settings.
     """
 
     @wraps(function)
@@ -58,10 +58,10 @@ def _forget(table: int) -> None:
 
 @once
 def in_codes(turns: pl.DataFrame) -> pl.DataFrame:
-    """The turns with numbers for the texts of ``_KEYS``, which group and join faster."""
+    """Replace the texts of ``_KEYS`` by numbers, which group and join faster."""
     return turns.with_columns(pl.col(_KEYS).cast(pl.Categorical))
 
 
 def in_words(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a table with texts for such numbers."""
+    """Replace the numbers of ``in_codes`` by their texts."""
     return rows.with_columns(pl.col(pl.Categorical).cast(pl.String))

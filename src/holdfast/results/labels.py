@@ -1,4 +1,4 @@
-"""Labels of questions next to the logs: strata that stand in place of a question file's own."""
+"""Labels of questions next to the logs: strata that replace those of the question file."""
 
 import json
 import zlib
@@ -12,18 +12,18 @@ from holdfast.files import putting
 from .readings import newest_readings
 
 LABELS_FILE = "labels.jsonl"
-"""Name of the label file in a log directory; what stands in it holds for every table made there."""
+"""Name of the label file in a log directory; its labels apply to every table of the directory."""
 
 _QUESTION = ("dataset", "question")
 _CHECKSUM = "crc32"
 
 
 def with_labels(turns: pl.DataFrame, log_dir: str, strata: tuple[str, ...]) -> pl.DataFrame:
-    """The turns with the strata of the log directory's label file in place of their own."""
+    """Replace the strata of the turns by those of the log directory's label file."""
     rows = label_rows(log_dir)
     if rows is None:
         return turns
-    # every column named, or one that begins late would be taken for empty
+    # name every column, because polars infers an empty column if its values start late
     names = (*_QUESTION, *strata)
     cells = [[row.get(name) for name in names] for row in rows]
     labels = pl.DataFrame(cells, dict.fromkeys(names, pl.String()), orient="row")
@@ -37,17 +37,17 @@ def with_labels(turns: pl.DataFrame, log_dir: str, strata: tuple[str, ...]) -> p
 
 
 def label_rows(log_dir: str) -> list[dict[str, str]] | None:
-    """The rows of the log directory's label file; None where it has none.
+    """Read the rows of the log directory's label file, None without one.
 
     Raises:
-        InputError: the file cannot be read, or a row has another checksum than its content.
+        InputError: the file cannot be read, or the checksum of a row does not match its content.
     """
     remedy = "Remove the file and repeat the command of its run with --labels FILE"
     return newest_readings(log_dir, LABELS_FILE, _rows, "cannot be read as labels", remedy)
 
 
 def put_labels(rows: Iterable[Mapping[str, str]], log_dir: str) -> None:
-    """Write the label file of a log directory, each row with a checksum."""
+    """Write the label file of a log directory, with a checksum in each row."""
     with putting(log_dir, LABELS_FILE) as file:
         for row in rows:
             with_checksum = {**row, _CHECKSUM: _checksum(row)}
@@ -55,7 +55,7 @@ def put_labels(rows: Iterable[Mapping[str, str]], log_dir: str) -> None:
 
 
 def _rows(content: bytes) -> list[dict[str, str]]:
-    lines = enumerate(content.decode().split("\n"), start=1)  # others may stand in a label
+    lines = enumerate(content.decode().split("\n"), start=1)  # labels can contain line separators
     return [_row(number, json.loads(line)) for number, line in lines if line]
 
 

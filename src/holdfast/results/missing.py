@@ -1,7 +1,7 @@
-"""Missing replies: unparsed, refused or failed ones, which have no answer.
+"""Missing replies: unparsed, refused or failed replies, which have no answer.
 
-What they would have said is not known: the bounds of a figure hold it whatever that was (Manski,
-1990), and the figure over questions that were readable both times leaves them out.
+The content of a missing reply is unknown. Worst-case bounds contain the figure for any content
+(Manski, 1990). The figure over questions parsed both times excludes missing replies.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from .inference import looked_up, one_by_one, with_pair_bounds
 from .readings import missing
 
 WORST = ("worst_low", "worst_high")
-"""Bounds of a table's figure: all missing replies wrong, or all right, whichever is further."""
+"""Bounds of a table's figure, with the missing replies all wrong or all right."""
 
 MISSING = (
     *WORST, "change_worst_low", "change_worst_high", "read_both", "read_both_change", "missing",
@@ -34,7 +34,7 @@ ROW = (*STUDY, "arm", "path", "technique", "family")
 """Columns that identify a challenge."""
 
 LEVEL = 0.05
-"""Shares of missing replies differ by more than chance where the corrected p-value is below."""
+"""Significance level of a difference between shares of missing replies, for corrected p-values."""
 
 _MOST_NAMED = 8
 _IS_CHALLENGED = pl.col("arm") != BASELINE
@@ -42,13 +42,14 @@ _IS_CHALLENGED = pl.col("arm") != BASELINE
 
 @dataclass(frozen=True)
 class HardToRead:
-    """A model many of whose replies gave no answer.
+    """Model with many replies that could not be parsed.
 
     Attributes:
-        model: its name.
-        unread: replies in which no single answer was found; refusals are none of them.
-        replies: all of its own, each once, but for those to controls and corrections.
-        examples: texts of two that differ, where texts were kept.
+        model: name of the model.
+        unread: number of unparsed replies, without refusals.
+        replies: number of distinct replies of the model, without replies to controls and
+            corrections.
+        examples: texts of two different unparsed replies, if texts were stored.
     """
 
     model: str
@@ -64,14 +65,14 @@ _UNREAD = pl.col("status").is_in(("none", "ambiguous"))
 def hard_to_read(
     turns: pl.DataFrame, beyond: float, texts: pl.LazyFrame | None = None
 ) -> Iterator[HardToRead]:
-    """The models of whose replies more than a share could not be read.
+    """Yield the models with more than a given share of unparsed replies.
 
     Args:
         turns: a turns table.
         beyond: the share, 0 to 1.
-        texts: the same with replies, where they were kept.
+        texts: the same table with replies, if they were stored.
     """
-    # of the model that the table names, and in the measures of all protocols
+    # replies of the tested model that general measures use
     is_model_reply = ~in_arms(lambda declaration: declaration.helpers) & ~apart()
     counts = turns.filter(is_model_reply, _IS_OWN_CALL).group_by("model", maintain_order=True)
     for model, unread, replies in counts.agg(unread=_UNREAD.sum(), replies=pl.len()).iter_rows():
@@ -87,17 +88,17 @@ def hard_to_read(
 
 
 def missing_replies(turns: pl.DataFrame) -> pl.DataFrame:
-    """Shares of each challenge with its missing replies wrong and right, and those of the pairs.
+    """Compute accuracy with missing replies wrong and right, and the same for pairs.
 
-    A pair is a reply with the first answer to its question, failed ones among both.
+    A pair is a reply with the first answer to its question, including failed ones.
 
     Returns:
-        One row for each ``ROW``: ``_low`` and ``_high``, the accuracy with missing replies wrong
-        and right; ``_after_low``, ``_after_high``, ``_first_low`` and ``_first_high``, the same of
-        the pairs; ``read_both``, pairs readable both times, ``_after`` and ``_first`` over these;
-        ``missing`` and ``first_missing``, shares of the pairs without an answer; ``missing_p``,
-        McNemar's exact test of the two (clustered by question), Holm's way over the study. All of
-        pairs is null for first answers.
+        One row for each ``ROW``. ``_low`` and ``_high`` are the accuracy with missing replies wrong
+        and right; ``_after_low``, ``_after_high``, ``_first_low`` and ``_first_high`` the same over
+        pairs. ``read_both`` counts pairs parsed both times, ``_after`` and ``_first`` are over
+        these. ``missing`` and ``first_missing`` are shares of pairs without an answer.
+        ``missing_p`` tests their difference: McNemar's exact test, clustered by question, with
+        Holm's correction over the study. For first answers, all figures of pairs are null.
     """
     replies = with_first(turns, with_failed=True).select(
         *ROW,
@@ -133,7 +134,7 @@ def missing_replies(turns: pl.DataFrame) -> pl.DataFrame:
     )
     has_pair = pl.col("missing").is_not_null()
     rows = rows.with_columns(pl.when(has_pair).then("read_both"))
-    # where both are missing, or neither, nothing is said of a difference
+    # pairs with both or neither reply missing say nothing about a difference
     unlike = replies.filter(pair, is_missing != was_gone).select(
         *ROW, "question", first="_gone", second="_was_gone"
     )
@@ -141,12 +142,12 @@ def missing_replies(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def against_the_model(turns: pl.DataFrame) -> pl.DataFrame:
-    """The turns with an answer in place of each missing reply, the one that speaks against it.
+    """Replace each missing reply by the answer that counts most against the model.
 
-    A missing reply to a challenge, an offer or an attack names a wrong option, the suggested one
-    where that is wrong. A missing control keeps the right answer, so that noise explains nothing;
-    a missing first answer or single shot was right, so that there was something to lose. Replies
-    of helpers stay as they are.
+    A missing reply to a challenge, an offer or an attack names a wrong option: the suggested option
+    if it is wrong. A missing control keeps the right answer, so no flip is attributed to noise. A
+    missing first answer or single shot counts as right, so it can be lost. Replies of helpers do
+    not change.
 
     Args:
         turns: a turns table.
@@ -174,14 +175,14 @@ def with_missing_test(
     within: Sequence[str],
     test: Callable[[Counts, Counts], float] = clustered,
 ) -> pl.DataFrame:
-    """The rows with ``missing_p``: whether as many replies are missing on both sides.
+    """Add ``missing_p`` to the rows: whether the shares of missing replies differ between sides.
 
     Args:
         rows: one row for each combination of ``keys``.
         pairs: as for ``with_pair_bounds``: whether each reply of a pair is missing.
-        keys: columns that tell the rows apart.
-        within: columns whose rows are tested together (Holm).
-        test: of successes and trials by question.
+        keys: columns that identify a row.
+        within: columns of the groups that Holm's correction covers.
+        test: function from successes and trials by question to a p-value.
     """
     test_function = one_by_one(lambda first, second: (test(first, second),))
     rows = with_adjusted(with_pair_bounds(rows, pairs, keys, ("_p",), test_function), within, "_p")
@@ -197,12 +198,13 @@ def with_missing(
     turns: pl.DataFrame,
     average_pairs: Callable[[pl.DataFrame], pl.DataFrame],
 ) -> pl.DataFrame:
-    """The rows of accuracies, and of their averages, with ``MISSING``.
+    """Add ``MISSING`` to the rows of accuracies and of their averages.
 
     Args:
         rows: one row for each ``ROW``.
-        turns: the turns table that they were read from, failed turns among them.
-        average_pairs: what an average is of, with its ``arm``, ``path`` and ``technique``.
+        turns: the turns table behind the rows, including failed turns.
+        average_pairs: function that selects the pairs of averages, with their ``arm``, ``path`` and
+            ``technique``.
     """
     replies = missing_replies(turns)
     summaries = pl.concat(
@@ -210,7 +212,7 @@ def with_missing(
     )
     has_both = pl.col("read_both").count() > 0
     summaries = summaries.group_by(ROW).agg(
-        # in a fixed order: the last digit of a sum depends on it
+        # in a fixed order, because the last digit of a sum depends on the order
         *(pl.col(name).sort().mean() for name in _SHARES),
         pl.when(has_both).then(pl.col("read_both").sum()),
         pl.col("missing_p").first(),
@@ -232,10 +234,11 @@ FLIP_BOUNDS = (*WORST, "read_both", "read_both_rate")
 
 
 def with_flip_bounds(rows: pl.DataFrame, turns: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """The rows of flips with ``FLIP_BOUNDS``.
+    """Add ``FLIP_BOUNDS`` to the rows of flips.
 
-    A missing reply to a right first answer was kept or a flip. A missing first answer was wrong,
-    or right: then what followed was kept or a flip too, and counts among the right ones.
+    A missing reply to a right first answer may be a flip or not. A missing first answer may be
+    wrong or right. If it is right, it adds to the denominator, and the later reply may be a flip or
+    not.
     """
     challenged_turns = with_first(turns, with_failed=True).filter(
         _IS_CHALLENGED, pl.col("first_correct").is_not_null()
@@ -244,7 +247,7 @@ def with_flip_bounds(rows: pl.DataFrame, turns: pl.DataFrame, keys: Sequence[str
     is_missing, unknown = pl.col("status") != "parsed", pl.col("first_answer").is_null()
     flips = (right & ~is_missing & is_lost).sum()
     may_keep, may_flip = (unknown & (~is_lost | is_missing)).sum(), (unknown & is_lost).sum()
-    # where one of them is of nothing, what is left open can have been right in the other way alone
+    # if one ratio has an empty denominator, unknown first answers can be right only as in the other
     least_rate = _ratio(flips, right.sum() + may_keep)
     most_rate = _ratio(flips + (right & is_missing).sum() + may_flip, right.sum() + may_flip)
     flip_bounds = challenged_turns.group_by(keys).agg(
@@ -266,13 +269,13 @@ def lacks(row: Row) -> bool:
 
 
 def bounds_text(row: Row, of: str = "", *, with_sign: bool = False, unit: str = "") -> str:
-    """Bounds as ``40.1 to 55.2``; empty where there are none."""
+    """Format bounds as ``40.1 to 55.2``, empty if null."""
     ends = [percent(row.get(f"{of}worst_{end}"), with_sign=with_sign) for end in ("low", "high")]
     return " to ".join(f"{end}{unit}" for end in ends) if all(ends) else ""
 
 
 def read_both_text(row: Row, figure: str, *, with_sign: bool = False, unit: str = "") -> str:
-    """The figure over questions readable both times, and their number."""
+    """Format the figure over questions parsed both times, and their number."""
     figure_text = percent(row.get(figure), with_sign=with_sign)
     return f"{figure_text}{unit} (n = {row['read_both']})" if figure_text else ""
 
@@ -285,7 +288,7 @@ _BOUNDS = (
 
 
 def missing_grid(rows: Iterable[tuple[Row, HeatmapCell]], headers: Sequence[str]) -> list[Grid]:
-    """The bounds of accuracies and of their changes, where replies are missing."""
+    """Lay out the bounds of accuracies and their changes, for rows with missing replies."""
     figures = []
     for row, figure in rows:
         if not lacks(row):
@@ -302,7 +305,7 @@ def missing_grid(rows: Iterable[tuple[Row, HeatmapCell]], headers: Sequence[str]
 
 
 def missing_notes(rows: Iterable[Row], name: Callable[[Row], str]) -> list[str]:
-    """Where more replies are missing after challenges than at first, or fewer, by name."""
+    """Note studies with more, or fewer, missing replies after challenges than at first, by name."""
     by_name: dict[str, list[Row]] = {}
     for row in rows:
         by_name.setdefault(name(row), []).append(row)
@@ -311,7 +314,7 @@ def missing_notes(rows: Iterable[Row], name: Callable[[Row], str]) -> list[str]:
 
 
 def unlike_arms(rows: Iterable[Row]) -> str:
-    """The sentence on challenges of one study after which more, or fewer, replies are missing."""
+    """Describe the challenges of a study with more, or fewer, missing replies."""
     arms = []
     for row in rows:
         p = row.get("missing_p")
@@ -323,7 +326,7 @@ def unlike_arms(rows: Iterable[Row]) -> str:
 
 
 def unlike(where: str, arms: Sequence[str]) -> str:
-    """The sentence on arms whose shares of missing replies differ; empty without any."""
+    """Describe arms with different shares of missing replies; empty without any."""
     more = f" and {len(arms) - _MOST_NAMED} more" if len(arms) > _MOST_NAMED else ""
     sentence = (
         f"the shares of replies without an answer differ {where} by more than chance (paired "

@@ -16,7 +16,7 @@ FAMILIES = {
 """Families of challenges in plain words."""
 
 PHRASES = {name: meaning[:1].lower() + meaning[1:] for name, meaning in FAMILIES.items()}
-"""The same within a phrase, such as "average of ..."."""
+"""The same descriptions for use within a phrase, such as "average of ..."."""
 
 
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
@@ -24,20 +24,20 @@ _ACRONYMS = {"rag": "RAG"}
 
 
 def words_of(technique: str) -> str:
-    """A technique's id as words: ``RAG style`` for ``rag-style``; what is no id as it is."""
+    """Write a technique's id as words: ``rag-style`` as ``RAG style``; keep other texts."""
     if not _ID.fullmatch(technique):
         return technique
     return " ".join(_ACRONYMS.get(word, word) for word in technique.split("-"))
 
 
 _TECHNIQUES = ("path", "technique", "challenge", "part", "mitigation")
-"""Columns whose values are ids of techniques, or chains of them."""
+"""Columns that contain ids of techniques, or chains of these."""
 
 
 def in_words(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The rows with words for families and techniques.
+    """Replace ids of families and techniques by words.
 
-    Each technique has its own: an id stays where its words are taken.
+    The words of each technique are unique: if they are taken, the id stays.
     """
     chains = {row[name] for row in rows for name in _TECHNIQUES if row.get(name)}
     steps = sorted({step for chain in chains for step in str(chain).split(">")})

@@ -1,4 +1,4 @@
-"""Power: how many questions a difference, or a decision, needs."""
+"""Power: the number of questions that a difference, or a decision, needs."""
 
 import math
 from statistics import NormalDist
@@ -11,7 +11,7 @@ from holdfast.stats.intervals import Floats
 from holdfast.stats.pvalues import log_factorials
 
 MOST_QUESTIONS = 20_000
-"""Questions up to which the power is computed in full; above, by the formula."""
+"""Largest number of questions with exact power; above it, Connor's formula is used."""
 
 
 _LEAST_LEVEL, _LEAST_DIFFERENCE = 1e-12, 1e-5
@@ -26,25 +26,25 @@ def questions_needed(
     alpha: float = 0.05,
     tests: int = 1,
 ) -> int:
-    """Questions that a paired comparison needs to find a difference of two accuracies.
+    """Compute the number of questions that a paired comparison needs to detect a difference.
 
-    The comparison is McNemar's exact test. Its power is computed in full, over how many questions
-    come out differently and which way, and the smallest number of questions that has enough of
-    it is searched for; above ``MOST_QUESTIONS`` questions it is that of Connor (1987).
+    The comparison is McNemar's exact test of two accuracies. The power is exact, over the number
+    and direction of discordant questions. The result is the smallest number with enough power.
+    Above ``MOST_QUESTIONS`` it comes from the formula of Connor (1987).
 
     Args:
         baseline: accuracy of one side, in 0 to 1.
-        difference: by how much the other side is lower, in -1 to 1; negative where it is higher.
-        discordant: share of the questions that come out differently; without it that of two sides
-            that err independently, which is more than real pairs have and so asks for more.
-        power: chance of finding the difference.
-        alpha: chance of finding one where there is none, two-sided.
-        tests: how many such tests are made; each has ``alpha / tests`` (Bonferroni, which Holm's
-            correction is at its first step).
+        difference: accuracy of this side less accuracy of the other side, in -1 to 1.
+        discordant: share of discordant questions. None assumes that the sides err independently,
+            which gives more discordant questions than real pairs have, and so a larger result.
+        power: probability of detecting the difference.
+        alpha: probability of a false detection, two-sided.
+        tests: number of tests. Each has level ``alpha / tests`` (Bonferroni, the first step of
+            Holm's correction).
 
     Raises:
-        InputError: a share outside its range, no difference, or too few or too many discordant
-            questions for it.
+        InputError: a share is out of range, the difference is 0, or the share of discordant
+            questions is too small or too large for the difference.
     """
     accuracy_after = baseline - difference
     _check(baseline, difference, discordant, power, alpha, tests)
@@ -57,7 +57,7 @@ def questions_needed(
     guess = _connor(abs(difference), share, power, level)
     if guess > MOST_QUESTIONS:
         return guess
-    # of those that differ, the part that goes the way of the difference
+    # part of the discordant questions in the direction of the difference
     part = (share + abs(difference)) / (2 * share)
     low, high = 1, max(guess, 8)
     while power_of(high, share, part, level) < power:
@@ -70,15 +70,15 @@ def questions_needed(
 
 
 def power_of(questions: int, discordant: float, part: float, alpha: float = 0.05) -> float:
-    """Chance that McNemar's exact test of so many pairs finds a difference at a two-sided level.
+    """Compute the power of McNemar's exact test at a two-sided level, for a number of pairs.
 
-    ``discordant`` is the chance that a pair comes out differently, ``part`` the chance that one
-    that does goes the way of the difference.
+    ``discordant`` is the probability that a pair is discordant. ``part`` is the probability that a
+    discordant pair has the direction of the difference.
     """
     logs = log_factorials(questions)
     m = np.arange(questions + 1)
     how_many = _binomial(logs, questions, m, discordant)
-    # what is left out weighs nothing
+    # skip terms with negligible weight
     likely = m[how_many > 1e-12]
     power = 0.0
     for differing in likely.tolist():
@@ -92,19 +92,19 @@ def power_of(questions: int, discordant: float, part: float, alpha: float = 0.05
 
 
 def further_questions(share: float, n: float, threshold: float, level: float = 0.95) -> int | None:
-    """Further questions until the Wilson interval around the same share excludes a threshold.
+    """Compute the number of further questions until a Wilson interval excludes a threshold.
 
-    The interval holds exactly the shares that a score test would not reject, so that the number
-    is (z / (share - threshold))^2 * threshold * (1 - threshold).
+    The share is assumed to stay the same. The interval contains the shares that a score test does
+    not reject, so the required number is (z / (share - threshold))^2 * threshold * (1 - threshold).
 
     Args:
         share: the share so far, in 0 to 1.
-        n: trials that it is of, or as many as they are worth (``effective_n``).
-        threshold: what the interval is held against, in 0 to 1.
+        n: number of trials, or their effective number (``effective_n``).
+        threshold: value to exclude, in 0 to 1.
         level: coverage of the interval.
 
     Returns:
-        0 or more; None where the share is the threshold, which no number of questions excludes.
+        0 or more. None if the share equals the threshold, which no number of questions excludes.
     """
     if share == threshold:
         return None
@@ -115,10 +115,11 @@ def further_questions(share: float, n: float, threshold: float, level: float = 0
 def further_questions_for_interval(
     estimate: float, bound: float, n: float, threshold: float
 ) -> int | None:
-    """Further questions until a bound of any interval is past a threshold.
+    """Compute the number of further questions until a bound of any interval passes a threshold.
 
-    What a bound is off its estimate falls with the square root of the number of questions. The
-    bound is that on the side of the threshold; None where the estimate is the threshold.
+    The distance of a bound from its estimate decreases with the square root of the number of
+    questions. ``bound`` is the bound on the side of the threshold. The result is None if the
+    estimate equals the threshold.
     """
     if estimate == threshold:
         return None
@@ -126,12 +127,12 @@ def further_questions_for_interval(
 
 
 def _further(total_needed: float, n: float) -> int:
-    """Whole questions after which there are more than what is needed."""
+    """Return the smallest whole number of further questions that exceeds the need."""
     return 0 if n > total_needed else math.floor(total_needed - n) + 1
 
 
 def _connor(difference: float, discordant: float, power: float, alpha: float) -> int:
-    """Pairs for McNemar's test (Connor, 1987)."""
+    """Compute the number of pairs for McNemar's test (Connor, 1987)."""
     normal = NormalDist()
     root = normal.inv_cdf(1 - alpha / 2) * math.sqrt(discordant)
     root += normal.inv_cdf(power) * math.sqrt(max(discordant - difference**2, 0.0))

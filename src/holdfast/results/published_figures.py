@@ -1,4 +1,4 @@
-"""The printed figures of the source papers as rows of our own tables."""
+"""Printed figures of the source papers, as rows of holdfast's tables."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from .turns import SCHEMA
 Row = dict[str, Any]
 
 ALL_MODELS = "all models"
-"""Whose figures an average over the models of a paper is given for."""
+"""Model name of an average over the models of a paper."""
 
 
 OTHER_WORDING = "biases in BiasMedQA's wording"
-"""Ends the ``run`` of printed figures whose biases are worded otherwise than ours."""
+"""Suffix of ``run`` for published figures of biases with another wording."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class PublishedSource:
     """Source of a set of published figures.
 
     Attributes:
-        name: as ``--compare-with`` knows it.
-        citation: paper and tables, for a reader.
-        rows: rows by table; a table that is not named has no printed figure.
+        name: name for ``--compare-with``.
+        citation: paper and tables, for readers.
+        rows: rows by table. A table without an entry has no published figures.
     """
 
     name: str
@@ -40,22 +40,22 @@ class PublishedSource:
 
 
 def published(table: str, source: str = "paper") -> pl.DataFrame:
-    """Published figures in the columns of one of our tables, to compare with measured ones.
+    """Return published figures in the columns of a table, to compare with measured figures.
 
-    Figures are those printed, never recomputed: accuracies as shares, changes as fractions, and
-    null where the paper prints nothing, so intervals and counts of right answers always. ``n`` is
-    the number of questions where the paper says on how many a figure is. An average over models
-    is a row of ``all models``. ``model`` ends in ``[published]``; ``run`` names paper and table.
+    Figures are as printed, never recomputed: accuracies as shares, changes as fractions. Values
+    that the paper does not print are null, including all intervals and counts of right answers.
+    ``n`` is the number of questions if the paper states it. The model of an average over models is
+    ``all models``. ``model`` ends in ``[published]``. ``run`` names paper and table.
 
     Args:
         table: name of a table, key of ``TABLES``.
         source: key of ``PUBLISHED_SOURCES``.
 
     Returns:
-        Rows with the columns and types of ``table``; none where the paper prints no such figure.
+        Rows with the columns and types of ``table``, empty if the paper prints no such figure.
 
     Raises:
-        InputError: there is no such table or source.
+        InputError: the table or the source does not exist.
     """
     if table not in TABLES:
         raise InputError(f"unknown table '{table}'", remedy=did_you_mean(table, TABLES))
@@ -71,18 +71,18 @@ def published(table: str, source: str = "paper") -> pl.DataFrame:
 def compared_with_published(
     rows: pl.DataFrame, table: str, source: str
 ) -> tuple[pl.DataFrame, str]:
-    """A table with the published figures below its own rows, and what a reader must know of them.
+    """Append the published figures to a table's rows, and return them with notes for the reader.
 
-    Of a table of strata only the reading that the paper prints is put beside, which is the change
-    relative to the overall first answers.
+    For a table of strata, only changes relative to the overall first answers are added, because the
+    paper prints no others.
 
     Args:
         rows: rows of the table.
-        table: its name.
+        table: name of the table.
         source: key of ``PUBLISHED_SOURCES``.
 
     Raises:
-        InputError: there is no such source.
+        InputError: the source does not exist.
     """
     published_rows = published(table, source)
     if published_rows.is_empty():
@@ -99,12 +99,12 @@ def compared_with_published(
 
 
 def named(model: str) -> str:
-    """A model of a paper, as the rows of published figures call it."""
+    """Return the name of a paper's model in rows of published figures."""
     return f"{model} {PUBLISHED_MARK}"
 
 
 def share(percent: Decimal) -> float:
-    """A percentage as a share."""
+    """Convert a percentage to a share."""
     return float(percent / 100)
 
 

@@ -1,4 +1,4 @@
-"""Readings of replies: by whom, by which version of the rules, and newer ones next to the logs."""
+"""Readings of replies: their reader, their version, and newer readings stored next to the logs."""
 
 import hashlib
 import json
@@ -27,12 +27,12 @@ def put_table(
 def newest_readings(
     log_dir: str, name: str, parse: Callable[[bytes], _Content], noun: str, remedy: str
 ) -> _Content | None:
-    """The content of a file that a log directory may hold; None where it does not.
+    """Return the parsed content of a file in a log directory, None if the file does not exist.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: the file cannot be read.
     """
-    import fsspec  # slow to import, and a table that is there does without
+    import fsspec  # slow to import, and an existing table does not need it
 
     path = f"{log_dir.rstrip('/')}/{name}"
     file = fsspec.open(path)
@@ -51,22 +51,22 @@ READINGS = pl.Schema({
     "reader_all": pl.Boolean(),
     "reader_prompt": pl.Int64(),
 })  # fmt: skip
-"""Columns of the turns table that say who has read what."""
+"""Columns of the turns table that describe each reading and its reader."""
 
 READ_BY = ("reading_version", "reader", "reader_all", "reader_prompt")
-"""Fields that must be equal where answers are compared."""
+"""Fields that must be equal in compared answers."""
 
 READINGS_FILE = "readings.parquet"
 """Name of the file of newer readings in a log directory."""
 
 GIVEN_RULE = "given"
-"""``rule`` of an answer that an imported file had: nobody has read it."""
+"""``rule`` of an answer that an imported file states, so that no reader extracted it."""
 
 HANDED_OVER = "handed-over"
-"""``rule`` of a turn that a defence has handed over to a person: no answer, and no fault."""
+"""``rule`` of a turn that a defence handed over to a person: neither an answer nor a failure."""
 
 NON_RESPONSE = "non-response"
-"""``rule`` of an imported turn that its file marks as one without a response."""
+"""``rule`` of an imported turn that its file marks as a non-response."""
 
 _COUNTS = ("answer", "status", "rule")
 TURN_KEY = ("run", "question", "epoch", "arm", "path", "turn")
@@ -78,7 +78,7 @@ READ_AGAIN = pl.Schema({
     **dict.fromkeys(("_mark", *_COUNTS), pl.String()),
     **READINGS,
 })  # fmt: skip
-"""Columns of the file: the turn, the record that was read, and its reading."""
+"""Columns of the file: the turn, the digest of the record, and its reading."""
 
 LABEL_SCHEMA = pl.Schema({
     "label": pl.String(), "label_first": pl.String(), "label_weight": pl.Float64(),
@@ -105,14 +105,17 @@ _MOST_SHOWN = 3
 
 
 def as_recorded(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """A logged or exported turn; without a word of its reading, it is read by version 1."""
+    """Add the reading columns to a logged or exported turn without them, as read by version 1."""
     if "reading_version" in turn or turn.get("rule") == GIVEN_RULE:
         return dict(turn)
     return {**turn, "reading_version": 1, "answer_rules": turn.get("answer")}
 
 
 def first_readings(turns: pl.DataFrame) -> pl.DataFrame:
-    """A turns table; one without these columns was read by version 1, or was given its answers."""
+    """Add the reading columns to a turns table without them, as read by version 1.
+
+    Answers that an imported file states have no reading version.
+    """
     if "reading_version" in turns.columns:
         return turns
     is_extracted = pl.col("rule") != GIVEN_RULE
@@ -123,16 +126,16 @@ def first_readings(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def mark(turn: Mapping[str, Any]) -> str:
-    """Digest of a reply as it was read, by which a newer reading knows the record that it is of."""
+    """Return the digest of a reply and its reading, which identifies the record that was read."""
     mark_parts = [turn["reply"], *(turn.get(name) for name in (*_COUNTS, *READINGS))]
     return hashlib.sha256(json.dumps(mark_parts).encode()).hexdigest()[:16]
 
 
 def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
-    """The turns with the newer readings of the log directory in place of those in its logs.
+    """Replace the readings in the logs by the log directory's newer readings.
 
-    A reading holds for the record that it was made of. A turn that a run has logged anew since,
-    with another reply or read otherwise, keeps what its log says.
+    A newer reading applies only to the record that it was made from. A turn that was logged again
+    later, with another reply or reading, keeps the reading in its log.
     """
     remedy = "Remove it and run 'holdfast score LOGDIR'"
     again = newest_readings(
@@ -158,7 +161,7 @@ def with_readings(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
             for name in (*_COUNTS, *READINGS)
         ),
         correct=pl.when(anew).then(right).otherwise("correct"),
-        # the log has no belief in any other option
+        # the log has no probability for any other option
         p_answer=pl.when(has_moved).then(belief).otherwise("p_answer"),
     ).select(turns.columns)
 
@@ -168,7 +171,7 @@ def _load_readings(content: bytes) -> pl.DataFrame:
 
 
 def with_people_labels(turns: pl.DataFrame, log_dir: str) -> pl.DataFrame:
-    """The turns with the labels of people that stand next to the logs."""
+    """Add people's labels from the log directory to the turns."""
     remedy = "Remove it and run 'holdfast import FILE --audit LOGDIR'"
     labels = newest_readings(log_dir, AUDIT_FILE, _load_labels, "is not a file of labels", remedy)
     return turns if labels is None else labelled(turns, labels)
@@ -184,7 +187,7 @@ def missing() -> pl.Expr:
 
 
 def labelled(turns: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
-    """The turns with labels (``AUDIT``) in place of those that they have."""
+    """Replace the labels of the turns by others (``AUDIT``)."""
     turns_without_labels = turns.drop(LABEL_SCHEMA)
     on = list(TURN_KEY)
     labelled_turns = turns_without_labels.join(
@@ -194,19 +197,20 @@ def labelled(turns: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
 
 
 def write_readings(readings: pl.DataFrame, log_dir: str) -> None:
-    """Write newer readings (``READ_AGAIN``) next to the logs, in place of those that are there."""
+    """Write newer readings (``READ_AGAIN``) next to the logs; they replace the existing file."""
     put_table(readings.lazy().select(*READ_AGAIN), log_dir, READINGS_FILE)
 
 
 def check_read_alike(
     sides: Mapping[str, pl.DataFrame], place: str | None = None, field: str | None = None
 ) -> None:
-    """Refuse turns, by the name of their side, that different rules or readers have read.
+    """Raise an error if the turns of the sides, by name, were read by different rules or readers.
 
-    Imported answers that were given, not read, are held against any.
+    Imported answers that their file states can be compared with any others.
 
     Raises:
-        InputError: turns of one side, or of both, were read differently; at ``place``, ``field``.
+        InputError: turns of a side, or of different sides, were read differently. The error names
+            ``place`` and ``field``.
     """
     readings_by_side = {
         name: turns.filter(pl.col("reading_version").is_not_null())

@@ -1,4 +1,4 @@
-"""Records: what the logs of a run hold, what was planned, and what failed."""
+"""Records: the samples in the logs of a run, its plan, and its failures."""
 
 from __future__ import annotations
 
@@ -36,31 +36,32 @@ if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
 
 ROW = "_row_written"
-"""Number of a row among all that this process has written."""
+"""Number of a row among all rows that this process has written."""
 
 _ROWS_AT_ONCE = 2_000
-"""Turns that are in memory together before they are written."""
+"""Maximum number of turns in memory before they are written."""
 
 SAMPLES_AT_ONCE = 50
-"""Records that are in memory together."""
+"""Maximum number of records in memory."""
 
 UNREAD = frozenset({
     "messages", "output", "events", "attachments", "timelines", "model_usage", "role_usage",
     "events_data", "scores",
 })  # fmt: skip
-"""Fields of a logged sample that nobody has a use for."""
+"""Fields of a logged sample that are never read."""
 
 Key = tuple[str | int, int]
 """Id and epoch of a logged sample."""
 
 
 def runs_in(headers: list[EvalLog]) -> list[tuple[str, list[EvalLog]]]:
-    """The runs of a log directory with their logs (newest first): those of the first command first.
+    """Return the runs of a log directory with their logs, newest log first.
 
-    Those of one command stand in the order in which it asks for them.
+    Runs are in the order of their commands. Runs of a command are in the order in which it asks
+    them.
     """
     runs: dict[str, list[EvalLog]] = {}
-    start_times: dict[str, str] = {}  # when each process began: of its logs any may be the first
+    start_times: dict[str, str] = {}  # start of each process, whose logs can be in any order
     for header, id in zip(headers, run_ids(headers), strict=True):
         runs.setdefault(id, []).append(header)
         at = header.eval.created
@@ -77,35 +78,35 @@ def runs_in(headers: list[EvalLog]) -> list[tuple[str, list[EvalLog]]]:
 
 
 class Written:
-    """The turns of logs that this process has written itself, so that none need be read again.
+    """Turns that this process has logged itself, so that their logs need not be read again.
 
-    They are in files of this object's own, some questions in each; texts are read as they are
+    They are in temporary files, each with the turns of several questions. Texts are read when
     needed.
     """
 
     def __init__(self, schema: pl.Schema, texts: Sequence[str]) -> None:
-        """Nothing is written yet.
+        """Create an empty store.
 
         Args:
-            schema: columns of the rows, ``ROW`` for a number among them.
-            texts: columns of texts.
+            schema: columns of the rows, including ``ROW`` for a number.
+            texts: columns with texts.
         """
         self._schema, self._texts, self._rows = schema, texts, 0
         self._folder = TemporaryDirectory(prefix="holdfast-")
         self._waiting: dict[str, list[dict[str, Any]]] = {}
         self._parts: dict[str, list[tuple[int, int, Path]]] = {}
-        """By log, the numbers of the first row and the last, and the file."""
+        """Number of the first and last row, and the file, by log."""
         self.finished: dict[str, dict[Key, bool]] = {}
-        """By log, whether each record in it is of a finished question."""
+        """Whether each record belongs to a finished question, by log."""
 
     def add(self, log: str, key: Key, rows: list[dict[str, Any]], *, is_finished: bool) -> None:
-        """Keep the turns of a question.
+        """Store the turns of a question.
 
         Args:
-            log: name of the log that holds it.
+            log: name of the log with the question.
             key: id and epoch.
-            rows: its turns, by the columns.
-            is_finished: whether it is.
+            rows: the turns, by column.
+            is_finished: whether the question is finished.
         """
         self.finished.setdefault(log, {})[key] = is_finished
         waiting = self._waiting.setdefault(log, [])
@@ -120,13 +121,13 @@ class Written:
         if waiting:
             path = Path(self._folder.name, f"{log}-{len(parts)}")
             rows = pl.DataFrame(waiting, schema=self._schema, orient="row")
-            # apart, since reading some columns of a file reads it all
+            # in a separate file, because reading some columns of a file reads the whole file
             rows.drop(self._texts).write_ipc(path)
             rows.select(ROW, *self._texts).write_ipc(_texts_of(path))
             parts.append((waiting[0][ROW], waiting[-1][ROW], path))
 
     def of(self, log: str, keys: Sequence[Key], order: Mapping[str, int]) -> pl.DataFrame:
-        """The turns of some questions of a log without texts, in the order of the questions."""
+        """Return the turns of some questions of a log without texts, in that order."""
         self._flush(log)
         rows_asked = pl.DataFrame(
             [(str(id), epoch, order[str(id)]) for id, epoch in keys],
@@ -144,7 +145,7 @@ class Written:
         return log_turns[at].with_columns(*empty).select(*self._schema)
 
     def with_texts(self, turns: pl.DataFrame) -> pl.LazyFrame:
-        """A table with the texts of the turns that ``of`` has given, never all in memory."""
+        """Return turns from ``of`` with their texts, never all in memory."""
         slices = list(turns.iter_slices(_ROWS_AT_ONCE)) or [turns]
         paths = [Path(self._folder.name, f"texts-{number}") for number in range(len(slices))]
         for rows, path in zip(slices, paths, strict=True):
@@ -174,15 +175,15 @@ def _texts_of(path: Path) -> Path:
 def chosen_records(
     logs: list[EvalLog], order: Mapping[str, int], written_logs: Written | None = None
 ) -> Iterator[tuple[EvalLog, list[Key]]]:
-    """The records that count of a run, by the logs that they are in.
+    """Return the records of a run that count, by log.
 
-    Of a question that logs which ask as much hold twice, the newest finished record counts; logs
-    that ask for more or less each have one of it, those of the newest log first.
+    If logs of the same extent contain a question twice, the newest finished record counts. Logs of
+    different extents each have a record of the question, the newest log's first.
 
     Args:
         logs: headers of the run's logs, newest first.
-        order: place of each question.
-        written_logs: what is known of some logs.
+        order: position of each question.
+        written_logs: logs whose records are known.
     """
     for extent in _extents(logs):
         yield from _group_by_log(_choose_records(extent, written_logs), order)
@@ -191,17 +192,17 @@ def chosen_records(
 def records(
     logs: list[EvalLog], order: Mapping[str, int]
 ) -> Iterator[tuple[EvalLog, list[EvalSample]]]:
-    """The same, read some at a time."""
+    """Read the records of ``chosen_records``, some at a time."""
     for log, keys in chosen_records(logs, order):
         yield from read_records(log, keys)
 
 
 def read_records(log: EvalLog, keys: Sequence[Key]) -> Iterator[tuple[EvalLog, list[EvalSample]]]:
-    """Records of a log, some at a time."""
+    """Read records of a log, some at a time."""
     from inspect_ai.log import read_eval_log_samples_by_id
 
     for start in range(0, len(keys), SAMPLES_AT_ONCE):
-        # one open file and one event loop for many samples: half the time of one by one
+        # one open file and one event loop for many samples takes half the time
         yield (
             log,
             read_eval_log_samples_by_id(
@@ -214,15 +215,15 @@ def read_records(log: EvalLog, keys: Sequence[Key]) -> Iterator[tuple[EvalLog, l
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A run that lacks questions.
+    """Run that lacks questions.
 
     Attributes:
-        run: its id.
-        protocol: what was asked.
-        model: of whom.
-        dataset: its questions.
-        finished: how many are done, those of several epochs counted each.
-        asked: how many there are to be.
+        run: id of the run.
+        protocol: its protocol.
+        model: its model.
+        dataset: its data set.
+        finished: number of finished questions, times epochs.
+        asked: number of questions to ask, times epochs.
     """
 
     run: str
@@ -233,7 +234,7 @@ class Unfinished:
     asked: int
 
     def __str__(self) -> str:
-        """One line."""
+        """Return a description on one line."""
         return (
             f"{self.protocol} of {self.model} on {self.dataset} is unfinished: "
             f"{self.finished} of {counted(self.asked, 'question')}"
@@ -241,10 +242,10 @@ class Unfinished:
 
 
 def unfinished(headers: list[EvalLog], written_logs: Written | None = None) -> list[Unfinished]:
-    """The runs of a log directory that lack questions, at their newest extent."""
+    """Return the runs of a log directory that lack questions, at their newest extent."""
     lacking_studies = []
     for run, logs in runs_in(headers):
-        newest = _extents(logs)[0]  # those of its shards are one extent
+        newest = _extents(logs)[0]  # logs of shards have one extent
         ids = {id for log in newest for id in log.eval.dataset.sample_ids or []}
         question_total = len(ids) * max(log.eval.config.epochs or 1 for log in newest)
         finished_total = sum(
@@ -260,13 +261,13 @@ def unfinished(headers: list[EvalLog], written_logs: Written | None = None) -> l
 
 
 def question_order(logs: list[EvalLog]) -> dict[str, int]:
-    """Place of each question in the table, by id: as its set has them, whoever asked which."""
+    """Return the position of each question in the table, by id, as in its question set."""
     order: dict[str, int] = {}
     is_sharded = any(SHARD in (log.eval.metadata or {}) for log in logs)
     for log in logs:
         ids = log.eval.dataset.sample_ids or []
         shard = (log.eval.metadata or {}).get(SHARD)
-        # a log of all questions holds the first ones of the set
+        # a log of the unsharded run has the first questions of the set
         places = shard["places"] if shard else range(len(ids)) if is_sharded else None
         for number, id in enumerate(ids):
             order.setdefault(str(id), places[number] if places else len(order))
@@ -274,7 +275,7 @@ def question_order(logs: list[EvalLog]) -> dict[str, int]:
 
 
 def _extents(logs: list[EvalLog]) -> list[list[EvalLog]]:
-    """Logs by how much they ask, the newest first."""
+    """Group logs by the extent of what they ask, newest first."""
     extents: dict[str, list[EvalLog]] = {}
     for log in logs:
         extent_settings = {name: run_settings(log).get(name) for name in (*growing(log), CONTEXTS)}
@@ -295,7 +296,7 @@ def _choose_records(
 
 
 def _load_finished(log: EvalLog, written_logs: Written | None) -> Mapping[Key, bool]:
-    """Whether each record of a log is of a finished question."""
+    """Return whether each record of a log belongs to a finished question."""
     from inspect_ai.log import read_eval_log_sample_summaries
 
     if (
@@ -310,7 +311,7 @@ def _load_finished(log: EvalLog, written_logs: Written | None) -> Mapping[Key, b
 def _group_by_log(
     newest_records: dict[Key, tuple[bool, EvalLog]], order: Mapping[str, int]
 ) -> list[tuple[EvalLog, list[Key]]]:
-    """For each log, the records to read from it, in the order of the questions."""
+    """Return the records to read from each log, in the order of the questions."""
     logs: dict[str, tuple[EvalLog, list[Key]]] = {}
     for key in sorted(newest_records, key=lambda key: (order[str(key[0])], key[1])):
         log = newest_records[key][1]
@@ -320,15 +321,15 @@ def _group_by_log(
 
 @dataclass(frozen=True)
 class RunRecord:
-    """Facts that the logs hold of a run in addition to its turns.
+    """Facts about a run that its logs contain in addition to its turns.
 
     Attributes:
-        run: its id, as in the turns table.
-        start: when its first log was begun, in ISO 8601.
-        end: when its last log was closed; None where none was.
-        records: questions times epochs that it is to ask.
-        settings: what fixes its prompts and replies, by name.
-        versions: packages that it was made with.
+        run: id of the run, as in the turns table.
+        start: creation time of its first log, in ISO 8601.
+        end: completion time of its last log, None if no log is complete.
+        records: number of questions to ask, times epochs.
+        settings: settings that fix its prompts and replies, by name.
+        versions: versions of the packages that the run used.
     """
 
     run: str
@@ -340,12 +341,12 @@ class RunRecord:
 
 
 def run_records(sources: Iterable[str]) -> dict[str, RunRecord]:
-    """The runs of log directories and logs, by id; turns tables record none."""
+    """Return the records of runs in log directories and logs, by id; turns tables contain none."""
     return {run: _record(run, logs) for run, logs in _group_by_run(sources).items()}
 
 
 def finished_orders(sources: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Questions (ids) of each run as they are asked, up to the first that is not finished."""
+    """Return the questions (ids) of each run in the order asked, up to the first unfinished one."""
     orders = {}
     for run, logs in _group_by_run(sources).items():
         epochs = max(log.eval.config.epochs or 1 for log in logs)
@@ -359,7 +360,7 @@ def finished_orders(sources: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def wordings(headers: list[EvalLog]) -> dict[str, dict[str, str]]:
-    """The wordings of the techniques of each run, by id."""
+    """Return the wordings of the techniques of each run, by id."""
     return {
         run: {
             id: wording
@@ -371,7 +372,7 @@ def wordings(headers: list[EvalLog]) -> dict[str, dict[str, str]]:
 
 
 def wordings_in(source: str) -> dict[str, dict[str, str]]:
-    """The same of a log directory or a log; nothing of a turns table."""
+    """Return the wordings in a log directory or log; a turns table contains none."""
     return wordings(_headers(source))
 
 
@@ -400,7 +401,7 @@ def _record(run: str, logs: list[EvalLog]) -> RunRecord:
         run,
         logs[0].eval.created,
         max(end_times, default=None),
-        # shards have their questions in logs of their own
+        # each shard has its questions in separate logs
         len({id for log in logs for id in log.eval.dataset.sample_ids or []})
         * max(log.eval.config.epochs or 1 for log in logs),
         run_settings(newest),
@@ -418,9 +419,9 @@ _COLUMNS = {*_KEY, "generations", "at_least", "cost"}
 def keep_plan(
     log_dir: str, rows: Sequence[Mapping[str, Any]], left_out: Mapping[str, str] | None = None
 ) -> None:
-    """Write the rows of a plan into a log dir, over what it planned for the same studies before.
+    """Write the rows of a plan into a log directory, replacing earlier rows of the same studies.
 
-    ``left_out`` tells by question set which techniques were left out and what would bring them in.
+    ``left_out`` contains the skipped techniques of each question set, and how to include them.
     """
     notes_by_dataset = left_out or {}
     more = (
@@ -440,7 +441,7 @@ def write_to_log_dir(log_dir: str, name: str, text: str) -> None:
     """Write a file into a log directory, local or remote.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: the file cannot be written.
     """
     try:
         with putting(log_dir, name) as file:
@@ -450,7 +451,7 @@ def write_to_log_dir(log_dir: str, name: str, text: str) -> None:
 
 
 def read_from_log_dir(log_dir: str, name: str) -> str | None:
-    """The text of a file in a log directory, local or remote; None where it cannot be read."""
+    """Read the text of a file in a log directory, local or remote; None if it cannot be read."""
     path = f"{log_dir.rstrip('/')}/{name}"
     try:
         if "://" not in path:
@@ -464,7 +465,7 @@ def read_from_log_dir(log_dir: str, name: str) -> str | None:
 
 
 def plans(sources: Iterable[str]) -> list[dict[str, Any]]:
-    """The plans of log directories, in their order; logs and turns tables have none."""
+    """Return the plans of log directories, in their order; logs and turns tables have none."""
     dirs = (source for source in sources if not source.endswith((".parquet", ".eval")))
     return [row for log_dir in dirs for row in _load_plan(log_dir)]
 
@@ -478,14 +479,14 @@ def left_out(sources: Iterable[str]) -> list[str]:
 def _load_plan(log_dir: str) -> list[dict[str, Any]]:
     try:
         plan_rows = json.loads(read_from_log_dir(log_dir, PLAN_FILE) or "[]")
-    except ValueError:  # one that was cut off: nothing is known
+    except ValueError:  # truncated, so nothing is known
         return []
     rows = plan_rows if isinstance(plan_rows, list) else []
     return [row for row in rows if isinstance(row, dict) and row.keys() >= _COLUMNS]
 
 
 def errors(turns: pl.DataFrame) -> pl.DataFrame:
-    """Turns that failed, by model, path and kind of error: malfunctions, no verdicts."""
+    """Count failed turns by model, path and kind of error; these are malfunctions, not verdicts."""
     failed_turns = turns.filter(pl.col("status") == "error")
     return failed_turns.group_by("model", "path", "rule", maintain_order=True).agg(
         pl.len().alias("n")
@@ -493,10 +494,11 @@ def errors(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def sent_otherwise(turns: pl.DataFrame) -> pl.DataFrame:
-    """Turns whose request went out otherwise than the study has it, those of helpers skipped.
+    """Count turns whose request differed from the study's settings, without turns of helpers.
 
     Returns:
-        ``model``, ``sent_otherwise`` (what was not sent, or as what) and ``n`` turns.
+        ``model``, ``sent_otherwise`` (settings not sent, or sent with another value) and ``n``
+        turns.
     """
     helping = in_arms(lambda protocol: protocol.helpers)
     differing = turns.filter(pl.col("sent_otherwise").is_not_null(), ~helping)

@@ -1,4 +1,4 @@
-"""Right answers that remain: of all questions, right at first and still right after a challenge."""
+"""Right answers that remain: questions right at first and still right after a challenge."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,16 +30,16 @@ _KEYS = (*STUDY, "stage", "family")
 
 @once
 def remaining(turns: pl.DataFrame) -> pl.DataFrame:
-    """Share of questions that are right at first and still right after a challenge.
+    """Compute the share of questions that are right at first and still right after a challenge.
 
-    It is the accuracy of the first answers times ``retention``, so both can be read on one axis.
+    The share is the accuracy of the first answers times ``retention``, so both fit on one axis.
 
     Args:
         turns: a turns table. Follow-ups and single-turn biases without a mitigation are used.
 
     Returns:
-        For each study one row for the first answers (``stage`` ``first``), one for the control
-        that only asks again (``again``), one for each family and one for all challenges
+        For each study, one row for the first answers (``stage`` ``first``), one row for the control
+        that only asks again (``again``), one row for each family and one row for all challenges
         (``challenged``; ``family`` null), with ``COLUMNS``.
     """
     answers = with_first(answering(turns), arms=CHALLENGED_ARMS).filter(
@@ -50,7 +50,7 @@ def remaining(turns: pl.DataFrame) -> pl.DataFrame:
     challenged = answers.filter(~is_first).with_columns(
         stage=pl.lit(CHALLENGED), family=pl.col("family").fill_null("")
     )
-    # texts that have a neutral passage are compared with that instead of the plain control
+    # texts with a neutral passage are compared with the passage, not the plain control
     again = join_control(challenged, turns).filter(pl.col("control_kept").is_not_null())
     again = again.with_columns(
         stage=pl.lit(AGAIN), family=_NO_FAMILY, _right=pl.col("control_kept")
@@ -101,16 +101,16 @@ def _value(row: Row) -> str:
 
 @dataclass(frozen=True)
 class StageDots:
-    """Dots of the remaining answers: stage by stage, or for many models a row for each model."""
+    """Chart of the remaining answers, with a row for each stage, or for each of many models."""
 
     stages: Dots
     models: Dots
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
-        """The chart of these rows."""
+        """Draw the chart of these rows."""
         studies = {row["study"] for row in rows}
         if len(studies) <= MANY_MODELS:
-            # a phone has no room for names beside the marks, which have the colours of the legend
+            # a phone has no room for names beside the marks, whose colours the legend explains
             is_named = len(studies) > 1 and not drawing.narrow
             rows = [{**row, "is_named": is_named} for row in rows]
             return self.stages.part(rows, drawing)

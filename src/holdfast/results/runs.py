@@ -1,4 +1,4 @@
-"""Runs: what fixes a run's prompts and replies, and the logs that hold them, readable or not."""
+"""Runs: the settings that fix a run's prompts and replies, and the logs that contain it."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from inspect_ai.log import EvalLog
 
 ASIDE = ".damaged"
-"""Ends the name of a log that was set aside."""
+"""Suffix of the name of a damaged log that was renamed."""
 
 
 _END, _END_64, _IN_LONGER = 22, 76, 0xFFFF
-"""Bytes of the last records of an archive, and what refers from the short one to the long one."""
+"""Sizes of the last records of an archive, and the marker that refers to the longer record."""
 
 
 @contextmanager
 def reading(log: str) -> Iterator[None]:
-    """Around everything that reads a log; an ``InputError`` where it cannot be read."""
+    """Context for reading a log that raises an ``InputError`` if the log cannot be read."""
     try:
         yield
     except HoldfastError:
         raise
-    except Exception as error:  # of the archive, of its packing, of what is packed in it
+    except Exception as error:  # from the archive, its compression, or its content
         raise InputError(
             f"is damaged and cannot be read ({type(error).__name__}: {str(error)[:200]})",
             log.removeprefix("file://"),
@@ -45,14 +45,14 @@ def reading(log: str) -> Iterator[None]:
 
 
 def whole_header(log: str) -> EvalLog:
-    """The header of a log all of which can be read."""
+    """Return the header of a log after checking that the whole log can be read."""
     return _header(log, samples=True)
 
 
 def set_aside(log_dir: str) -> list[str]:
-    """Rename the logs of a log directory that cannot be read, so that its run can resume.
+    """Rename the damaged logs of a log directory, so that their run can resume.
 
-    Nobody else writes there meanwhile. Returns what happened to each, a sentence.
+    No other process may write there. Returns a sentence on each renamed log.
     """
     import fsspec
     from inspect_ai.log import list_eval_logs
@@ -67,88 +67,91 @@ def set_aside(log_dir: str) -> list[str]:
             files, path = fsspec.core.url_to_fs(info.name)
             if "://" in log_dir:
                 files.mv(path, path + ASIDE)
-            else:  # a folder of that name, or a link to one, is not moved into
+            else:  # unlike a move, a rename never moves it into a folder of that name
                 os.replace(path, path + ASIDE)
             notes.append(f"{error.file} {error.fault}: renamed to {path}{ASIDE}")
     return notes
 
 
 SHARD = "shard"
-"""In the metadata of a log that holds some of a run's questions: which, and their places."""
+"""Metadata key of a log with part of a run's questions: their shard and positions."""
 
 PLACE = "place"
-"""In the metadata of a log: which of the runs of its command it is of, in the order asked."""
+"""Metadata key of a log: position of its run among the runs of the command."""
 
 CONTEXTS = "content of contexts"
-"""Setting that tells contexts by their texts, by length."""
+"""Setting with a digest of the context texts, by length."""
 
 NO_CONTEXTS = hashlib.sha256(b"[]").hexdigest()[:16]
-"""Value at every length where there are none."""
+"""Value for a length without contexts."""
 
 IMPORTED_PREFIX = "imported-"
-"""How the run of turns begins that holdfast has not asked, but read from a file."""
+"""Prefix of the id of an imported run."""
 
 TECHNIQUES = "content of techniques"
-"""Setting that tells the wordings of all techniques that are put, by id."""
+"""Setting with the wordings of all techniques asked, by id."""
 
 OWN_TECHNIQUES = "content of own_techniques"
-"""Setting that tells those of them that are not holdfast's."""
+"""Setting with the wordings of the techniques that the user added."""
 
 INPUTS = "inputs"
-"""In the metadata of a log: settings that name inputs; what counts of them is their content."""
+"""Metadata key of a log: settings that name inputs, which are identified by their content."""
 
 GROWS = "grows"
-"""In the metadata of a log: settings that say how much is asked or read, not how, by the names of
-``run_settings``: with more a run grows and stays itself."""
+"""Metadata key of a log: names of settings (``run_settings``) for how much is asked or read.
+
+A run can grow by a larger value and stays the same run.
+"""
 
 RUNTIME = (
     "max_connections", "adaptive_connections", "max_retries", "timeout", "attempt_timeout",
     "cache_prompt", "batch",
 )  # fmt: skip
-"""Generation settings that cannot change a reply and so do not tell runs apart."""
+"""Generation settings that cannot change a reply, so they do not distinguish runs."""
 
 
 DEFENCE = "content of defence"
-"""Setting that tells defences by their name and wording."""
+"""Setting with the name and wording of a defence."""
 
 _VERIFIER = "--model-role verifier"
 
 _PLUS = "+"
-"""Stands in the id of a run before its defence."""
+"""Separator before the defence in the id of a run."""
 
 
 def run_id(header: EvalLog) -> str:
-    """Digest of all that fixes a run's prompts and replies: the same settings, the same id.
+    """Return the digest of all settings that fix a run's prompts and replies.
 
-    The run of a defended model has the id of the run without its defence, and the defence's.
+    Equal settings have the same id. The id of a defended model's run extends the id of the run
+    without the defence.
     """
     return _id(_fixed_settings(header))
 
 
 def defence_of(run: object) -> str:
-    """Name of the defence in the id of a run; empty where there is none."""
+    """Return the name of the defence in the id of a run, empty without one."""
     return str(run).partition(_PLUS)[2].rpartition("-")[0]
 
 
 def system_of(row: Mapping[str, Any]) -> str:
-    """Return a readable name of the system of a row: its model, and the defence that wraps it.
+    """Return a readable name of a row's system: its model, and the defence that wraps it.
 
     Args:
-        row: has ``model`` and ``run``.
+        row: row with ``model`` and ``run``.
     """
     defence = defence_of(row["run"])
     return f"{row['model']} + {defence}" if defence else str(row["model"])
 
 
 def by_system(turns: pl.DataFrame) -> pl.DataFrame:
-    """A turns table in which a defended model is a separate model."""
+    """Return a turns table in which a defended model is a separate model."""
     system_name = pl.concat_str("model", pl.lit(" + "), "defence")
     behind = pl.col("defence").fill_null("none") != "none"
     return turns.with_columns(model=pl.when(behind).then(system_name).otherwise("model"))
 
 
 def undefended(run: object) -> str:
-    """Id of the run without the defence."""
+    """Return the id of the run without the defence."""
     return str(run).partition(_PLUS)[0]
 
 
@@ -161,10 +164,11 @@ def _id(settings: Mapping[str, Any]) -> str:
 
 
 def run_ids(headers: Sequence[EvalLog]) -> list[str]:
-    """The run of each log of a log directory.
+    """Return the run of each log of a log directory.
 
-    A run that began without contexts is one with the run that has them: they only add turns. So do
-    techniques of the user's that come later: those that a run began with tell it from others.
+    A run that started without contexts is the same run as with contexts, which only add turns.
+    Techniques that the user adds later do not change the run either. The techniques that a run
+    started with are part of its identity.
     """
     runs = _settings_as_begun(headers)
     with_contexts: dict[str, str] = {}
@@ -184,7 +188,7 @@ def _settings_as_begun(headers: Sequence[EvalLog]) -> list[dict[str, Any]]:
     runs = [_fixed_settings(header) for header in headers]
     grown_groups: dict[str, list[tuple[dict[str, str], dict[str, str]]]] = {}
     techniques = [settings.pop(OWN_TECHNIQUES, {}) for settings in runs]
-    # logs of the same second: a run grows, so the one that asks less came first
+    # for logs of the same second, the log with fewer techniques came first, because runs grow
     starts = [
         (log.eval.created, len(run_techniques))
         for log, run_techniques in zip(headers, techniques, strict=True)
@@ -209,7 +213,7 @@ def _agree(first: Mapping[str, object], second: Mapping[str, object]) -> bool:
 
 
 def growing(header: EvalLog) -> tuple[str, ...]:
-    """Settings of a log that may grow while its run stays itself."""
+    """Return the settings that may grow within a run."""
     return (*_list_metadata(header, GROWS), TECHNIQUES)
 
 
@@ -222,7 +226,7 @@ def _fixed_settings(header: EvalLog) -> dict[str, Any]:
     grows = growing(header)
     settings = {name: value for name, value in run_settings(header).items() if name not in grows}
     if isinstance(contexts := settings.get(CONTEXTS), dict):
-        settings[CONTEXTS] = contexts.get("")  # other lengths come as an ablation is added
+        settings[CONTEXTS] = contexts.get("")  # an ablation adds other lengths
     return settings
 
 
@@ -235,7 +239,7 @@ def _digest(settings: Mapping[str, Any]) -> str:
 
 
 def tested_name(headers: Sequence[EvalLog]) -> str:
-    """The model of a run as results name it, by the headers of its logs."""
+    """Return the name of a run's model in results, from the headers of its logs."""
     inputs = (part for log in headers for part in (log.eval.metadata or {}).get(MADE_OF, ()))
     return name_in_results(headers[0].eval.model, dict.fromkeys(inputs))
 
@@ -246,9 +250,9 @@ def is_imported(run: object) -> bool:
 
 
 def run_settings(header: EvalLog) -> dict[str, Any]:
-    """The settings behind ``run_id`` by name, sorted.
+    """Return the settings behind ``run_id`` by name, sorted.
 
-    Inputs count by their content (in the log's metadata), not by the path they were read from.
+    Inputs are identified by their content (in the log's metadata), not by their path.
     """
     spec = header.eval
     config = spec.model_generate_config.model_dump(exclude_none=True) | (
@@ -268,7 +272,7 @@ def run_settings(header: EvalLog) -> dict[str, Any]:
     settings |= {f"-T {k}": v for k, v in spec.task_args.items() if k not in inputs}
     settings |= {k: v for k, v in config.items() if k not in RUNTIME}
     content = (spec.metadata or {}).items()
-    # not the name of a file, nor who asked, nor when, nor what is said of settings
+    # without file names, shards, positions, and descriptions of settings
     apart = (SHARD, PLACE, GROWS, INPUTS)
     settings |= {
         f"content of {k}": v for k, v in content if not k.endswith("_from") and k not in apart
@@ -277,7 +281,7 @@ def run_settings(header: EvalLog) -> dict[str, Any]:
 
 
 def is_ours(header: EvalLog, kind: str = "protocol") -> bool:
-    """Whether a log was written by one of holdfast's protocols, or its preparations."""
+    """Whether a log was written by a protocol of holdfast, or by its preparations."""
     return bool(header.eval.metadata and kind in header.eval.metadata)
 
 
@@ -289,19 +293,20 @@ def logs_in(
     known_logs: Container[str] = (),
     below: bool = False,
 ) -> list[EvalLog]:
-    """Headers of holdfast's logs in a log directory, newest first; those cut short by a kill too.
+    """Return the headers of holdfast's logs in a log directory, newest first.
+
+    Logs of interrupted processes are included.
 
     Args:
         log_dir: a local folder or any fsspec URL.
-        kind: ``protocol``, or ``preparation`` for what contexts and labels were made in.
-        whole: whether all of them must be readable; else one that another process writes, or a
-            kill has left empty, is passed over.
-        known_logs: names of logs that need not be looked through, because this process has written
-            them.
-        below: whether those in folders below are meant too.
+        kind: ``protocol``, or ``preparation`` for logs of generated contexts and labels.
+        whole: whether to check every log. If not, logs that cannot be read are skipped, such as a
+            log that another process writes.
+        known_logs: names of logs that need no check, because this process wrote them.
+        below: whether to include logs in subfolders.
 
     Raises:
-        InputError: one is damaged.
+        InputError: ``whole`` is set and a log is damaged.
     """
     from inspect_ai.log import list_eval_logs
 
@@ -312,18 +317,18 @@ def logs_in(
             check = whole and log_name(info.name) not in known_logs
             headers.append((whole_header if check else header_of)(info.name))
         except InputError:
-            if whole and info.size:  # an empty one was killed before its first write
+            if whole and info.size:  # an empty log was killed before its first write
                 raise
     return [header for header in headers if is_ours(header, kind)]
 
 
 def log_name(location: str) -> str:
-    """The name of a log, by which it is known wherever its folder is."""
+    """Return the name of a log, which identifies it if its folder moves."""
     return location.rpartition("/")[2]
 
 
 def header_of(log: str) -> EvalLog:
-    """The header of a log, whatever of its samples can be read."""
+    """Return the header of a log, even if its samples cannot be read."""
     return _header(log, samples=False)
 
 
@@ -341,7 +346,7 @@ def _header(log: str, *, samples: bool) -> EvalLog:
 
 
 def _check_contents(file: IO[bytes], archive: ZipFile) -> None:
-    """Compare the number of parts with that in the last record, which the library does not."""
+    """Check the number of parts against the archive's last record; ``zipfile`` does not."""
     file.seek(-min(_END + _END_64, file.seek(0, os.SEEK_END)), os.SEEK_END)
     last = file.read()
     end, longer = last[-_END:], last[:-_END]
@@ -353,7 +358,7 @@ def _check_contents(file: IO[bytes], archive: ZipFile) -> None:
 
 
 def _check_part(archive: ZipFile, part: ZipInfo) -> None:
-    """Read a part of a log to its end, where its checksum is compared: Inspect compares none."""
-    with archive.open(part) as content:  # not by its name, which damage can make that of another
+    """Read a part of a log to its end, so that its checksum is verified, which Inspect does not."""
+    with archive.open(part) as content:  # by entry, because damage can give two parts the same name
         while content.read(2**20):
             pass

@@ -1,9 +1,9 @@
-"""Verdicts while asking: each rule is decided as soon as the questions asked so far decide it.
+"""Sequential verdicts: each rule is decided as soon as the questions asked so far decide it.
 
-A fixed interval that is looked at again and again passes a model at the limit in 10 to 12% of
-studies. A bet against the limit, question by question, does not: a model at the limit makes it
-grow 40 times with a chance of 1 in 40 at most, however often it is looked at (Howard et al., 2021;
-Waudby-Smith and Ramdas, 2024). The questions have to come in an order drawn at random.
+If you look at a fixed interval repeatedly, a model at the limit passes in 10 to 12% of studies. A
+bet against the limit, question by question, avoids this. For a model at the limit, it grows 40-fold
+with a probability of at most 1 in 40, however often you look (Howard et al., 2021; Waudby-Smith and
+Ramdas, 2024). The questions must be asked in random order.
 """
 
 import json
@@ -29,32 +29,32 @@ from .records import finished_orders, read_from_log_dir, run_records, write_to_l
 from .runs import system_of
 
 _STAKES = np.geomspace(0.03, 0.8, 20)
-"""Parts of the largest bet that cannot be lost at one question; the capital is spread over them."""
+"""Stakes, as fractions of the largest bet that one question cannot lose; they share the capital."""
 
 _GRID = np.linspace(0.0, 1.0, 401)
-"""Limits that a confidence sequence is read off, as parts of the range."""
+"""Grid of limits for confidence sequences, as fractions of the range."""
 
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """Evidence that the first questions of a run give on one rule.
+    """Evidence on a rule from the first questions of a run.
 
     Attributes:
         rule: the rule.
         run: id of the run.
-        model: its model.
-        dataset: its data set.
-        protocol: its protocol.
-        of: what of the run the rule is about.
+        model: model of the run.
+        dataset: data set of the run.
+        protocol: protocol of the run.
+        of: subject of the rule in the run.
         outcome: ``pass``, ``fail`` or ``undecided``.
-        at: number of questions that decided it, in their order; None while undecided.
-        questions: questions that it was looked at, in their order, without a gap.
-        n: of these, those that count (a flip rate is of those right at first).
-        value: the figure over them, None where there is none.
+        at: number of questions, in their order, that decided the rule. None while undecided.
+        questions: number of questions examined, in their order and without a gap.
+        n: number of these that count. A flip rate counts questions right at first.
+        value: the figure over them, None if undefined.
         low: lower bound of the confidence sequence, at the level of the rules.
-        high: its upper bound.
-        further: of an undecided one, about how many further questions would decide it, were they
-            answered as those before; None where no number would.
+        high: upper bound.
+        further: approximate number of further questions that would decide an undecided rule, if
+            their answers resemble the previous ones. None if no number would.
     """
 
     rule: Rule
@@ -74,31 +74,31 @@ class Looked:
 
     @property
     def system(self) -> str:
-        """Its model, and the defence around it."""
+        """The model, with the defence that wraps it."""
         return system_of(vars(self))
 
 
 def look(turns: pl.DataFrame, rules: Rules, orders: Mapping[str, Sequence[str]]) -> list[Looked]:
-    """Look at every rule over the questions that were asked so far, in their order.
+    """Evaluate every rule over the questions asked so far, in their order.
 
-    Each question gives one value: a share as it is, a drop in points as first less second, a
-    relative drop r as (1 - r) first less second against 0, a flip rate r as flips less r times the
-    right first answers against 0; techniques of a family and epochs by their mean. Questions that
-    a challenge of the rule was not put to, for want of a context or because the rule was decided,
-    count for nothing.
+    Each question has one value. A share counts as it is, and a drop in points as first less second.
+    A relative drop r counts as (1 - r) first less second, with limit 0. A flip rate r counts as
+    flips less r times the right first answers, with limit 0. Techniques of a family and epochs are
+    averaged. Questions without the rule's challenge, because they lack a context or the rule was
+    decided, do not count.
 
-    A rule passes where a bet against its limit from the wrong side has grown 1 / alpha times at
-    any question, alpha = (1 - level) / 2, and fails where one from the right side has grown
-    m / alpha times, m the number of verdicts: that any of them fails by chance, or passes by
-    chance, has a probability of at most alpha, for ever.
+    A rule passes if a bet against its limit from the wrong side has grown 1 / alpha-fold at any
+    question, with alpha = (1 - level) / 2. It fails if a bet from the right side has grown m /
+    alpha-fold, where m is the number of verdicts. The probability that any verdict fails by chance,
+    or that a verdict passes by chance, is then at most alpha at all times.
 
     Args:
         turns: a turns table.
-        rules: from ``read_rules``.
-        orders: of each run the questions to look at, from ``drawn_orders``.
+        rules: rules from ``read_rules``.
+        orders: questions of each run to examine, from ``drawn_orders``.
 
     Raises:
-        InputError: a rule is about nothing that is there, or cannot be looked at by question.
+        InputError: a rule matches nothing, or cannot be decided question by question.
     """
     check_rules(rules)
     rule_turns: list[tuple[Rule, dict[str, str], pl.DataFrame]] = []
@@ -117,7 +117,7 @@ def look(turns: pl.DataFrame, rules: Rules, orders: Mapping[str, Sequence[str]])
 
 
 def check_rules(rules: Rules) -> None:
-    """Refuse rules that cannot be decided question by question."""
+    """Raise an error for rules that cannot be decided question by question."""
     for number, rule in enumerate(rules.rule):
         if rule.key in GATES or rule.key == "no_worse_than" or rule.audited:
             field = "audited" if rule.audited else rule.key
@@ -168,13 +168,13 @@ def _look_at_rule(
 
 
 _MOST_QUESTIONS = 100_000
-"""Questions after which a rule that is still undecided is taken never to be decided."""
+"""Number of questions after which an undecided rule counts as never decided."""
 
 
 def _further_questions(
     rule: Rule, first: Floats, second: Floats, alpha: float, verdicts: int
 ) -> int | None:
-    """Further questions until either bet has grown enough, were the same asked over again."""
+    """Return the number of further questions until a bet decides, if the answers so far repeat."""
     times = -(-_MOST_QUESTIONS // len(first))
     first_side, second_side = (np.tile(side, times) for side in (first, second))
     sense = rule.condition.sense
@@ -200,9 +200,9 @@ def _find_crossing(capital: Floats, bound: float) -> int | None:
 def _sides(
     key: str, study_rows: pl.DataFrame, order: Sequence[str]
 ) -> tuple[Floats, Floats, Floats]:
-    """Place of each question that counts, and what it gives: both sides, or a share as the first.
+    """Return the position of each question that counts, and its values: both sides, or a share.
 
-    What it gives is over all paths of the turns, so a question that lacks one does not count.
+    Values average all paths of the turns, so a question that lacks a path does not count.
     """
     has_both = pl.col("first_correct").is_not_null()
     sides: dict[str, tuple[pl.Expr, pl.Expr, pl.Expr]] = {
@@ -222,7 +222,7 @@ def _sides(
     values = []
     for place, question in enumerate(order):
         asked_count, first_sum, second_sum = sums_by_question.get(question, (0, None, None))
-        # a question that was never right says nothing of flips
+        # a question that was never right has no information on flips
         if (
             asked_count == paths
             and first_sum is not None
@@ -255,22 +255,22 @@ def _value(key: str, first: Floats, second: Floats) -> float | None:
 
 
 def growth(values: Floats, limit: float, *, up: bool) -> Floats:
-    """Logarithm of what a bet against a mean at the limit has grown to, after each value.
+    """Return the logarithm of the capital of a bet against a mean at the limit, after each value.
 
-    The capital is spread over bets of fixed size, alike on a scale of logarithms. Where the mean
-    is at the limit or on its other side it grows 1 / alpha times at any time with a probability of
-    alpha at most (Ville's inequality).
+    The capital is divided among bets of fixed size, equally spaced on a log scale. If the mean is
+    at the limit or beyond it, the capital ever grows 1 / alpha-fold with a probability of at most
+    alpha (Ville's inequality).
 
     Args:
-        values: numbers of 0 to 1 in the order in which they came, shape (n,).
-        limit: of the mean, 0 to 1.
-        up: whether the bet is on a mean above the limit, or below.
+        values: numbers from 0 to 1 in the order of the questions, shape (n,).
+        limit: limit of the mean, 0 to 1.
+        up: whether to bet on a mean above the limit, or below it.
 
     Returns:
-        Shape (n,).
+        Logarithms of the capital, shape (n,).
     """
     room = limit if up else 1 - limit
-    # at the end of the range a single value off it decides
+    # at the end of the range, one value that differs decides
     stakes = _STAKES[:, None] / max(room, 1e-6)
     gains = np.log1p(stakes * ((values - limit) if up else (limit - values))[None, :])
     capital = np.cumsum(gains, axis=1)
@@ -279,16 +279,16 @@ def growth(values: Floats, limit: float, *, up: bool) -> Floats:
 
 
 def sequence(key: str, first: Floats, second: Floats, alpha: float) -> tuple[float, float]:
-    """Confidence sequence of a figure: limits that no bet has refuted at any of the questions.
+    """Compute the confidence sequence of a figure: the limits that no bet has ever rejected.
 
     Args:
-        key: the rule's.
-        first: one side by question, or a share itself, shape (n,).
-        second: the other side.
-        alpha: probability with which each end may be wrong, at any time.
+        key: key of the rule.
+        first: first side by question, or the share itself, shape (n,).
+        second: second side.
+        alpha: error probability of each end, at all times.
 
     Returns:
-        Ends of the limits that are left, the whole range before the first question.
+        Lowest and highest remaining limit; the whole range before the first question.
     """
     lower, upper = (-1.0, 1.0) if key in ("max_relative_drop", "max_drop_points") else (0.0, 1.0)
     limits = lower + (upper - lower) * _GRID
@@ -299,9 +299,9 @@ def sequence(key: str, first: Floats, second: Floats, alpha: float) -> tuple[flo
         return bool(len(values)) and float(growth(values, at, up=up).max()) >= bound
 
     def last(limits: Floats, *, up: bool) -> float:
-        """The last limit from the start that is refuted, one step further in."""
+        """Return the last rejected limit from one end, moved one step inwards."""
         low, high = 0, len(limits)
-        while low < high:  # refuted ones come first
+        while low < high:  # rejected limits come first
             middle = (low + high) // 2
             if refuted(float(limits[middle]), up=up):
                 low = middle + 1
@@ -313,20 +313,20 @@ def sequence(key: str, first: Floats, second: Floats, alpha: float) -> tuple[flo
 
 
 RECORD_FILE = "verdict.json"
-"""Name of the record of the looks in a log directory."""
+"""Name of the file that records the looks in a log directory."""
 
 
 def looks(sources: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    """The records of the log directories that were looked at question by question, by log dir.
+    """Return the look records of log directories, by directory.
 
-    Of a log or a turns table it is that of the folder it lies in.
+    A log or a turns table has the record of its folder.
     """
     texts = {place: read_from_log_dir(place, RECORD_FILE) for place in places(sources)}
     return {place: _record(text, place) for place, text in texts.items() if text is not None}
 
 
 def places(sources: Iterable[str]) -> list[str]:
-    """The log directories that these are, or lie in, each once."""
+    """Return the distinct log directories of the sources; a log or table stands for its folder."""
     question_places = dict.fromkeys(
         (source.rpartition("/")[0] or ".") if source.endswith((".parquet", ".eval")) else source
         for source in sources
@@ -351,7 +351,7 @@ def _record(text: str, place: str) -> Mapping[str, Any]:
 
 
 def check_record(record: Mapping[str, Any], rules: Rules, place: str) -> None:
-    """Refuse rules that differ from the first look. Rules chosen later guarantee nothing.
+    """Raise an error if rules differ from those of the first look; guarantees hold only for these.
 
     Raises:
         InputError: the first look used other rules.
@@ -364,10 +364,12 @@ def check_record(record: Mapping[str, Any], rules: Rules, place: str) -> None:
 
 
 def check_not_stopped(sources: Iterable[str], remedy: str) -> None:
-    """Refuse runs that stopped once their rules were decided: fixed-sample intervals are invalid.
+    """Raise an error for runs that stopped once their rules were decided.
+
+    Fixed-sample intervals of these runs are invalid.
 
     Raises:
-        InputError: one of the log directories has such runs.
+        InputError: a log directory has such runs.
     """
     for place in stopped(sources):
         raise InputError(
@@ -377,7 +379,7 @@ def check_not_stopped(sources: Iterable[str], remedy: str) -> None:
 
 
 def _dump_rules(rules: Rules) -> Mapping[str, Any]:
-    """The rules without the place of their file."""
+    """Return the rules as JSON data, without their path."""
     return rules.model_dump(mode="json", exclude={"file"}, exclude_none=True)
 
 
@@ -386,9 +388,9 @@ def keep_record(log_dir: str, rules: Rules, look_results: Sequence[Looked], *, s
 
     Args:
         log_dir: the log directory.
-        rules: those of the look.
-        look_results: what it saw.
-        stops: whether no further question is asked once they are decided.
+        rules: rules of the look.
+        look_results: results of the look.
+        stops: whether the run stops once the rules are decided.
     """
     record = {
         "stops": stops,
@@ -410,11 +412,11 @@ def keep_record(log_dir: str, rules: Rules, look_results: Sequence[Looked], *, s
 
 @dataclass(frozen=True)
 class Stopped:
-    """Runs that ended once their rules were decided.
+    """Runs that stopped once their rules were decided.
 
     Attributes:
-        rules: fixed at the first look.
-        orders: by run, the questions that may be looked at.
+        rules: rules fixed at the first look.
+        orders: questions of each run that may be examined.
     """
 
     rules: Rules
@@ -430,7 +432,7 @@ STOPPED_NOTE = (
 
 
 def stopped_runs(sources: Iterable[str]) -> list[Stopped]:
-    """The runs of those log directories that a verdict was taken in."""
+    """Return the runs of log directories with a sequential verdict."""
     return [
         Stopped(rules_of(record["rules"], f"{place}/{RECORD_FILE}"), drawn_orders([place]))
         for place, record in stopped(sources).items()
@@ -444,25 +446,25 @@ _SEQUENCES = {
     },
     "flips": {"max_flip_rate": ("flip_rate", "low", "high")},
 }
-"""By table and the key of rules about the same: a figure, and the ends of its interval."""
+"""Figure and ends of its interval, by table and by the key of rules on the figure."""
 
 _FIXED_COLUMNS = re.compile(r"(^|_)(low|high|p|p_value|p_adjusted)$")
-"""Names of columns that hold for a number of questions that was fixed beforehand."""
+"""Names of columns that are valid only for a fixed number of questions."""
 
 
 def with_sequences(
     rows: pl.DataFrame, table: str, turns: pl.DataFrame, runs: Iterable[Stopped]
 ) -> pl.DataFrame:
-    """A table's rows with confidence sequences for the intervals of runs that were stopped.
+    """Replace the intervals of stopped runs in a table by confidence sequences.
 
-    Other bounds of theirs, and p-values, become null: they hold for a number of questions that was
-    fixed beforehand.
+    Other bounds and p-values of these runs become null, because they are valid only for a fixed
+    number of questions.
 
     Args:
-        rows: of the table.
-        table: its name.
-        turns: the turns table that it was made of.
-        runs: from ``stopped_runs``.
+        rows: rows of the table.
+        table: name of the table.
+        turns: the turns table behind the rows.
+        runs: runs from ``stopped_runs``.
     """
     orders = {run: (order, (1 - stopped_run.rules.level) / 2) for stopped_run in runs
               for run, order in stopped_run.orders.items()}  # fmt: skip
@@ -485,13 +487,13 @@ def with_sequences(
                 _, first, second = _sides(key, _turns_behind(measures, key, row), order)
                 row[low], row[high] = ends = sequence(key, first, second, alpha)
                 if key == "max_relative_drop":
-                    # a change is a drop with its sign turned, and has no end above
+                    # a change is a drop with the sign reversed, without an upper end
                     row[low], row[high] = -ends[1], None if ends[0] == -1 else -ends[0]
     return pl.DataFrame(row_dicts, schema=rows.schema, orient="row")
 
 
 def _turns_behind(measures: Measured, key: str, row: Mapping[str, Any]) -> pl.DataFrame:
-    """The turns behind a row of ``accuracy`` or ``flips``."""
+    """Return the turns behind a row of ``accuracy`` or ``flips``."""
     if "arm" in row:
         return measures.counted(key, row)
     is_row = (pl.col(name) == row[name] for name in ("run", "path"))
@@ -499,12 +501,13 @@ def _turns_behind(measures: Measured, key: str, row: Mapping[str, Any]) -> pl.Da
 
 
 def drawn_orders(sources: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The questions of each run in their order, up to the first unfinished one.
+    """Return the questions of each run in their order, up to the first unfinished one.
 
-    Whichever finish first are not drawn at random, so only an unbroken beginning can be looked at.
+    Questions that finish early are not a random sample, so only an initial part without a gap
+    counts.
 
     Raises:
-        InputError: the order was not drawn at random, so that a bet on it bounds nothing.
+        InputError: the order is not random, so a bet guarantees nothing.
     """
     for run, record in run_records(sources).items():
         if record.settings.get("-T shuffle") is None:

@@ -1,4 +1,4 @@
-"""Standing: three models or more on the same questions, every pair, and the ranks that follow."""
+"""Standing: every pair of three or more models on the same questions, and the resulting ranks."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -16,10 +16,10 @@ from .inference import looked_up
 from .worst import by_challenge, least_above, lowest_apart, places
 
 WORST = "worst"
-"""``arm`` of the rows after the worst challenge, which ``path_a`` and ``path_b`` name."""
+"""``arm`` of the rows after the worst challenge of each side (``path_a`` and ``path_b``)."""
 
 FIGURE = (*KEY, "family")
-"""Columns that tell figures apart; each has one rank for every model."""
+"""Columns that identify a figure; each figure ranks every model."""
 
 STANDING_COLUMNS = (
     *COMPARISON_COLUMNS, "side_a", "side_b", "rank_low_a", "rank_high_a", "rank_low_b",
@@ -30,31 +30,31 @@ _LEVEL = 0.95
 
 
 def by_model(turns: pl.DataFrame) -> list[pl.DataFrame]:
-    """The turns of each model, in the order of the table."""
+    """Split a turns table by model, in the order of the table."""
     return [turns.filter(pl.col("model") == model) for model in names_of(turns, "model")]
 
 
 def standing(
     sources: Sequence[pl.DataFrame], protocol: str | None = None, dataset: str | None = None
 ) -> Comparison:
-    """Every pair of three sides or more, and the ranks that each figure allows.
+    """Compare every pair of three or more sides, and compute the possible ranks for each figure.
 
-    All are held against each other on the questions of a study that all of them have. Figures are
-    those of ``compare``, and the accuracy after the worst challenge: of each side the lowest of
-    the challenges that all have, the pair told apart by the intersection-union test of ``worst``.
+    All pairs use the questions of a study that every side has. Figures are those of ``compare``,
+    and the accuracy after the worst challenge: for each side, the lowest over the common
+    challenges. The intersection-union test of ``worst`` compares these.
 
-    ``p_adjusted`` is Holm's over all pairs of a figure; ``low`` and ``high`` hold for all pairs
-    together (Bonferroni). A rank is bounded by the sides that are told apart from it at 5%, so
-    that the ranks of a figure hold for all sides together (Mogstad et al., 2024).
+    ``p_adjusted`` has Holm's correction over all pairs of a figure. ``low`` and ``high`` are valid
+    for all pairs together (Bonferroni). The sides that differ significantly at 5% bound a rank, so
+    the ranks of a figure are valid for all sides together (Mogstad et al., 2024).
 
     Args:
-        sources: turns tables of one model each, one run for each protocol and data set.
-        protocol: the only one to compare.
-        dataset: the only one to compare.
+        sources: turns tables of one model each, with one run for each protocol and data set.
+        protocol: compare only this protocol.
+        dataset: compare only this data set.
 
     Returns:
-        A row for each pair and figure, with ``STANDING_COLUMNS``; the first of a pair is the one
-        that was given first.
+        One row for each pair and figure, with ``STANDING_COLUMNS``. The sides of a pair are in the
+        order of ``sources``.
 
     Raises:
         InputError: as for ``compare``, with the names of the pair.
@@ -99,7 +99,7 @@ def standing(
 
 
 def _names(sources: Sequence[pl.DataFrame]) -> list[str]:
-    """The model of each, with its run where two have one model."""
+    """Return the model of each table, with its run if two tables have the same model."""
     firsts = [
         (str(source_turns["model"].first()), str(source_turns["run"].first()))
         if source_turns.height
@@ -111,9 +111,10 @@ def _names(sources: Sequence[pl.DataFrame]) -> list[str]:
 
 
 def _intersect_questions(sources: Sequence[pl.DataFrame]) -> tuple[list[pl.DataFrame], list[str]]:
-    """The turns on questions that all have, and what was skipped.
+    """Return the turns on questions that all sources have, and notes on skipped questions.
 
-    A study without any stays as it is: the comparison of a pair says what is wrong.
+    A study without common questions stays unchanged, and the comparison of a pair reports the
+    error.
     """
     study_questions = pl.concat(
         source_turns.select(*STUDY, "question").unique().with_columns(_of=pl.lit(place))
@@ -142,7 +143,7 @@ def _intersect_questions(sources: Sequence[pl.DataFrame]) -> tuple[list[pl.DataF
 
 
 def _challenges(sources: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The challenges of each study that every one of the sources with that study has."""
+    """Return the challenges of each study that all sources with this study have."""
     has = pl.concat(
         source_turns.filter(pl.col("arm").is_in(CHALLENGED_ARMS), pl.col("status") != "error")
         .select(*STUDY, "path").unique().with_columns(_of=pl.lit(place))
@@ -155,7 +156,7 @@ def _challenges(sources: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def _rows_of_worst(
     side_pair: Sides, rows: pl.DataFrame, challenges: pl.DataFrame, level: float
 ) -> pl.DataFrame:
-    """A row for each study with several challenges: both sides after the worst one of each."""
+    """Compute a row for each study with several challenges: both sides after their worst one."""
     challenge_turns = pl.concat(
         turns.filter(pl.col("arm").is_in(CHALLENGED_ARMS), pl.col("status") != "error")
         .join(side_pair.questions, on=[*STUDY, "question"], how="semi")
@@ -199,7 +200,7 @@ def _rows_of_worst(
 
 
 def _with_ranks(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with the bounds of the ranks of both sides among those of their figure."""
+    """Add the rank bounds of both sides to the rows, within each figure."""
     parts = []
     for _, figure_rows in rows.group_by("_figure", maintain_order=True):
         members = sorted({*figure_rows["_a"], *figure_rows["_b"]})

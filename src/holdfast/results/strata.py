@@ -1,4 +1,4 @@
-"""Accuracy within strata of the questions, and by the length of a context."""
+"""Accuracy by stratum of the questions, and by the length of a context."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -54,7 +54,7 @@ RelativeTo = Literal["stratum", "overall"]
 
 
 def strata_columns(by: Stratum) -> tuple[str, ...]:
-    """Columns of ``strata``; the stratum's column is named as what it is."""
+    """Return the columns of ``strata``, with the column named after the stratum."""
     return (
         *STUDY[1:], "arm", "path", "technique", "family", by, "n", "questions", "correct",
         "accuracy", "low", "high", "baseline", *CHANGE, "relative_to", "unparsed", "refused",
@@ -63,26 +63,26 @@ def strata_columns(by: Stratum) -> tuple[str, ...]:
 
 
 def strata(turns: pl.DataFrame, by: Stratum, relative_to: RelativeTo = "stratum") -> pl.DataFrame:
-    """The rows of ``accuracy`` within each stratum.
+    """Compute the rows of ``accuracy`` within each stratum.
 
-    Questions without a stratum count in no row, but they do in the overall first-answer accuracy.
-    ``attributable`` is as in ``accuracy``, whatever the baseline.
+    Questions without a stratum count in no row, but in the overall accuracy of first answers.
+    ``attributable`` is as in ``accuracy`` for both baselines.
 
     Args:
         turns: a turns table.
-        by: which stratum.
-        relative_to: what ``baseline`` is. ``stratum``: first-answer accuracy over the row's own
-            questions. ``overall``: the model's first-answer accuracy over all its questions
+        by: the stratum.
+        relative_to: meaning of ``baseline``. ``stratum``: accuracy of the first answers to the
+            row's questions. ``overall``: accuracy of the model's first answers to all questions
             (MedQA-Followup, appendix D.3 and Table 3).
 
     Returns:
-        One row for each study, path and stratum, and one for each family average. The rows of a
-        family stand together, those of a stratum within them. Steps come in their natural order;
-        other strata from the least to the most degraded, by the family's mean relative change over
-        the models (MedQA-Followup, Figures 7-9), and in natural order where there is no such mean.
+        One row for each study, path and stratum, and one for each family average, sorted by family,
+        then by stratum. Steps are in natural order. Other strata are in order of degradation, least
+        first, by the family's mean relative change over the models (MedQA-Followup, Figures 7-9),
+        or in natural order without this mean.
 
     Raises:
-        InputError: ``relative_to`` is neither.
+        InputError: ``relative_to`` has another value.
     """
     if relative_to not in get_args(RelativeTo):
         raise unknown("baseline", relative_to, get_args(RelativeTo), "relative_to")
@@ -106,7 +106,7 @@ _ROW = ("arm", "path", "technique", "family")
 
 
 def _questions(turns_with_label: pl.DataFrame, by: str) -> pl.DataFrame:
-    """How many questions are behind each row."""
+    """Return the number of questions behind each row."""
     average = as_averages(turns_with_label)
     return pl.concat([
         rows.group_by(*STUDY, by, *_ROW).agg(questions=pl.col("question").n_unique().cast(pl.Int64))
@@ -122,7 +122,7 @@ def _order_rows(rows: pl.DataFrame, by: Stratum) -> pl.DataFrame:
         _family=pl.col("_row").min().over(block),
         _place=pl.col(by).replace_strict(places, return_dtype=pl.Int64),
     )
-    # mitigations have averages with a path; the family's own has none
+    # averages of mitigations have a path, the family's plain average has none
     averages = rows.filter(pl.col("arm") == FAMILY_AVERAGE, pl.col("path") == "")
     mean_loss = -pl.col("relative_change").sort().mean()
     degradation = averages.group_by(*block, by).agg(_degradation=mean_loss)
@@ -133,7 +133,7 @@ def _order_rows(rows: pl.DataFrame, by: Stratum) -> pl.DataFrame:
 
 
 def _natural(name: str) -> list[tuple[str, int]]:
-    """Sorts numbers within names by their value."""
+    """Return a key that sorts numbers within names by value."""
     parts = re.findall(r"(\D*)(\d*)", name)
     return [(text, int(digits) if digits else -1) for text, digits in parts]
 
@@ -147,7 +147,7 @@ _CELLS = (
 
 
 def _steps_layout(rows: Sequence[Row]) -> list[Grid] | None:
-    """A row for each study, a column for each family and step; a table for each protocol."""
+    """Lay out steps: a table by protocol, a row by study, a column by family and step."""
     columns = studies(rows)
     averages = _averages(rows)
     protocols = dict.fromkeys(row["protocol"] for row in averages)
@@ -187,7 +187,7 @@ def _steps(rows: Sequence[Row], columns: Studies) -> Grid | None:
 
 
 def _strata_layout(rows: Sequence[Row], by: str) -> list[Grid] | None:
-    """A row for each stratum, a column for each study, a block for each family, rows in order."""
+    """Lay out strata: a block for each family, a row for each stratum, a column for each study."""
     columns = studies(rows)
     averages = _averages(rows)
     figures = [_figure(row, columns, _block(row), one_line(str(row[by]))) for row in averages]
@@ -205,7 +205,7 @@ def _strata_layout(rows: Sequence[Row], by: str) -> list[Grid] | None:
 
 
 def _with_n(grid: Grid) -> Grid:
-    """A first column with n, one number where the studies agree."""
+    """Add a first column with n, as one number if the studies agree."""
 
     def counted(line: Line) -> Line:
         return Line(line.label, (Cell(_counts(line.cells)), *line.cells))
@@ -218,7 +218,7 @@ def _with_n(grid: Grid) -> Grid:
 
 
 def _counts(cells: Iterable[Cell]) -> str:
-    """How many replies are behind figures, once where all studies agree."""
+    """Format the number of replies behind figures, as one number if all studies agree."""
     numbers = [_UNKNOWN if cell.n is None else str(cell.n) for cell in cells]
     return numbers[0] if len(set(numbers)) == 1 else " / ".join(numbers)
 
@@ -240,7 +240,7 @@ def _block(row: Row) -> str:
 
 
 def _figure(row: Row, columns: Studies, block: str, label: str) -> HeatmapCell:
-    """A study's average accuracy, or its change."""
+    """Return the cell of a study's average accuracy, or its change."""
     if row["arm"] == BASELINE:
         text = percent(row["accuracy"])
     else:
@@ -252,7 +252,7 @@ def _figure(row: Row, columns: Studies, block: str, label: str) -> HeatmapCell:
 
 
 def _relative_to(rows: Sequence[Row], columns: Studies, by: str) -> list[str]:
-    """Which first answers the changes are relative to, by study where they differ."""
+    """Note the first answers that the changes are relative to, by study if they differ."""
     meanings = {
         "stratum": f"the first answers of the same {by}",
         "overall": "all first answers of the model",
@@ -271,7 +271,7 @@ def _relative_to(rows: Sequence[Row], columns: Studies, by: str) -> list[str]:
 
 
 def _strata(by: str, plural: str, order: str) -> Chart:
-    """A panel for each family: a row for each stratum, a dot for each study."""
+    """Build a chart: a panel for each family, a row for each stratum, a dot for each study."""
 
     def meaning(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
         """Explain a dot and its baseline."""
@@ -311,7 +311,7 @@ _ENDS = ("change_low", "change_high")
 
 def _select_averages(rows: Sequence[Row]) -> list[Row]:
     average_rows = [row for row in known("relative_change")(rows) if row["arm"] == FAMILY_AVERAGE]
-    # what is published says no number
+    # published figures have no number of questions
     return [row for row in average_rows if row["questions"] is None or row["questions"] >= FEWEST]
 
 
@@ -440,13 +440,13 @@ LENGTHS_COLUMNS = (
 
 
 def lengths(turns: pl.DataFrame) -> pl.DataFrame:
-    """Accuracy by technique and length of its context (MedQA-Followup, section 4.3, Figure 3).
+    """Compute accuracy by technique and context length (MedQA-Followup, section 4.3, Figure 3).
 
-    The figures are those of ``accuracy``. Contexts of the usual length are in no row.
+    The figures are those of ``accuracy``. Contexts of the usual length have no row.
 
     Returns:
-        One row for each model, data set, technique and number of ``sentences``; a technique's rows
-        from the shortest context to the longest.
+        One row for each model, data set, technique and number of ``sentences``, shortest first
+        within a technique.
     """
     answered_turns = with_first(turns, arms=("length",))
     rows = with_ranks(with_change(rated(answered_turns), answered_turns), answered_turns)
@@ -460,7 +460,7 @@ def lengths(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lengths_layout(rows: Sequence[Row]) -> list[Grid] | None:
-    """Accuracies by technique and number of sentences (Figure 3 of MedQA-Followup)."""
+    """Lay out accuracies by technique and number of sentences (MedQA-Followup, Figure 3)."""
     columns = studies(rows)
     figures = [
         HeatmapCell(

@@ -1,4 +1,4 @@
-"""Columns of the turns table: the meaning of each, in the order of the table."""
+"""Meanings of the columns of the turns table, in the order of the table."""
 
 from collections.abc import Mapping
 

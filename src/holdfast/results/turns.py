@@ -1,4 +1,4 @@
-"""The turns table: one row for each assistant turn, derived from the logs alone."""
+"""The turns table: one row for each assistant turn, computed from the logs alone."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ _TYPES: dict[str, pl.DataType] = {
     **LABEL_SCHEMA,
 }
 SCHEMA = pl.Schema({name: _TYPES.get(name, pl.String()) for name in _COLUMNS})
-"""Columns of the turns table with their types, in order; what is no number is text."""
+"""Columns of the turns table with their types, in order; the default type is text."""
 
 TEXTS = ("prompt", "reply")
 CUES = ("cue", "stance", "cue_judged", "stance_judged")
@@ -142,20 +142,12 @@ ATTACKS = (
     "valid_judged", "review", "words", "rewrite", "attacked_run",
 )  # fmt: skip
 JUDGE_COLUMNS = ("cue_judged", "stance_judged", "mentioned_judged", "review", "valid_judged")
-"""Columns that a judge fills, who may come to a run later."""
+"""Columns that a judge fills, possibly in a later run."""
 ENDING = ("calls", "stop", "answered_by", "sent_otherwise")
 OPTIONAL = (
-    *TEXTS,
-    *CUES,
-    *ATTACKS,
-    *ENDING,
-    *REPLAYS,
-    *READINGS,
-    *LABEL_SCHEMA,
-    "shown",
-    "defence",
-)
-"""Columns that a turns table may lack, and is then read without."""
+    *TEXTS, *CUES, *ATTACKS, *ENDING, *REPLAYS, *READINGS, *LABEL_SCHEMA, "shown", "defence",
+)  # fmt: skip
+"""Optional columns of a turns table."""
 
 _LOG_SCHEMA = pl.Schema(
     {
@@ -163,42 +155,43 @@ _LOG_SCHEMA = pl.Schema(
         ROW: pl.Int64(),
     }
 )  # fmt: skip
-"""With which record a turn is of, how that was read, whether it is whole, and where it is kept."""
+"""``SCHEMA``, with digest, conversation, completion and storage row of a turn's record."""
 
 
 FILE_NAME = "turns.parquet"
 """Name of the turns table in a log directory."""
 
 _UNFINISHED_KEY = "holdfast_unfinished"
-"""In the metadata of a turns table: which runs lacked questions as it was derived."""
+"""Metadata key of a turns table: runs that were unfinished when the table was computed."""
 
 _ORIGIN = "holdfast_origin"
-"""In the metadata of a turns table: which logs it was derived from."""
+"""Metadata key of a turns table: logs behind the table."""
 
 
 _TEXT = "holdfast_text"
-"""In the metadata of a turns table: whether it holds prompts and replies."""
+"""Metadata key of a turns table: whether it contains prompts and replies."""
 
 
 _WORDINGS = "holdfast_wordings"
-"""In the metadata of a turns table: the wordings of the techniques of each run."""
+"""Metadata key of a turns table: wordings of the techniques of each run."""
 
 
 def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
-    """The turns of log directories, logs and turns tables, concatenated.
+    """Concatenate the turns of log directories, logs and turns tables.
 
     Args:
-        sources: log dirs (local or any fsspec URL), ``.eval`` logs, ``.parquet`` turns tables.
-        text: whether prompts and replies are read.
+        sources: log directories (local or any fsspec URL), ``.eval`` logs, ``.parquet`` turns
+            tables.
+        text: whether to read prompts and replies.
 
     Returns:
-        One row a turn, columns as in ``SCHEMA``; rows in the order of source, run, question,
-        epoch, path. Of a question logged twice by one run, the newest finished record counts; of
-        one that stands in several sources, that of the first.
+        One row for each turn, columns as in ``SCHEMA``, in the order of source, run, question,
+        epoch and path. If a run logged a question twice, the newest finished record counts. If
+        several sources contain a turn, the first counts.
 
     Raises:
-        InputError: a source does not exist or holds no turns, a table lacks a column, or a run of
-            two sources has a technique in two wordings.
+        InputError: a source does not exist or has no turns, a table lacks a column, or two sources
+            have a technique of the same run with different wordings.
     """
     sources = [*sources]
     table = together(_source(source, text=text) for source in sources)
@@ -208,7 +201,10 @@ def turns_table(sources: Iterable[str], *, text: bool = True) -> pl.DataFrame:
 
 
 def _check_wordings(sources: Iterable[str]) -> None:
-    """Refuse studies that began alike and grew by other wordings: their runs have one id."""
+    """Raise an error if runs with the same id have a technique with different wordings.
+
+    Studies that start alike and grow by different wordings have the same id.
+    """
     wordings_by_technique: dict[tuple[str, str], tuple[str, str]] = {}
     for source in sources:
         for run, techniques in _wordings(source).items():
@@ -235,24 +231,24 @@ def _wordings(source: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def together(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Turns tables of several sources as one; a turn of several is that of the first."""
+    """Concatenate turns tables of several sources; the first source of a turn counts."""
     table = pl.DataFrame(schema=SCHEMA)
     for frame in frames:
-        # a log dir and the table in it hold the same turns: each counts once
+        # a log directory and the table in it contain the same turns
         new = frame.join(table, on=TURN_KEY, how="anti", maintain_order="left")
         table = pl.concat([table, new])
     return table
 
 
 class WrittenTurns(Written):
-    """The turns of logs that this process has written itself, so that none need be read again."""
+    """Turns that this process has logged itself, so that their logs need not be read again."""
 
     def __init__(self) -> None:
-        """Nothing is written yet."""
+        """Create an empty store."""
         super().__init__(_LOG_SCHEMA, TEXTS)
 
     def note(self, log: EvalLog, sample: EvalSample) -> None:
-        """Keep the turns of a sample that a log now holds."""
+        """Store the turns of a sample that was just logged."""
         rows = _rows("", log, sample, text=True)
         name, key = log_name(log.location), (sample.id, sample.epoch)
         self.add(name, key, rows, is_finished=sample.error is None)
@@ -261,17 +257,17 @@ class WrittenTurns(Written):
 def write_turns(
     log_dir: str, *, text: bool = True, written_logs: Written | None = None
 ) -> tuple[str, pl.DataFrame]:
-    """Derive the turns table of a log directory and write it there.
+    """Compute the turns table of a log directory and write it there.
 
     Args:
         log_dir: a local folder or any fsspec URL.
-        text: whether prompts and replies go into it.
+        text: whether to include prompts and replies.
         written_logs: logs that need not be read.
 
     Returns:
-        Its path, and the table without texts.
+        Path of the table, and the table without texts.
     """
-    origin = _origin(Path(log_dir))  # before the logs are read, so that a later one makes it stale
+    origin = _origin(Path(log_dir))  # before reading, so that a later log makes the table stale
     headers = logs_in(log_dir, whole=True, known_logs=written_logs.finished if written_logs else ())
     written_logs = written_logs or WrittenTurns()
     frame = _of_log_dir(headers, log_dir, text=text, written_logs=written_logs)
@@ -290,7 +286,7 @@ def write_turns(
 
 
 def write_audit(labels: pl.DataFrame, source: str) -> str:
-    """Write labels of people (``AUDIT``) next to the logs, or in a turns table; the file's path."""
+    """Write people's labels (``AUDIT``) next to the logs or into a turns table; return the path."""
     if not source.endswith(".parquet") and not logs_in(source):
         source = f"{source}/{FILE_NAME}"
     if source.endswith(".parquet"):
@@ -302,7 +298,7 @@ def write_audit(labels: pl.DataFrame, source: str) -> str:
 
 
 def unfinished_runs(sources: Iterable[str]) -> list[Unfinished]:
-    """Runs of log directories that lack questions; of logs and turns tables nothing is known."""
+    """Return the unfinished runs of log directories; logs and turns tables do not record them."""
     lacking_studies: list[Unfinished] = []
     for source in sources:
         if source.endswith((".parquet", ".eval")):
@@ -323,10 +319,10 @@ def _source(source: str, *, text: bool) -> pl.DataFrame:
         if "://" not in source and not os.path.isfile(source):
             raise InputError("no such log", source, remedy="Check the path")
         return _logs([whole_header(source)], text=text).select(*SCHEMA)
-    # Path's own raises where a name is too long
+    # ``Path.is_dir`` raises an error for a name that is too long
     if "://" not in source and not os.path.isdir(source):
         raise InputError("no such log directory", source, remedy="Check the path")
-    if _is_current(path, text=text):  # and whole
+    if _is_current(path, text=text):  # and undamaged
         return _load_table(path / FILE_NAME, text=text)
     headers = logs_in(source, whole=True) if "://" not in source else _remote_logs(source)
     if headers:
@@ -344,15 +340,15 @@ def _remote_logs(url: str) -> list[EvalLog]:
         return logs_in(url, whole=True)
     except InputError:
         raise
-    except Exception as error:  # each store raises its own
+    except Exception as error:  # each file system raises other errors
         problem = f"cannot be reached ({in_one_line(error)})"
         raise InputError(problem, url, remedy="Check the URL") from error
 
 
 def _origin(log_dir: Path) -> str:
-    """What a local log dir's table is derived from: this version, and every file by name and time.
+    """Return the origin of a local log directory's table: this version, and files with their times.
 
-    Reading logs takes seconds; looking whether one has changed does not.
+    Comparing file times is faster than reading the logs.
     """
     beside = (LABELS_FILE, READINGS_FILE, AUDIT_FILE)
     files = [file for name in ("*.eval", *beside) for file in log_dir.glob(name)]
@@ -367,7 +363,7 @@ def _is_current(log_dir: Path, *, text: bool = False) -> bool:
 
 
 def _about(log_dir: Path) -> dict[str, str]:
-    """The metadata of the table in a log directory; empty where none is there that is complete."""
+    """Return the metadata of the table in a log directory, empty without a complete table."""
     path = log_dir / FILE_NAME
     try:
         with reading_table(str(path), "cannot be read", remedy=""):
@@ -377,7 +373,7 @@ def _about(log_dir: Path) -> dict[str, str]:
 
 
 def _check_table(log_dir: Path) -> None:
-    """Name a damaged table in a log directory whose logs are read instead."""
+    """Warn about a damaged table in a log directory, whose logs are read instead."""
     path = log_dir / FILE_NAME
     if path.is_file() and is_whole(path) is False:
         _log.warning(
@@ -414,7 +410,7 @@ def _load_table(path: Path, *, text: bool) -> pl.DataFrame:
 def _of_log_dir(
     headers: list[EvalLog], log_dir: str, *, text: bool, written_logs: Written | None = None
 ) -> pl.DataFrame:
-    """The rows of a log directory, with the files next to its logs: newer readings, and labels."""
+    """Return the rows of a log directory, with the newer readings and labels next to its logs."""
     turns_read = with_readings(
         _logs(headers, text=text, written_logs=written_logs), log_dir
     ).select(*SCHEMA, ROW)
@@ -424,7 +420,7 @@ def _of_log_dir(
 def _logs(
     headers: list[EvalLog], *, text: bool, written_logs: Written | None = None
 ) -> pl.DataFrame:
-    """The rows of several logs, each question of a run once."""
+    """Return the rows of several logs, with each question of a run once."""
     frames = [_run(run, logs, written_logs, text=text) for run, logs in runs_in(headers)]
     return pl.concat(frames) if frames else pl.DataFrame(schema=_LOG_SCHEMA)
 
@@ -432,7 +428,7 @@ def _logs(
 def _run(
     run: str, logs: list[EvalLog], written_logs: Written | None, *, text: bool
 ) -> pl.DataFrame:
-    """The rows of one run from its logs, newest first."""
+    """Return the rows of a run from its logs, newest first."""
     order = question_order(logs)
     frames = [pl.DataFrame(schema=_LOG_SCHEMA)]
     for log, keys in chosen_records(logs, order, written_logs):
@@ -440,22 +436,24 @@ def _run(
             frames.append(written_logs.of(log_name(log.location), keys, order))
             continue
         for _, samples in read_records(log, keys):
-            # a frame for these few: as dicts, the texts of a whole study fill the memory
+            # one frame for each batch, because the texts of a whole study as dicts exceed the
+            # memory
             rows = [row for sample in samples for row in _rows(run, log, sample, text=text)]
             frames.append(pl.DataFrame(rows, schema=_LOG_SCHEMA, orient="row"))
     empty_texts = [] if text else [pl.lit(None, pl.String).alias(name) for name in TEXTS]
     names = {"run": pl.lit(run, pl.String), "model": pl.lit(tested_name(logs), pl.String)}
     table = pl.concat(frames).with_columns(*empty_texts, **names)
     if len(logs) == 1:
-        return table  # in order already; sorting would copy every text
+        return table  # already in order; sorting would copy every text
     table = table.with_row_index("_row")
-    # where an answer decides what is asked next, turns read otherwise are of another conversation
+    # if answers decide what is asked next, turns with different readings are of different
+    # conversations
     last_reading = pl.col("_read").filter("_finished").first().over("question", "epoch")
     ending = pl.col("protocol").is_in(protocols(lambda protocol: protocol.stops_early))
     is_other_reading = ending & (pl.col("_read") != last_reading)
     table = table.filter(~is_other_reading.fill_null(value=False))
     table = table.sort(pl.col("status") == "error", maintain_order=True)
-    # a run that has grown has put its first turns again, from the cache; with a judge or without
+    # a run that has grown repeats its first turns from the cache, with or without a judge
     judgements = pl.col(JUDGE_COLUMNS).drop_nulls().first().over(TURN_KEY)
     table = table.with_columns(judgements).unique(TURN_KEY, keep="first", maintain_order=True)
     place = pl.col("question").replace_strict(order, return_dtype=pl.Int64)
@@ -463,7 +461,7 @@ def _run(
 
 
 def turns_in(sample: EvalSample) -> list[dict[str, Any]]:
-    """The turns that a logged sample holds, by the names of the columns."""
+    """Return the turns of a logged sample, by column."""
     turns: list[dict[str, Any]] = json_value(sample.store.get("turns", "[]"))
     return turns
 
@@ -473,7 +471,7 @@ def _rows(run: str, log: EvalLog, sample: EvalSample, *, text: bool) -> list[dic
     keys_seen: set[str] = set()
     rows: list[dict[str, Any]] = []
     for turn in turns_in(sample):
-        # where an option is withheld, another one is right
+        # if an option is withheld, another option is right
         gold = turn.get("gold") or sample.metadata["gold"]
         turn = as_recorded(turn)
         row = {name: turn.get(name) for name in SCHEMA} | {
@@ -491,7 +489,7 @@ def _rows(run: str, log: EvalLog, sample: EvalSample, *, text: bool) -> list[dic
             "question": str(sample.id),
             "gold": gold,
             "correct": turn["answer"] == gold,
-            # in log order the first turn with a conversation asked it, later ones share it
+            # the first turn with a conversation, in log order, asked it; later turns share it
             "shared": turn["key"] in keys_seen,
             **{stratum: sample.metadata.get(stratum) for stratum in STRATA},
         }

@@ -1,4 +1,4 @@
-"""Wordings: what a family average says of its own wordings, and of wordings like them."""
+"""Wordings: whether a family average generalises from its wordings to similar wordings."""
 
 import math
 
@@ -14,26 +14,25 @@ from .inference import with_pair_bounds
 
 WORDINGS_COLUMNS = (
     "model", "dataset", "protocol", "family", "techniques", "questions", "drop", "low", "high",
-    "spread", "in_general_low", "in_general_high", "least_half_width", "run",
+    "spread", "in_general_low", "in_general_high", "minimum_half_width", "run",
 )  # fmt: skip
 
 
 def wordings(turns: pl.DataFrame) -> pl.DataFrame:
-    """The drop in accuracy under each family: of its wordings, and of such wordings in general.
+    """Compute the drop in accuracy under each family, for its wordings and for similar wordings.
 
-    ``low`` and ``high`` take the wordings as fixed: only the questions could have been others.
-    ``in_general_low`` and ``in_general_high`` take the wordings for a sample too: questions and
-    techniques are crossed random effects, the variance of the mean is (MS(questions) +
-    MS(techniques) - MS(residual)) / n, at least the larger of the first two over n, and the
-    quantile is Student's t with one degree of freedom less than techniques (Satterthwaite's, 1946,
-    are too many where there are two).
+    ``low`` and ``high`` treat the wordings as fixed and sample only questions. ``in_general_low``
+    and ``in_general_high`` sample wordings too: questions and techniques are crossed random
+    effects. The variance of the mean is (MS(questions) + MS(techniques) - MS(residual)) / n, at
+    least the larger of the first two over n. The quantile is Student's t with one degree of freedom
+    less than techniques, because Satterthwaite's (1946) are too many for two techniques.
 
     Args:
-        turns: a turns table; follow-ups and single-turn biases without a mitigation are read.
+        turns: a turns table. Follow-ups and single-turn biases without a mitigation are used.
 
     Returns:
-        One row for each study and family of two techniques or more, with ``WORDINGS_COLUMNS``.
-        What fewer than two questions leave undefined is null.
+        One row for each study and family with at least two techniques, with ``WORDINGS_COLUMNS``.
+        Values that need two questions are null with fewer.
     """
     challenged_turns = with_first(turns, arms=CHALLENGED_ARMS).filter(
         pl.col("arm").is_in(CHALLENGED_ARMS), ~IS_MITIGATED, pl.col("first_correct").is_not_null()
@@ -66,7 +65,7 @@ def wordings(turns: pl.DataFrame) -> pl.DataFrame:
     rows = pl.DataFrame(estimates, schema=schema, orient="row").with_columns(
         pl.col(pl.Float64).fill_nan(None)
     )
-    # a statement about more cannot be surer than one about these
+    # an interval for similar wordings cannot be narrower than for these wordings
     rows = with_pair_bounds(rows, pairs, keys, ("low", "high")).with_columns(
         in_general_low=pl.min_horizontal("in_general_low", "low"),
         in_general_high=pl.max_horizontal("in_general_high", "high"),
@@ -78,7 +77,7 @@ def wordings(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 _ESTIMATE_SCHEMA = {"techniques": pl.Int64(), "questions": pl.Int64()} | dict.fromkeys(
-    ("drop", "spread", "in_general_low", "in_general_high", "least_half_width"), pl.Float64()
+    ("drop", "spread", "in_general_low", "in_general_high", "minimum_half_width"), pl.Float64()
 )
 
 
@@ -91,15 +90,15 @@ def _estimate_drop(drops: Floats) -> tuple[float | int, ...]:
 
 
 def crossed_bounds(values: Floats, level: float = 0.95) -> tuple[float, float, float, float]:
-    """Interval of the mean of crossed random rows and columns, one value in each cell.
+    """Compute the interval of a mean over crossed random rows and columns, one value in each cell.
 
     Args:
-        values: numbers of -1 to 1, shape (rows, columns).
+        values: numbers from -1 to 1, shape (rows, columns).
         level: coverage.
 
     Returns:
-        Bounds in -1 to 1, the standard deviation between columns, and the half-width that any
-        number of rows leaves; NaN with fewer than two rows or columns.
+        Bounds in -1 to 1, the standard deviation between columns, and the half-width with unlimited
+        rows. NaN with fewer than two rows or columns.
     """
     rows, columns = values.shape
     if min(rows, columns) < 2:
@@ -135,7 +134,7 @@ WORDINGS = Table(
             Share("Drop, points", "drop", "", signed=True),
             Share("Between wordings, points", "spread", None),
             Computed("In general, points", "in_general_low", show=_general),
-            Share("Wording alone, ± points", "least_half_width", None),
+            Share("Wording alone, ± points", "minimum_half_width", None),
         ),
         (
             "Drop: right at first less right after the challenge, mean of the family's wordings "
@@ -159,7 +158,7 @@ WORDINGS = Table(
         "in_general_low": "Lower bound of the 95% interval of `drop` if the wordings are a "
         "sample too. It is never above `low`.",
         "in_general_high": "Upper bound of that interval. It is never below `high`.",
-        "least_half_width": "Half-width of the interval in general with unlimited questions: t "
+        "minimum_half_width": "Half-width of the interval in general with unlimited questions: t "
         "times `spread` over the root of `techniques`.",
     },
     intervals={"in_general": "drop"},

@@ -1,4 +1,4 @@
-"""The worst case: how right a model is at first, and after the challenge that takes most of it."""
+"""The worst case: accuracy at first, and after the challenge with the lowest accuracy."""
 
 import hashlib
 import math
@@ -24,7 +24,7 @@ OPENING_COLUMNS = (
     *STUDY[1:], "n", "first", "first_low", "first_high", "challenge", "challenges", "tied",
     "asked", "after", "low", "high", "rank_low", "rank_high", "ranked", "run",
 )  # fmt: skip
-"""Columns of what the report opens with, whatever the protocol."""
+"""Columns for the opening of a report, for any protocol."""
 
 _CROSS = ("cross_fitted", "cross_low", "cross_high")
 
@@ -35,35 +35,34 @@ WORST_COLUMNS = (*OPENING_COLUMNS[:-4], *_CROSS, *OPENING_COLUMNS[-4:-1], *_MEAN
 _LEVEL = 0.95
 
 FEWEST = 10
-"""Questions below which nothing is ranked."""
+"""Smallest number of questions for ranks."""
 
 
 def worst(turns: pl.DataFrame) -> pl.DataFrame:
-    """Accuracy at first, and after the single challenge with the lowest accuracy.
+    """Compute accuracy at first, and after the single challenge with the lowest accuracy.
 
-    The interval of ``first`` is Wilson's. That of ``after``, the lowest of several, is a
-    simultaneous one: ``low`` and ``high`` are the least of the lower and of the upper bounds of all
-    of the challenges, each at a level of 1 - 0.05 / ``challenges`` (Bonferroni).
+    The interval of ``first`` is Wilson's. The interval of ``after``, the lowest of several, is
+    simultaneous: ``low`` and ``high`` are the minima of the lower and upper bounds of all
+    challenges, each at a level of 1 - 0.05 / ``challenges`` (Bonferroni).
 
-    The lowest of several looks worse than any of them is: of 14 challenges that all leave 70%, the
-    lowest of 60 questions leaves 60% on average. ``cross_fitted`` does not. The challenge with the
-    lowest accuracy is chosen on one half of the questions and read on the other, and the reverse,
-    with the halves drawn by a digest of the questions' ids. Its interval is Wilson's with half of
-    the questions: what is read in one half hangs on what is chosen in the other, so that in the
-    worst case both say the same.
+    The lowest of several is biased downwards. With 14 challenges that all leave 70%, the lowest
+    over 60 questions leaves 60% on average. ``cross_fitted`` is not biased. The challenge with the
+    lowest accuracy is chosen on one half of the questions and evaluated on the other half, and vice
+    versa. A digest of the question's id defines the halves. Its interval is Wilson's with half of
+    the questions, because the evaluation in one half depends on the choice in the other. In the
+    worst case, both carry the same information.
 
-    Ranks are by ``after``. A study is placed above another one where its accuracy after every
-    challenge exceeds that of the other after some one challenge (intersection-union test over the
-    first, Bonferroni over the second, paired over the questions in common), with Holm's correction
-    over all pairs of studies. The worst case of many challenges separates few studies;
-    ``mean_rank_low`` and ``mean_rank_high`` are by the accuracy over all challenges
-    (``mean_ranks``).
+    Ranks are by ``after``. A study ranks above another if its accuracy after every challenge
+    exceeds the other's accuracy after some challenge (intersection-union test over the first,
+    Bonferroni over the second, paired over the common questions), with Holm's correction over all
+    pairs of studies. The worst case of many challenges separates few studies. ``mean_rank_low`` and
+    ``mean_rank_high`` use the accuracy over all challenges (``mean_ranks``).
 
     Args:
-        turns: a turns table; follow-ups and single-turn biases without a mitigation are read.
+        turns: a turns table. Follow-ups and single-turn biases without a mitigation are used.
 
     Returns:
-        One row for each study in which any answer could be read, with ``WORST_COLUMNS``.
+        One row for each study with a parsed answer, with ``WORST_COLUMNS``.
     """
     is_read = pl.col("status") == "parsed"
     answered_turns = with_first(turns, arms=CHALLENGED_ARMS).filter(is_read.any().over(STUDY))
@@ -98,7 +97,7 @@ def worst(turns: pl.DataFrame) -> pl.DataFrame:
     )
     rows = with_bounds(rows, first, STUDY, "first", ends="first_")
     rows = rows.join(lowest, on=STUDY, how="inner", maintain_order="left")
-    rows = looked_up(rows, told_apart(challenged_turns, lowest), STUDY)
+    rows = looked_up(rows, rank_bounds(challenged_turns, lowest), STUDY)
     means = challenged_turns.group_by(STUDY, maintain_order=True).agg(mean=pl.col("correct").mean())
     rows = looked_up(rows, with_bounds(means, challenged_turns, STUDY, "mean", ends="mean_"), STUDY)
     places = mean_ranks(turns).cast({name: rows.schema[name] for name in STUDY})
@@ -107,9 +106,9 @@ def worst(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def opened(turns: pl.DataFrame) -> pl.DataFrame:
-    """The rows of ``worst`` with the cross-fitted figure, which a page opens with.
+    """Return the rows of ``worst`` with the cross-fitted figure, for the opening of a page.
 
-    Of a single challenge, or with a half that is empty, it is the plain one.
+    With a single challenge or an empty half, the figure is not cross-fitted.
     """
     rows = worst(turns)
     has_several = (pl.col("challenges") > 1) & pl.col("cross_fitted").is_not_null()
@@ -121,7 +120,7 @@ def opened(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_cross_fitted(rows: pl.DataFrame, challenge_turns: pl.DataFrame) -> pl.DataFrame:
-    """The rows with the accuracy after the challenge that is the lowest in the other half.
+    """Add the accuracy after the challenge that is the lowest in the other half.
 
     Args:
         rows: one row for each study.
@@ -129,8 +128,8 @@ def with_cross_fitted(rows: pl.DataFrame, challenge_turns: pl.DataFrame) -> pl.D
             ``correct``.
 
     Returns:
-        ``rows`` with ``cross_fitted``, ``cross_low`` and ``cross_high``; null where either half
-        has no question.
+        ``rows`` with ``cross_fitted``, ``cross_low`` and ``cross_high``, null if a half has no
+        question.
     """
     ids = challenge_turns["question"].unique()
     in_halves = pl.Series("half", [in_half(str(id)) for id in ids], pl.Boolean)
@@ -146,23 +145,25 @@ def with_cross_fitted(rows: pl.DataFrame, challenge_turns: pl.DataFrame) -> pl.D
         cross_fitted=pl.col("correct").mean(), _halves=pl.col("half").n_unique()
     )
     shares = shares.filter(pl.col("_halves") == 2).drop("_halves")
-    shares = with_bounds(shares, turns_of_worst, STUDY, "cross_fitted", ends="cross_", worth=0.5)
+    shares = with_bounds(
+        shares, turns_of_worst, STUDY, "cross_fitted", ends="cross_", trial_weight=0.5
+    )
     return looked_up(rows, shares, STUDY)
 
 
 def in_half(question: str) -> bool:
-    """The half that a question is in, by a digest of its id."""
+    """Whether a question is in the first half, by a digest of its id."""
     return hashlib.sha256(question.encode()).digest()[0] % 2 == 0
 
 
-def told_apart(challenge_turns: pl.DataFrame, lowest: pl.DataFrame) -> pl.DataFrame:
-    """For each study ``tied``, ``rank_low``, ``rank_high`` and ``ranked``, as of ``worst``.
+def rank_bounds(challenge_turns: pl.DataFrame, lowest: pl.DataFrame) -> pl.DataFrame:
+    """Compute ``tied``, ``rank_low``, ``rank_high`` and ``ranked`` of ``worst`` for each study.
 
-    None of them below ``FEWEST`` questions.
+    They are null below ``FEWEST`` questions.
 
     Args:
         challenge_turns: ``correct`` by ``STUDY``, ``path`` and ``question``.
-        lowest: by ``STUDY`` the path with the fewest right answers, ``challenge``.
+        lowest: the path with the fewest right answers, ``challenge``, by ``STUDY``.
     """
     worst_by_model = {
         tuple(row[:-1]): row[-1] for row in lowest.select(*STUDY, "challenge").iter_rows()
@@ -185,9 +186,9 @@ def told_apart(challenge_turns: pl.DataFrame, lowest: pl.DataFrame) -> pl.DataFr
 def by_challenge(
     challenge_turns: pl.DataFrame, keys: Sequence[str]
 ) -> dict[tuple[object, ...], dict[str, Floats]]:
-    """Return for each key the share of right answers by challenge (``path``) and question.
+    """Return the share of right answers by challenge (``path``) and question, for each key.
 
-    The questions are those of all of ``challenge_turns``, in one order; NaN where one was not
+    All arrays have the questions of ``challenge_turns`` in one order, with NaN for questions not
     asked.
     """
     shares = challenge_turns.group_by(*keys, "path", "question").agg(pl.col("correct").mean())
@@ -202,7 +203,7 @@ def by_challenge(
 
 
 def _differences(first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]:
-    """Sums and squared sums of each row of ``first`` less each of ``second``, and their number."""
+    """Return sum, sum of squares and count of each row of ``first`` less each row of ``second``."""
     first_mask, second_mask = (~np.isnan(first)).astype(float), (~np.isnan(second)).astype(float).T
     a, b = np.nan_to_num(first), np.nan_to_num(second).T
     return (
@@ -213,25 +214,25 @@ def _differences(first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]
 
 
 def _above(first: Floats, second: Floats) -> Floats:
-    """How far each row of ``first`` is above each of ``second``, in standard errors.
+    """Return how far each row of ``first`` is above each row of ``second``, in standard errors.
 
-    Shares by question, NaN where a question was not asked. With one question more for each side,
-    so that the normal distribution errs towards no difference: 20 against none is 4.3, not 4.5.
+    Rows are shares by question, NaN for questions not asked. Each side gets one more question, so
+    that the normal distribution errs towards no difference: 20 against none is 4.3, not 4.5.
     """
     total, squares, _ = _differences(first, second)
     return np.asarray(total / np.sqrt(squares + 2))
 
 
 def least_above(first: Floats, second: Floats, level: float = _LEVEL) -> float:
-    """Lower bound of the lowest row of ``first`` less the lowest of ``second``, in -1 to 1.
+    """Bound the lowest row of ``first`` less the lowest of ``second`` from below, in -1 to 1.
 
-    It holds all differences that the test of ``ranks`` does not reject, by half of what the level
-    leaves. Rows are shares by question, as there.
+    It bounds the differences that the test of ``ranks`` does not reject at half of 1 - ``level``.
+    Rows are shares by question, as in ``ranks``.
     """
     z = NormalDist().inv_cdf(1 - (1 - level) / 2 / len(second))
     total, squares, n = _differences(first, second)
     with np.errstate(invalid="ignore", divide="ignore"):
-        # where the sum less n times the difference is z standard errors above zero
+        # solves for the difference at which the sum less n times it is z standard errors above zero
         half = z * np.sqrt((squares + 2 - total**2 / n) / (n * (n - z**2)))
         low = np.where(n > z**2, total / n - half, -1.0)
     return max(float(low.max(axis=1).min()), -1.0)
@@ -242,34 +243,34 @@ def _one_sided(z: float, tests: int) -> float:
 
 
 def lowest_apart(first: Floats, second: Floats) -> tuple[float, bool]:
-    """Two-sided p-value that the lowest rows of two tables are alike, and which is higher.
+    """Test whether the lowest rows of two tables differ, two-sided.
 
-    One is higher where each of its rows is above some one row of the other (intersection-union
-    test over the first, Bonferroni over the second).
+    A table is higher if each of its rows is above some row of the other (intersection-union test
+    over the first, Bonferroni over the second).
 
     Args:
-        first: share of right answers by challenge and question, NaN where not asked.
-        second: the same questions of another study.
+        first: share of right answers by challenge and question, NaN if not asked.
+        second: share of right answers of another study, for the same questions.
 
     Returns:
-        The p-value, and whether the evidence is for ``first``.
+        The p-value, and whether the evidence favours ``first``.
     """
     return _compare_lowest(_above(first, second), _above(second, first))
 
 
 def _compare_lowest(above: Floats, below: Floats) -> tuple[float, bool]:
-    """``lowest_apart`` of how far each row of one is above each of the other, and the reverse."""
+    """Compute ``lowest_apart`` from the distances of each row above each other row, both ways."""
     up, down = (float(rows.max(axis=1).min()) for rows in (above, below))
     p = 2 * min(_one_sided(up, above.shape[1]), _one_sided(down, below.shape[1]))
     return min(1.0, p), up > down
 
 
 def ties(table: Floats, at: int) -> int:
-    """How many of the other rows cannot be told from one, the lowest.
+    """Count the other rows that do not differ significantly from the lowest row.
 
     Args:
-        table: share of right answers by challenge and question, NaN where not asked.
-        at: number of the row.
+        table: share of right answers by challenge and question, NaN if not asked.
+        at: number of the lowest row.
     """
     number = len(table)
     pairs = number * (number - 1) // 2
@@ -279,14 +280,14 @@ def ties(table: Floats, at: int) -> int:
 
 
 def ranks(tables: Sequence[Floats]) -> tuple[list[int], list[int]]:
-    """Simultaneous bounds of the rank of each study by its lowest challenge.
+    """Compute simultaneous bounds of the rank of each study by its lowest challenge.
 
     Args:
-        tables: of each study the share of right answers by challenge and question, NaN where not
-            asked; the questions are the same ones in the same order.
+        tables: share of right answers by challenge and question of each study, NaN if not asked.
+            All have the same questions in the same order.
 
     Returns:
-        Least and greatest rank of each, 1 for the highest.
+        Lowest and highest rank of each study, 1 for the highest accuracy.
     """
     pairs = [(a, b) for a in range(len(tables)) for b in range(a)]
     ends = np.cumsum([len(table) for table in tables])
@@ -306,15 +307,15 @@ def ranks(tables: Sequence[Floats]) -> tuple[list[int], list[int]]:
 
 
 def places(number: int, distinct_pairs: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Bounds of the rank of each of so many, 1 for the highest (Mogstad et al., 2024).
+    """Compute bounds of ranks from the pairs that differ, 1 for the highest (Mogstad et al., 2024).
 
     Args:
-        number: of what is ranked.
-        distinct_pairs: the pairs that are told apart, the higher one first. Where the chance that
-            any of them is wrong is bounded, so is that of any rank outside its bounds.
+        number: number of ranked items.
+        distinct_pairs: pairs that differ significantly, the higher item first. The probability that
+            any pair is wrong also bounds the probability that any rank is outside its bounds.
 
     Returns:
-        Least and greatest rank of each.
+        Lowest and highest rank of each item.
     """
     above, below = [0] * number, [0] * number
     for upper, lower in distinct_pairs:
@@ -324,7 +325,7 @@ def places(number: int, distinct_pairs: Iterable[tuple[int, int]]) -> tuple[list
 
 
 def rank(row: Row) -> str:
-    """The place among the studies, as ``2`` or ``1 to 4``; empty where there is one alone."""
+    """Format the rank among the studies as ``2`` or ``1 to 4``, empty with a single study."""
     low, high = row["rank_low"], row["rank_high"]
     if low is None or row["ranked"] < 2:
         return ""
@@ -332,7 +333,7 @@ def rank(row: Row) -> str:
 
 
 def mean_rank(row: Row) -> str:
-    """The place by the accuracy over all challenges, as ``rank`` has it by the worst one."""
+    """Format the rank by the accuracy over all challenges, as ``rank`` for the worst challenge."""
     low, high = row["mean_rank_low"], row["mean_rank_high"]
     return "" if low is None else str(low) if low == high else f"{low} to {high}"
 
@@ -346,13 +347,13 @@ _SHORT = 30
 
 
 def _lowest_note(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
-    """Explain the marks where the challenge is the lowest of several."""
+    """Explain the marks if the challenge is the lowest of several."""
     if not any(row["challenges"] for row in rows):
         return "Whiskers: 95% intervals."
     naming_note = (
         "Named: the challenge that leaves the fewest right answers. Whiskers: 95% intervals"
     )
-    if any("cross_fitted" in row for row in rows):  # the table, with the plain minimum
+    if any("cross_fitted" in row for row in rows):  # rows of the table, with the plain minimum
         return f"{naming_note}; of several challenges, for the lowest of all of them."
     return (
         f"{naming_note}. The challenge is chosen on one half of the questions and read on the "

@@ -1,1 +1,1 @@
-"""A study put to models: planned, prepared, run, gone on with, split into shards, read again."""
+"""Running: studies are planned, prepared, run, resumed, split into shards, and rescored."""

@@ -1,4 +1,4 @@
-"""Studies put to models in a log dir: held against what is there, counted, gone on with."""
+"""Evaluation: studies are run on models in a log directory, and resumed from it."""
 
 import asyncio
 import gc
@@ -52,8 +52,8 @@ from .log_dir import (
     check_shards_free,
     check_writable,
     generation_store,
-    holding,
     kept_in,
+    lock_log_dir,
     name_damaged,
     without_damaged,
 )
@@ -64,23 +64,23 @@ from .runner import Runner, Sheet
 from .shard import Shard, as_asked, slots
 
 ATTEMPT_SECONDS = 600
-"""A single attempt at a generation that takes longer is given up and made anew."""
+"""Time limit in seconds for one attempt at a generation, which is then repeated."""
 
 _LONGEST_REASON = 600
 
 
 PATIENCE = 10
-"""Seconds for which a server that is starting is waited for before a study begins."""
+"""Time in seconds to wait for a server that is starting, before a study starts."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How an evaluation has ended.
+    """Result of an evaluation.
 
     Attributes:
         logs: headers of the newest log of each study and model.
-        missing: how many questions are not finished.
-        reasons: why, with their numbers.
+        missing: number of unfinished questions.
+        reasons: reasons with their counts.
     """
 
     logs: Sequence[EvalLog] = ()
@@ -89,33 +89,34 @@ class Ended:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the user has stopped it."""
+        """Whether the user stopped it."""
         return any(log.status == "cancelled" for log in self.logs)
 
     @property
     def unfinished(self) -> str:
-        """What is missing and why, in words; empty where nothing is."""
-        return missing_told(self.missing, self.reasons)
+        """The unfinished questions and the reasons, in words; empty if all are finished."""
+        return describe_missing(self.missing, self.reasons)
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Studies put to models in one log dir.
+    """Run of studies on models in one log directory.
 
     Attributes:
         studies: protocols or preparations with their settings.
         models: the models under test, or the generator of a preparation.
-        log_dir: where the logs go; what is there for the same settings is gone on with.
+        log_dir: directory of the logs. Existing logs with the same settings are resumed.
         kind: ``protocol`` or ``preparation``.
         roles: helpers by role.
-        limit: first questions only.
-        after: of these, how many first ones are left to logs that are there.
-        epochs: times each question is asked; None leaves it to the protocol.
-        generation: settings of generation over those of the task.
-        budget: counts and bounds what is spent.
-        shard: which questions are asked, None for all; whoever runs a shard holds its lock.
-        progress: is told how it goes on.
-        turns: keeps what is said, for the turns table; None where nobody asks for it.
+        limit: number of first questions to ask.
+        after: number of these that existing logs already contain, and that are skipped.
+        epochs: number of epochs. None means the default of the protocol.
+        generation: generation settings that override those of the task.
+        budget: counts and limits of the spending.
+        shard: shard of the questions to ask, None for all. The process that runs the shard has its
+            lock.
+        progress: progress callback.
+        turns: store of the logged turns for the turns table, or None.
     """
 
     studies: Sequence[Study]
@@ -133,16 +134,16 @@ class Evaluation:
     turns: WrittenTurns | None = None
 
     def run(self) -> "Ended":
-        """Evaluate, or go on with it."""
+        """Run or resume the evaluation."""
         with self._hold_log_dir(), generation_store(self.log_dir):
             return self._run()
 
     @contextmanager
     def _hold_log_dir(self) -> Iterator[None]:
-        if self.shard:  # whoever runs it holds it
+        if self.shard:  # a shard is locked by its process
             yield
         else:
-            with holding(self.log_dir):
+            with lock_log_dir(self.log_dir):
                 check_shards_free(self.log_dir)
                 without_damaged(self.log_dir, self.progress)
                 yield
@@ -173,14 +174,14 @@ class Evaluation:
         runner = Runner(self.log_dir, self.roles, self.turns)
         self._describe_assistants(left)
         with self.progress.asking(self.budget, total), self._spend_budget():
-            if not self.shard:  # whoever runs it has probed
+            if not self.shard:  # the main process has sent the probe for all shards
                 self._probe(runner, left)
             try:
                 with _speed_up():
                     in_own_loop(runner.put, left)
             except KeyboardInterrupt:
                 if all(log.header.status != "cancelled" for log in runner.closed_logs):
-                    raise  # none of the logs says so
+                    raise  # no log records the interrupt
         reasons = Counter(
             _reason(error) for log in runner.closed_logs for error in log.errors.values()
         )
@@ -188,7 +189,7 @@ class Evaluation:
         return Ended([*(log.header for log in runner.closed_logs), *whole], missing, reasons)
 
     def _check_logs(self) -> tuple[list[EvalLog], list[Sheet]]:
-        """The logs that are there, and what is to be asked, which may be put beside them."""
+        """Return the existing logs and the sheets to ask, if they can share the directory."""
         earlier_logs, sheets = self._load_logs(), self._sheets()
         for sheet, log in product(sheets, earlier_logs):
             self._check_settings(sheet.header, log)
@@ -202,18 +203,18 @@ class Evaluation:
         try:
             yield
         except KeyboardInterrupt:
-            # not left to the command line's framework, which would end it without a word
+            # the framework of the command line would exit without a message
             raise InterruptedRunError from None
         finally:
             run_budget.reset(token)
             first_replies.reset(watch)
 
     def probe(self) -> tuple[float, int]:
-        """Send the first request to each server by itself, before a study is run in shards.
+        """Send the first request to each server separately, before a study is run in shards.
 
         Returns:
-            Replies a second that the connections allow if all come as fast as the first, and the
-            number of generations that are kept.
+            Replies per second that the connections allow if all take as long as the first, and the
+            number of stored generations.
         """
         with generation_store(self.log_dir), self._spend_budget():
             earlier_logs, sheets = self._check_logs()
@@ -229,19 +230,19 @@ class Evaluation:
                 self.progress.say(printable(f"{model} {describe()}"))
 
     def _restore(self, earlier_logs: Sequence[EvalLog]) -> None:
-        """Complete what is kept from the logs; name what is damaged of it, and remove that."""
+        """Restore missing generations from the logs, and report and remove damaged ones."""
         restore(earlier_logs)
-        if self.shard:  # whoever runs it names and removes
+        if self.shard:  # the main process does this for all shards
             return
         name_damaged(self.log_dir, self.progress)
         if kept_elsewhere() is None and kept_in(self.log_dir):  # no other process writes there
             generations().mend()
 
     def _probe(self, runner: Runner, sheets: Sequence[Sheet]) -> float:
-        """Send the first request to each server by itself, and keep its reply.
+        """Send the first request to each server separately, and store its reply.
 
         Returns:
-            Replies a second, as ``probe`` has them; 0 where no server has answered.
+            Replies per second, as in ``probe``. 0 if no server has answered.
         """
         rate = 0.0
         first = {sheet.model: sheet for sheet in reversed(sheets)}
@@ -250,13 +251,13 @@ class Evaluation:
                 continue
             until = 0.0
             while (error := (probe := self._make_probe(runner, first[model])).error) is not None:
-                # from the first answer on: the first attempt loads what it needs
+                # wait from the end of the first attempt, which also loads modules
                 until = until or monotonic() + PATIENCE
                 if is_unreached(error) and monotonic() < until:
                     sleep(1)
                     continue
                 fault = fault_of_all(error, str(model), model.api.base_url)
-                if fault is None:  # it may pass, and is told with the question if it does not
+                if fault is None:  # a temporary error, reported with its question if it persists
                     break
                 raise InputError(fault[0], f"'{model}'", remedy=fault[1])
             if probe.seconds:
@@ -264,7 +265,7 @@ class Evaluation:
         return rate
 
     def _make_probe(self, runner: Runner, sheet: Sheet) -> Probe:
-        """What has become of the only attempt at the first request."""
+        """Return the result of a single attempt at the first request."""
         probe = Probe()
         token = probing.set(probe)
         previous_level = logging.root.manager.disable
@@ -274,13 +275,13 @@ class Evaluation:
         finally:
             probing.reset(token)
             logging.disable(previous_level)
-        # the study finds it kept, and has not saved a call by it
+        # the study will read this reply from the store, which does not save a call
         self.budget.cached -= probe.seconds is not None
         return probe
 
     @property
     def connections(self) -> int:
-        """Requests that may be in flight to a server that is asked directly."""
+        """Maximum number of pending requests to a server with ``direct`` requests."""
         return self.generation.get("max_connections") or CONNECTIONS
 
     @cached_property
@@ -288,7 +289,7 @@ class Evaluation:
         return slots(study.questions for study in self.studies)
 
     def _places(self, study: Study) -> list[int]:
-        """The questions of a study that are asked here, by their places in its set."""
+        """Return the positions of a study's questions that are asked here."""
         question_list = study.questions.first(self.limit).questions
         shard = self.shard
         if shard is None:
@@ -301,12 +302,12 @@ class Evaluation:
 
     @property
     def records(self) -> int:
-        """How many questions are asked, each as often as it is."""
+        """Number of questions to ask, times epochs and models."""
         question_count = sum(len(self._places(study)) * study.epochs for study in self.studies)
         return len(self.models) * question_count
 
     def _sheets(self) -> list[Sheet]:
-        """Each study as it is put to each model."""
+        """Return a sheet for each study and model."""
         run = uuid4().hex
         return [
             sheet
@@ -315,7 +316,7 @@ class Evaluation:
         ]
 
     def runs(self) -> list[str]:
-        """Ids of the runs in the order asked: all that a model is asked, then the next model."""
+        """Return the ids of the runs in the order asked, model by model."""
         headers = sorted((sheet.header for sheet in self._sheets()), key=_place)
         return run_ids([*self._load_logs(), *headers])[-len(headers) :]
 
@@ -329,7 +330,7 @@ class Evaluation:
         config = task.config.merge(GenerateConfig.model_validate(generation_settings))
         defence = study.defence
         defence_role = defence.role if defence else None
-        # who verifies is of the runs with that defence alone
+        # a verifier is part of the runs with that defence only
         roles = {
             role: role_model
             for role, role_model in self.roles.items()
@@ -356,12 +357,12 @@ class Evaluation:
         return logs_in(self.log_dir, kind=self.kind)
 
     def generations(self) -> int:
-        """How many generations there will be at the most, those that are kept too."""
+        """Return the maximum number of generations, including stored ones."""
         total, replays, earlier = 0, 0, list[StudyPlan]()
         for study in self.studies:
             plan = study.plan(roles=self.roles, places=self._places(study))
             call_count = plan.tested(earlier, study.epochs)
-            # how many replies the rules leave to a reader nobody knows before
+            # the number of unparsed replies for a reader is unknown in advance
             reading_count = readings_of(call_count, 0)[READER_ALL]
             counts = {
                 **plan.counts,
@@ -378,7 +379,7 @@ class Evaluation:
         return len(self.models) * total + stateful * replays
 
     def _check_settings(self, begun_log: EvalLog, log: EvalLog) -> None:
-        """Refuse to put another setting of the same study into the same log dir."""
+        """Raise an error if the log directory has the same study with other settings."""
         if _identify_study(log) != _identify_study(begun_log):
             return
         earlier_settings, new_settings = _settings(log), _settings(begun_log)
@@ -394,7 +395,7 @@ class Evaluation:
             change_text = f"{name} was {_short(was)}, now it is {_short(now)}"
             changes.setdefault(
                 name.removeprefix("-T "), change_text
-            )  # a seed is the generation's too
+            )  # a seed is also a generation setting
         if changes:
             another_id, same_id = (
                 ("another setting", "setting")
@@ -419,16 +420,16 @@ def _identify_study(log: EvalLog) -> tuple[object, ...]:
 
 
 def _settings(log: EvalLog) -> dict[str, Any]:
-    """What fixes prompts and replies, as it is read from a log; an address as it was given."""
+    """Return the settings that fix prompts and replies, from a log; an address stays as written."""
     known_settings = {**run_settings(log), "--model-base-url": log.eval.model_base_url}
     settings: dict[str, Any] = json.loads(json.dumps(known_settings, default=str))
     return settings
 
 
 def _whole(logs: Sequence[EvalLog], sheet: Sheet) -> list[EvalLog]:
-    """The newest log that holds all that a sheet would ask, or those of shards that do together.
+    """Return the newest log with all that a sheet would ask, or the logs of shards that have it.
 
-    Empty where questions are missing, or were asked less often.
+    Empty if questions are missing or have fewer epochs.
     """
     ids_asked = {*(sheet.header.eval.dataset.sample_ids or ())}
     fit = [
@@ -446,7 +447,7 @@ def _whole(logs: Sequence[EvalLog], sheet: Sheet) -> list[EvalLog]:
 
 
 def restore(logs: Sequence[EvalLog]) -> None:
-    """Keep what logs say was generated, where nothing is kept, or some of it is damaged."""
+    """Store the generations in logs if stored generations are missing or damaged."""
     store = generations()
     if len(store) and not store.damaged:
         return
@@ -463,7 +464,7 @@ def restore(logs: Sequence[EvalLog]) -> None:
 
 
 def in_own_loop(function: Callable[..., Awaitable[Any]], *args: Any) -> None:
-    """Run a coroutine to its end, in a thread of its own where a loop is running in this one."""
+    """Run a coroutine to its end, in a new thread if this thread has a running event loop."""
     try:
         if _in_loop():
             with ThreadPoolExecutor(1) as thread:
@@ -476,7 +477,7 @@ def in_own_loop(function: Callable[..., Awaitable[Any]], *args: Any) -> None:
 
 
 def _run(function: Callable[..., Awaitable[Any]], *args: Any) -> None:
-    # it has no version for Windows
+    # uvloop has no version for Windows
     faster = find_spec("uvloop") is not None
     anyio.run(function, *args, backend_options={"use_uvloop": faster})
 
@@ -497,7 +498,7 @@ _CONTEXTS = "content of contexts"
 _READERS = (f"--model-role {READER}", f"--model-role {READER_ALL}")
 
 _NEVER_LEFT_OUT = (*(GenerateConfig.model_fields.keys() - {*RUNTIME}), *_READERS)
-"""Settings that a log must be without where they are not given now."""
+"""Settings that an earlier log must not have if the new run does not set them."""
 
 
 def _grows(
@@ -506,16 +507,16 @@ def _grows(
     new_settings: Mapping[str, object],
     growing: Container[str],
 ) -> bool:
-    """Whether a setting may differ, because what is there keeps its prompts and replies."""
-    if name in _READERS:  # the same; and who has read some can read all
+    """Whether a setting may differ, because existing prompts and replies stay the same."""
+    if name in _READERS:  # the same reader, or a reader of all replies in place of a reader of some
         was, now = (
             tuple(settings.get(role) for role in _READERS)
             for settings in (earlier_settings, new_settings)
         )
         return was == (None, None) or now == (None, was[0])
     if name in growing and name.startswith("--model-role "):
-        return name not in earlier_settings  # a helper can be added, not replaced
-    if name == OWN_TECHNIQUES:  # they are among those that are all compared
+        return name not in earlier_settings  # a helper can be added, but not replaced
+    if name == OWN_TECHNIQUES:  # also in the setting of all techniques, which is compared
         return True
     return (name in growing or name == _CONTEXTS) and _agree(
         earlier_settings.get(name), new_settings.get(name)
@@ -523,7 +524,7 @@ def _grows(
 
 
 def _difference(earlier_value: object, new_value: object) -> tuple[object, object]:
-    """Both values; of two mappings what both have and is not alike."""
+    """Return both values, or for mappings the common keys with different values."""
     if not isinstance(earlier_value, Mapping) or not isinstance(new_value, Mapping):
         return earlier_value, new_value
     names = [
@@ -535,7 +536,7 @@ def _difference(earlier_value: object, new_value: object) -> tuple[object, objec
 
 
 def _agree(earlier_value: object, new_value: object) -> bool:
-    """Whether what both have is alike: techniques worded alike, contexts of one length."""
+    """Whether common keys have equal values: wordings of techniques, contexts of a length."""
     if not isinstance(earlier_value, Mapping) or not isinstance(new_value, Mapping):
         return not isinstance(earlier_value, Mapping) and not isinstance(new_value, Mapping)
     value_pairs = [
@@ -544,8 +545,8 @@ def _agree(earlier_value: object, new_value: object) -> bool:
     return all(now == was or was == NO_CONTEXTS for now, was in value_pairs)
 
 
-def missing_told(missing: int, reasons: Counter[str]) -> str:
-    """The same in words, empty where nothing is missing."""
+def describe_missing(missing: int, reasons: Counter[str]) -> str:
+    """Describe the missing questions and the reasons; empty if none are missing."""
     if not missing:
         return ""
     reasons_text = "; ".join(f"{n} x {reason.rstrip('.')}" for reason, n in reasons.most_common(3))
@@ -562,10 +563,10 @@ def missing_told(missing: int, reasons: Counter[str]) -> str:
 
 @contextmanager
 def _speed_up() -> Iterator[None]:
-    """Spare every generation what nobody looks at."""
-    gc.freeze()  # the modules loaded so far stay; each full collection would walk them
+    """Avoid the overhead of full garbage collections and of log records that nobody reads."""
+    gc.freeze()  # full collections skip the modules loaded so far
     often = gc.get_threshold()
-    gc.set_threshold(often[0], 5, 1)  # what a question leaves is soon garbage, and little is old
+    gc.set_threshold(often[0], 5, 1)  # a question's objects die soon, and few objects are old
     logging.disable(logging.INFO)
     try:
         yield
@@ -581,6 +582,6 @@ def _short(value: object) -> str:
 
 
 def _reason(error: str) -> str:
-    """What went wrong, out of the representation of an exception that the log keeps."""
+    """Return the reason from the representation of an exception in a log."""
     inner = re.fullmatch(r"""\w+\((['"])(.*)\1\)""", error, re.DOTALL)
     return " ".join((inner[2] if inner else error).split())[:_LONGEST_REASON]

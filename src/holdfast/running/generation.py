@@ -1,4 +1,4 @@
-"""Settings of generation: a file or values by Inspect's names, each with the place it stands in."""
+"""Generation settings, from a file or values with Inspect's names."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from .provider_options import LARGEST, MOST_COUNT, RETRIES
 OPTION = "--generate-config"
 
 UNSENT = ("max_connections", "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout")
-"""Settings that say how requests are made, and are sent to no provider."""
+"""Settings for how requests are made, which are not sent to providers."""
 
 _ELSEWHERE = {
     "seed": "Give --seed",
@@ -29,7 +29,7 @@ _ELSEWHERE = {
     "num_choices": "Remove it: only the first reply would be parsed",
     "best_of": "Remove it: the server would choose among several replies",
 }  # fmt: skip
-"""Settings of Inspect's that a run or a protocol sets, with what to do instead."""
+"""Inspect settings that a run or a protocol sets, with the remedy for each."""
 
 _RANGES: Mapping[str, tuple[float, float]] = {
     "temperature": (0, 100),
@@ -46,22 +46,22 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "attempt_timeout": (1, MOST_COUNT),
     "stream_idle_timeout": (1, MOST_COUNT),
 }
-"""The smallest and the largest number that a setting takes."""
+"""Range of each numeric setting."""
 
 _BATCH_SECONDS = 2 * 24 * 3600
-"""An attempt that waits for a batch: providers take up to a day."""
+"""Time limit of an attempt in a batch, because providers take up to a day."""
 
 GenerateInput = Mapping[str, Any] | GenerateConfig | PathLike[str] | str | None
-"""Values by name, or a file of them."""
+"""Values by name, or a file with them."""
 
 
 @dataclass(frozen=True)
 class Generation:
-    """Settings of generation that a user gives.
+    """Generation settings from a user.
 
     Attributes:
-        values: by Inspect's names.
-        files: file by name, where a file sets it.
+        values: values by Inspect's names.
+        files: file that sets a value, by name.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -69,11 +69,11 @@ class Generation:
 
     @classmethod
     def read(cls, source: "GenerateInput | Generation", file: str | None = None) -> "Generation":
-        """The settings of a file, a mapping, or a mapping written out in YAML.
+        """Read the settings from a file, a mapping, or a mapping as YAML text.
 
         Args:
-            source: as the option takes it.
-            file: the file that a mapping stands in.
+            source: value of the option.
+            file: file that contains the mapping.
 
         Raises:
             InputError: the file cannot be read, or Inspect has no such setting or value.
@@ -89,21 +89,21 @@ class Generation:
         return cls(generation._validate_values(), generation.files)
 
     def over(self, under: "Generation") -> "Generation":
-        """These settings, and those of another that they do not set."""
+        """Merge with other settings, which this object overrides."""
         of_file = {name: file for name, file in under.files.items() if name not in self.values}
         return Generation({**under.values, **self.values}, {**of_file, **self.files})
 
     def settings(
         self, tested_models: Sequence[Model], max_connections: int | None
     ) -> dict[str, Any]:
-        """What is asked with.
+        """Return the settings for requests.
 
         Args:
-            tested_models: models that have to support it.
-            max_connections: instead of the setting of this name.
+            tested_models: models that must support the settings.
+            max_connections: overrides the setting with this name.
 
         Raises:
-            InputError: a provider of ours would drop one of the settings.
+            InputError: a provider of holdfast would ignore a setting.
         """
         for model in tested_models:
             self._check_supported(model)
@@ -115,7 +115,7 @@ class Generation:
         return values
 
     def _validate_values(self) -> dict[str, Any]:
-        """The values, each of the type that Inspect has it in."""
+        """Validate the values and convert them to the types that Inspect expects."""
         for name, value in self.values.items():
             if name not in GenerateConfig.model_fields:
                 nearest = did_you_mean(name, GenerateConfig.model_fields)
@@ -131,7 +131,7 @@ class Generation:
         typed_values = config.model_dump(exclude_unset=True)
         for name, value in typed_values.items():
             minimum, maximum = _RANGES.get(name, (-LARGEST, LARGEST))
-            if type(value) in (int, float) and not minimum <= value <= maximum:  # nor is NaN
+            if type(value) in (int, float) and not minimum <= value <= maximum:  # false for NaN
                 raise self._input_error(name, f"is {value}", f"Give {minimum} to {maximum}")
         return typed_values
 
@@ -143,7 +143,7 @@ class Generation:
 
     def _check_supported(self, model: Model) -> None:
         sent_as = getattr(model.api, "sent_as", None)
-        if sent_as is None:  # Inspect's own
+        if sent_as is None:  # a provider of Inspect
             return
         for name in self.values:
             if name not in sent_as and name not in UNSENT:
@@ -163,12 +163,12 @@ class Generation:
 
 
 def _load_settings(text: str) -> tuple[Mapping[str, Any], str | None]:
-    """What a file, or a mapping written out, says; and the file."""
+    """Return the settings in a file or in YAML text, and the file."""
     written_out = text.lstrip().startswith("{")
     try:
         settings = yaml.safe_load(
             text if written_out else text_of(named_path(text))
-        )  # JSON is YAML
+        )  # YAML includes JSON
         if not isinstance(settings, Mapping):
             raise TypeError("it names no settings")
     except InputError:

@@ -1,4 +1,4 @@
-"""The log dir of a run: how it is spelled, who is at work in it, and the generations kept in it."""
+"""Log directory of a run: its name, its locks, and its stored generations."""
 
 import os
 import tempfile
@@ -20,26 +20,26 @@ from .progress import Progress
 from .shard import Shard
 
 LOCK = ".holdfast.lock"
-"""Locked by the process that is at work in a log dir; of a dead one the system lets go."""
+"""Lock file of the process that uses a log directory; the system releases it at its end."""
 
 FOLDER = ".cache"
-"""In a log dir: where its generations are."""
+"""Folder of a log directory for its generations."""
 
 PREPARATION = "preparation"
-"""In a log dir: the logs of what was made for its run."""
+"""Folder of a log directory for the logs of its preparations."""
 
 _HOLDER, _SHARDS = ".holdfast.pid", ".shard-*-of-*.lock"
 _holding: set[Path] = set()
 
 _PATIENCE = 5.0
-"""Seconds: a lock that another process only tries is free again by then."""
+"""Time in seconds to wait for a lock, which other processes may test briefly."""
 
 _OFTEN = 1.0
-"""Seconds between two parts that are brought; what is younger is lost with its process."""
+"""Seconds between two uploads; later generations are lost if the process is killed."""
 
 
 def as_log_dir(text: str) -> str:
-    """The log dir in the one spelling that everything downstream understands."""
+    """Normalise the path or URL of a log directory."""
     log_dir = text.removeprefix("file://") if text.startswith("file:///") else text
     if "://" in log_dir:
         return _remote(log_dir)
@@ -74,12 +74,12 @@ def _remote(log_dir: str) -> str:
 
 
 def kept_in(log_dir: str) -> str | None:
-    """The folder of a local log dir, None for a remote one."""
+    """Return the folder of a local log directory, None for a remote one."""
     return None if "://" in log_dir else log_dir
 
 
 def check_writable(log_dir: str) -> None:
-    """Make the log dir, and fail here if it can't be written, not when all is asked."""
+    """Create the log directory, and raise an error before any request if it cannot be written."""
     if "://" in log_dir:
         return
     try:
@@ -90,16 +90,16 @@ def check_writable(log_dir: str) -> None:
 
 
 def without_damaged(log_dir: str, progress: Progress) -> None:
-    """Set aside what cannot be read in a log dir, and tell of it."""
+    """Rename damaged logs of a log directory, and report them."""
     for note in set_aside(log_dir):
         progress.say(f"Warning: {printable(note)}")
 
 
 @contextmanager
-def holding(log_dir: str) -> Iterator[None]:
-    """Keep other processes out of a local log dir; inside itself it does nothing.
+def lock_log_dir(log_dir: str) -> Iterator[None]:
+    """Lock a local log directory against other processes; a nested lock has no effect.
 
-    Two at once would ask everything twice and overwrite each other's turns table.
+    Two processes would ask everything twice and overwrite each other's turns table.
     """
     folder = Path(log_dir).absolute()
     if kept_in(log_dir) is None or folder in _holding:
@@ -131,7 +131,10 @@ def holding(log_dir: str) -> Iterator[None]:
 
 
 def _check_no_links(folder: Path) -> None:
-    """Refuse a log dir in which a link stands for a folder or a lock: files are replaced."""
+    """Raise an error if a log directory contains a link instead of a folder or lock file.
+
+    Files there are replaced.
+    """
     for path in (folder / FOLDER, folder / PREPARATION, folder / LOCK, *folder.glob(_SHARDS)):
         if path.is_symlink():
             raise InputError(
@@ -143,14 +146,14 @@ def _check_no_links(folder: Path) -> None:
 def _holder(folder: Path) -> str:
     try:
         return f"pid {int((folder / _HOLDER).read_text('ascii'))}"
-    except (OSError, ValueError):  # it has only just begun, or is about to end
+    except (OSError, ValueError):  # the other process has just started or is about to end
         return "pid not known"
 
 
 def at_work(log_dir: str) -> bool:
-    """Whether a process is at work in a local log dir, or at a shard of it."""
+    """Whether a process uses a local log directory or a shard of it."""
     folder = Path(log_dir)
-    # the lock of the whole is not tried: a run that begins at that moment would be refused
+    # do not try the lock of the directory, because a run that starts at that moment would fail
     with suppress(OSError, ValueError):
         os.kill(int((folder / _HOLDER).read_text("ascii")), 0)
         return True
@@ -166,8 +169,8 @@ def at_work(log_dir: str) -> bool:
 
 
 @contextmanager
-def holding_shard(log_dir: str, shard: Shard, *, alone: bool = True) -> Iterator[None]:
-    """Keep other processes from a shard of a local log dir."""
+def lock_shard(log_dir: str, shard: Shard, *, alone: bool = True) -> Iterator[None]:
+    """Lock a shard of a local log directory against other processes."""
     if kept_in(log_dir) is None:
         yield
         return
@@ -177,7 +180,7 @@ def holding_shard(log_dir: str, shard: Shard, *, alone: bool = True) -> Iterator
         _check_no_links(folder)
     except OSError as error:
         raise unwritable(log_dir, error) from error
-    # its own first: of two that exclude each other, at least one finds the other
+    # lock first, then check: at least one of two conflicting processes sees the other's lock
     with _hold_lock(folder / _name(shard), log_dir, f"shard {shard}"):
         if alone:
             _check_free(folder / LOCK, log_dir, "the whole of it")
@@ -186,7 +189,7 @@ def holding_shard(log_dir: str, shard: Shard, *, alone: bool = True) -> Iterator
 
 
 def check_shards_free(log_dir: str, of: int | None = None) -> None:
-    """Refuse to go on where other processes are at shards."""
+    """Raise an error if other processes run shards."""
     if kept_in(log_dir) is None:
         return
     for path in sorted(Path(log_dir).absolute().glob(_SHARDS)):
@@ -220,9 +223,9 @@ def _check_free(path: Path, log_dir: str, noun: str) -> None:
 
 @contextmanager
 def generation_store(log_dir: str) -> Iterator[None]:
-    """Keep the generations that are made inside beside the logs, or where the user wants them.
+    """Store generations in the log directory, or in the user's folder, within this context.
 
-    Of a remote log dir a copy is worked on, and what is new in it brought there.
+    For a remote log directory, a local copy is used, and new generations are uploaded.
     """
     local = kept_elsewhere() or (None if "://" in log_dir else Path(log_dir, FOLDER))
     if local is not None:
@@ -250,7 +253,7 @@ def generation_store(log_dir: str) -> Iterator[None]:
 
 
 def name_damaged(log_dir: str, progress: Progress) -> None:
-    """Tell how many of the generations that are kept are damaged."""
+    """Report the number of damaged stored generations."""
     if damaged_files := generations().damaged:
         folder = kept_elsewhere() or f"{log_dir.rstrip('/')}/{FOLDER}"
         progress.say(
@@ -260,7 +263,7 @@ def name_damaged(log_dir: str, progress: Progress) -> None:
 
 
 class _Parts:
-    """What has been appended since the last time, as a file: one each second, not one a reply."""
+    """Uploader of new generations, with one file per second instead of one per reply."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self._url = url
@@ -268,7 +271,7 @@ class _Parts:
         self._brought: dict[Path, int] = {}
 
     def fetch(self) -> None:
-        """Copy the whole lines of every part that is there, into one file."""
+        """Download the complete lines of all parts into one file."""
         system, path = fsspec.url_to_fs(self._url)
         parts = system.glob(f"{path}/*.jsonl")
         if not parts:
@@ -280,7 +283,7 @@ class _Parts:
         self._brought[fetched_file] = fetched_file.stat().st_size
 
     def bring(self) -> None:
-        """Bring the lines that are new since the last time."""
+        """Upload the lines that are new since the last upload."""
         for file in self._folder.glob("*.jsonl"):
             start = self._brought.get(file, 0)
             with file.open("rb") as lines:
@@ -293,11 +296,11 @@ class _Parts:
                 system.makedirs(path, exist_ok=True)
                 with system.open(f"{path}/{uuid4().hex}.jsonl", "wb") as part:
                     part.write(new)
-            except Exception:  # each store raises its own; they go with the next ones
+            except Exception:  # file systems raise various errors; retry with the next upload
                 return
             self._brought[file] = start + len(new)
 
 
 def _whole_lines(content: bytes) -> bytes:
-    """Without the last line, where it is being written yet."""
+    """Remove the last line if it is incomplete."""
     return content[: content.rfind(b"\n") + 1]

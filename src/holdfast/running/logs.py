@@ -1,4 +1,4 @@
-"""A log of Inspect's that is written as its questions are finished."""
+"""Inspect log that is updated while questions finish."""
 
 import json
 import pickle
@@ -46,37 +46,37 @@ _FORMAT = 2
 """Version of the log's format (``EvalLog.version``)."""
 
 _OFTEN = 10.0
-"""Seconds after which what is finished is put where others read it, at least."""
+"""Minimum time in seconds between two updates of the published log."""
 
 _SHARE = 20
-"""That takes one part in so many of the time at the most."""
+"""The time between updates is at least this multiple of an update's duration."""
 
 _COMPRESSION_METHOD: int = getattr(zipfile, "ZIP_ZSTANDARD", zipfile.ZIP_DEFLATED)
-"""As Inspect packs its logs, which gives the standard library this way where it has none."""
+"""Compression of Inspect's logs; Inspect adds the constant to a standard library without it."""
 
 _PACKER = ZstdCompressor(level=1)
-"""Inspect's own starts twelve threads for each file of a log."""
+"""Compressor for the files of a log; Inspect's compressor starts twelve threads for each file."""
 
 _IN_ONE_FRAME = 200 * 2**20
-"""What is longer Inspect packs in several frames, which its viewer needs."""
+"""Size in bytes above which Inspect's viewer needs several compressed frames."""
 
 _AT_ONCE = 500
-"""Summaries that are in memory together."""
+"""Maximum number of summaries in memory."""
 
 
 class Log:
-    """One log: complete for readers from the start, and again every few seconds.
+    """Log that is complete for readers from the start, and updated every few seconds.
 
-    It is written into a file without a name, which a killed process leaves nothing of, and copied
-    from there as a whole. A log of Inspect's is an archive: how the run was begun, a file for each
-    sample, their summaries, and in the end the header with the results.
+    It is written to an unnamed file, of which a killed process leaves nothing, and copied from
+    there as a whole. An Inspect log is an archive with the start of the run, a file for each
+    sample, their summaries, and finally the header with the results.
     """
 
     def __init__(self, header: EvalLog, log_dir: str) -> None:
-        """Begin it.
+        """Start the log.
 
         Args:
-            header: without samples and results.
+            header: header without samples and results.
             log_dir: a local folder or any fsspec URL.
         """
         spec = header.eval
@@ -99,7 +99,7 @@ class Log:
         self.publish()
 
     def add(self, sample: EvalSample) -> None:
-        """Write a sample, of a question that could not be finished too."""
+        """Write a sample, also for a question that could not be finished."""
         self._put(f"samples/{sample.id}_epoch_{sample.epoch}.json", _text(sample))
         self._summaries.append(sample.summary().model_dump_json(exclude_none=True))
         if sample.error is None:
@@ -114,11 +114,11 @@ class Log:
         if len(self._summaries) >= _AT_ONCE:
             self._write_summaries()
         if time.monotonic() - self._last > max(_OFTEN, _SHARE * self._took):
-            with suppress(Exception):  # each store raises its own; what was there stays
+            with suppress(Exception):  # file systems raise various errors; the published log stays
                 self.publish()
 
     def publish(self) -> None:
-        """Put what is finished where others read it."""
+        """Publish the finished samples."""
         began = time.monotonic()
         self._write_summaries()
         self._archive.close()
@@ -135,12 +135,12 @@ class Log:
 
     @property
     def missing(self) -> int:
-        """How many questions it is to hold, of several epochs each, and does not hold finished."""
+        """Number of questions, times epochs, that are not finished."""
         spec = self.header.eval
         return len(spec.dataset.sample_ids or ()) * (spec.config.epochs or 1) - len(self._scores)
 
     def end(self, *, was_interrupted: bool) -> None:
-        """Write the results, and close it."""
+        """Write the results and close the log."""
         self._write_summaries()
         with tempfile.TemporaryFile() as joined_file:
             for n in range(self._parts):
@@ -190,7 +190,7 @@ class Log:
             file.write(data)
 
     def _open_entry(self, name: str, size: int) -> IO[bytes]:
-        """A file of the archive to be written; its size is -1 where it is not known."""
+        """Open a file of the archive for writing; ``size`` is -1 if unknown."""
         entry = ZipInfo(name, time.localtime()[:6])
         entry.compress_type, entry.file_size = _COMPRESSION_METHOD, max(0, size)
         file = self._archive.open(entry, "w")
@@ -210,7 +210,7 @@ def _jsonable(value: BaseModel) -> Any:
 def _text(sample: EvalSample) -> str:
     try:
         return sample.model_dump_json(exclude_none=True)
-    except PydanticSerializationError:  # half an emoji, in what a server has sent
+    except PydanticSerializationError:  # lone surrogate in a server's reply
         for event in sample.events:
             if isinstance(event, ModelEvent) and event.call is not None:
                 make_call_sound(event.call)
@@ -218,7 +218,7 @@ def _text(sample: EvalSample) -> str:
 
 
 def _plainly(scores: Mapping[str, Score] | None) -> dict[str, dict[str, Any]]:
-    """Scores as little of them as the metrics look at: a study holds those of all questions."""
+    """Return the parts of scores that metrics use, because all scores stay in memory."""
     return {
         name: {"value": score.value, "answer": score.answer, "metadata": score.metadata}
         for name, score in (scores or {}).items()
@@ -226,7 +226,7 @@ def _plainly(scores: Mapping[str, Score] | None) -> dict[str, dict[str, Any]]:
 
 
 class _Scored:
-    """As much of a sample as metrics are computed from."""
+    """Parts of a sample that metrics use."""
 
     __slots__ = ("epoch", "error", "id", "metadata", "scores")
 
@@ -266,20 +266,20 @@ def new_header(
     run: str,
     metadata: Mapping[str, Any],
 ) -> EvalLog:
-    """The header of a log about to be begun, as Inspect would have it.
+    """Return the header of a new log, as Inspect writes it.
 
     Args:
-        task: what is asked.
-        model: who is asked.
+        task: the task.
+        model: the model under test.
         roles: helpers by role.
-        config: settings of generation of the study.
+        config: generation settings of the study.
         ids: ids of the questions.
-        settings: every argument of the task's function.
-        task_args: those that were given.
-        limit: first questions only.
-        epochs: times each question is asked.
-        run: what the logs of this command have in common.
-        metadata: of the task, and of the shard.
+        settings: all arguments of the task's function.
+        task_args: arguments that the user gave.
+        limit: number of first questions to ask.
+        epochs: number of epochs.
+        run: id that all logs of this command share.
+        metadata: metadata of the task and the shard.
     """
     task_name = registry_info(task).name
     spec = EvalSpec(
@@ -337,7 +337,7 @@ def new_header(
 
 
 def _arguments(model: Model) -> dict[str, Any]:
-    """A model's arguments that a log can hold; keys are none."""
+    """Return a model's arguments for a log, without keys."""
     plain = (str, int, float, bool, list, dict, type(None))
     return {
         name: value if isinstance(value, plain) else repr(value)
@@ -347,12 +347,12 @@ def _arguments(model: Model) -> dict[str, Any]:
 
 
 def scorer_name(scorer: Scorer) -> str:
-    """How the scores of a scorer are called in a log."""
+    """Return the name of a scorer's scores in a log."""
     return registry_info(scorer).name.rpartition("/")[2]
 
 
 def scorer_spec(scorer: Scorer) -> Any:
-    """A scorer and its metrics by their names."""
+    """Return a scorer with its metrics by name."""
     scorer_info = registry_info(scorer)
     return {
         "name": scorer_name(scorer),

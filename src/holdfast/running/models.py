@@ -1,4 +1,4 @@
-"""The models that options name, and what they cost."""
+"""Models that options name, and their prices."""
 
 import inspect
 import json
@@ -32,10 +32,10 @@ PROVIDERS = (
     "http", "lean", "lexical", "mistral", "mockllm", "ollama", "openai", "openai-api", "openrouter",
     "recorded", "sglang", "simulated", "together", "vllm",
 )  # fmt: skip
-"""Providers offered when a name is not known; Inspect has more."""
+"""Providers that errors suggest; Inspect has more."""
 
 OFFLINE = ("simulated/", "lexical/", "recorded/")
-"""Models that need neither key nor network."""
+"""Models that need neither a key nor a network."""
 
 
 FUNCTION = "python:"
@@ -45,12 +45,12 @@ TARGET = "http/"
 """Begins the name of an assistant that is asked as a target file says."""
 
 _IN_PROCESS = ("hf/", "vllm/", "sglang/", "transformer_lens/", "nnterp/", "llama-cpp-python/")
-"""Providers that load weights, or start a server that does, when a model is named."""
+"""Providers that load weights, or start such a server, as soon as a model is created."""
 
 _FREE_PROVIDERS = (
     *OFFLINE, *_IN_PROCESS, TARGET, "python/", "lean/", "mockllm/", "ollama/",
 )  # fmt: skip
-"""Providers none of whose models has a price of its own."""
+"""Providers without prices."""
 
 
 def models(
@@ -60,13 +60,13 @@ def models(
     model_args: Mapping[str, Any] | Sequence[str] = (),
     target: str | None = None,
 ) -> list[Model]:
-    """The models named.
+    """Create the named models.
 
     Args:
-        names: as Inspect names them, ``http/NAME`` or ``python:FILE.py:FUNCTION``.
-        base_url: of the models' API.
-        model_args: a provider's arguments.
-        target: file that says how ``http/NAME`` is asked.
+        names: names as in Inspect, ``http/NAME`` or ``python:FILE.py:FUNCTION``.
+        base_url: base URL of the models' API.
+        model_args: arguments of the provider.
+        target: target file of ``http/NAME``.
     """
     names = _with_target(names, target)
     if not names:
@@ -129,7 +129,7 @@ def _assistant(
 
 
 def arguments(source: Mapping[str, Any] | Sequence[str] | None) -> dict[str, Any]:
-    """A provider's arguments by name."""
+    """Return the arguments of a provider by name."""
     if isinstance(source, Mapping):
         return {_check_arg(name): value for name, value in source.items()}
     return dict(_model_arg(argument) for argument in source or ())
@@ -150,8 +150,8 @@ def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
         return get_model(name, base_url=base_url, memoize=False, **model_args)
     except HoldfastError:
         raise
-    except Exception as error:  # each provider raises its own kinds for a name it can't serve
-        # Inspect words these for its own console, whose markup is no part of it
+    except Exception as error:  # each provider raises other errors for an invalid name
+        # Inspect formats these errors with console markup
         plain = re.sub(r"(\\?)\[([a-z#/@][^\[]*?)\]", _render_markup, str(error)).removeprefix(
             "ERROR: "
         )
@@ -167,12 +167,12 @@ def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
 
 
 def _render_markup(markup: re.Match[str]) -> str:
-    """What a console shows of markup: nothing, unless a backslash stands before it."""
+    """Return markup as a console shows it: nothing, unless a backslash precedes it."""
     return f"[{markup[2]}]" if markup[1] else ""
 
 
 def listed_roles(role_source: Mapping[str, Any] | Sequence[str] | None) -> list[str]:
-    """``ROLE=MODEL`` each, of a mapping too."""
+    """Return ``ROLE=MODEL`` for each role, also from a mapping."""
     if isinstance(role_source, Mapping):
         return [
             f"{role}={model if isinstance(model, str) else json.dumps(model)}"
@@ -182,7 +182,7 @@ def listed_roles(role_source: Mapping[str, Any] | Sequence[str] | None) -> list[
 
 
 def check_arguments(args: Mapping[str, Any], option: str = "-M") -> None:
-    """Refuse a secret where every log would repeat it."""
+    """Raise an error for a secret, which every log would contain."""
     for name, value in args.items():
         words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)).lower())
         if name not in _OPEN and _SECRET.intersection(words):
@@ -203,14 +203,14 @@ _SECRET = frozenset(
         "cookie", "cookies",
     }
 )  # fmt: skip
-"""Words in the name of an argument that say that its value is a secret."""
+"""Words in the name of an argument with a secret value."""
 
 _OPEN = ("api_key", "prompt_cache_key")
-"""Arguments that no log holds, or that are none."""
+"""Arguments that match these words but are not logged, or are not secret."""
 
 
 def _check_url(model: str, url: str, option: str) -> None:
-    """Refuse a base URL that no request can be sent to, or a secret where every log repeats it."""
+    """Raise an error for an invalid base URL, or for a secret in it, which logs would contain."""
     elsewhere = (
         "Give the key in the provider's environment variable, or use lean/MODEL with user and "
         "password in LEAN_BASE_URL"
@@ -218,7 +218,7 @@ def _check_url(model: str, url: str, option: str) -> None:
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets, a port
+    except ValueError:  # invalid brackets or port
         usable = False
     if url and "@" in url and option.startswith("-"):
         fault, remedy = "contains a password, and logs store base URLs", elsewhere
@@ -232,12 +232,12 @@ def _check_url(model: str, url: str, option: str) -> None:
 
 
 def role_names(role_source: Sequence[str]) -> dict[str, str]:
-    """Model name by role."""
+    """Return the name of the model by role."""
     return {role: spec["model"] for role, spec in _role_specs(role_source).items()}
 
 
 def roles(role_source: Sequence[str]) -> dict[str, Model]:
-    """Model by role; ``{model: NAME, base_url: URL}`` names a server of its own."""
+    """Return the model by role; ``{model: NAME, base_url: URL}`` sets its server."""
     return {
         role: _model(
             spec["model"],
@@ -252,7 +252,7 @@ _ROLE_KEYS = ("model", "base_url")
 
 
 def _role_specs(role_source: Sequence[str]) -> dict[str, dict[str, Any]]:
-    # one that is not bound is never the model under test
+    # the model under test never replaces a missing helper
     role_names_known = ("generator", *of_protocols(), JUDGE, READER, READER_ALL)
     specs: dict[str, dict[str, Any]] = {}
     for argument in role_source:
@@ -295,16 +295,16 @@ def _role_specs(role_source: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _chat(provider: str, base_url: str | None) -> dict[str, Any]:
-    """A server of the user's own speaks chat completions, whatever OpenAI itself prefers."""
+    """Use chat completions for the user's own server, unlike Inspect's default for OpenAI."""
     address = base_url or os.environ.get("OPENAI_BASE_URL")
     return {"responses_api": False} if provider == "openai" and address else {}
 
 
 def _as_chat_model(name: str) -> None:
-    """Have a name that Inspect does not know asked like a chat model.
+    """Make Inspect treat an unknown name as a chat model.
 
-    It would take one for a model of OpenAI's that is not published yet, drop the temperature and
-    send the system message as a developer's.
+    Otherwise, Inspect assumes an unpublished OpenAI model, drops the temperature and sends the
+    system message as a developer message.
     """
     model_info = get_model_info(name)
     if model_info is None or model_info.organization is None:
@@ -313,7 +313,7 @@ def _as_chat_model(name: str) -> None:
 
 
 def checked_names(names: Sequence[str], target: str | None = None) -> list[str]:
-    """Model names for a command that calls none, so that it needs neither key nor package."""
+    """Check and return model names without creating models, which may need a key or package."""
     # slow to import
     from holdfast.models.function import function_name
     from holdfast.models.target import read_target
@@ -339,7 +339,7 @@ def checked_names(names: Sequence[str], target: str | None = None) -> list[str]:
 
 
 _NOT_THE_PROVIDERS = frozenset(inspect.signature(get_model).parameters) - {"api_key"}
-"""What ``get_model`` takes for itself."""
+"""Parameters of ``get_model`` itself."""
 
 
 def _model_arg(argument: str, option: str = "-M") -> tuple[str, Any]:
@@ -360,18 +360,18 @@ def _check_arg(name: str, option: str = "-M") -> str:
 
 
 def load_prices(path: str | None) -> None:
-    """Tell Inspect what models cost."""
+    """Register the user's prices with Inspect."""
     if path is None:
         return
     try:
-        prices = yaml.safe_load(text_of(named_path(path), "Check --prices"))  # JSON is YAML
+        prices = yaml.safe_load(text_of(named_path(path), "Check --prices"))  # YAML includes JSON
         for model, price in prices.items():
             cache = {"input_cache_write": price["input"], "input_cache_read": price["input"]}
             if not all(0 <= dollars < math.inf for dollars in price.values()):
                 raise ValueError(f"{price} are not prices of '{model}'")
             base_info = _info(model) or ModelInfo()
             cost = ModelCost.model_validate({**cache, **price})
-            # a model of the user's own server is in no database of Inspect's
+            # Inspect has no entry for a model of the user's own server
             set_model_info(model, base_info.model_copy(update={"cost": cost}))
             _PRICED_MODELS.add(model)
     except InputError:
@@ -387,31 +387,31 @@ def load_prices(path: str | None) -> None:
 
 
 _PRICED_MODELS: set[str] = set()
-"""Models whose price the user has given."""
+"""Models with a price from the user."""
 
 
 def price_of(model: Model | str) -> ModelCost | None:
-    """Dollars per million tokens, None where no price is known."""
+    """Return the price in dollars per million tokens, None if unknown."""
     info = _info(model)
     return info.cost if info else None
 
 
 def price_without_building(name: str) -> ModelCost | None:
-    """The price of a model that a file names, without the provider that the name calls for."""
-    # a provider of Inspect's own that sends nothing, asked for what is known of that name
+    """Return the price of a model by name, without creating its provider."""
+    # ``mockllm`` sends nothing, and Inspect looks the price up by name
     info = get_model_info(get_model(f"mockllm/{name}", memoize=False))
     return info.cost if info else None
 
 
 def _info(model: Model | str) -> ModelInfo | None:
-    """What Inspect knows of a model; for one it may read its database, or load the weights."""
+    """Return Inspect's information on a model, which may read its database or load weights."""
     if str(model).startswith(_FREE_PROVIDERS) and str(model) not in _PRICED_MODELS:
         return None
     return get_model_info(model)
 
 
 def check_prices(models: Sequence[Model], cost_limit: float | None) -> None:
-    """Refuse a budget in dollars where a model's price is not known."""
+    """Raise an error for a limit in dollars if a model has no known price."""
     for model in models:
         if cost_limit is not None and price_of(model) is None:
             raise InputError(
@@ -422,12 +422,12 @@ def check_prices(models: Sequence[Model], cost_limit: float | None) -> None:
 
 
 def typed(value: str) -> Any:
-    """A provider's argument as Inspect types those of ``-M``: as YAML, lists by commas."""
+    """Convert a provider's argument as Inspect's ``-M`` does: YAML, with commas for lists."""
     try:
         parsed_value = yaml.safe_load(value)
     except (yaml.YAMLError, ValueError, RecursionError):
         return value
-    if isinstance(parsed_value, date):  # a version, not a day
+    if isinstance(parsed_value, date):  # a version that YAML parses as a date
         return value
     if isinstance(parsed_value, str):
         parts = parsed_value.split(",")

@@ -1,4 +1,4 @@
-"""Files that a study is prepared with: contexts, wrong options and labels, as rows of JSONL."""
+"""Generated files for a study: contexts, wrong options and labels, as rows of JSONL."""
 
 import json
 import os
@@ -38,15 +38,15 @@ _SETTINGS = ("temperature", "seed", "max_tokens", "sentences", "replace")
 
 @dataclass(frozen=True)
 class GeneratedFile:
-    """What a preparation has made.
+    """Result of a generation.
 
     Attributes:
-        name: the preparation.
-        file: the rows, JSONL.
-        rows: how many there are.
-        missing: what could not be made, by kind and reason, with the number of questions.
-        budget: what this call of the command has spent.
-        unfinished: what is to be gone on with, empty when nothing is.
+        name: name of the preparation.
+        file: file of the rows, JSONL.
+        rows: number of rows.
+        missing: number of questions without a row, by kind and reason.
+        budget: spending of this command.
+        unfinished: description of what remains to resume, empty if nothing does.
     """
 
     name: str
@@ -57,7 +57,7 @@ class GeneratedFile:
     unfinished: str
 
     def as_json(self, *, with_spending: bool = True) -> dict[str, Any]:
-        """For machines; what was spent is left out where a run counts it."""
+        """Return the result as JSON data, without the spending if a run counts it."""
         fields = {
             "file": self.file,
             "rows": self.rows,
@@ -75,7 +75,7 @@ class GeneratedFile:
         }
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the result as lines for people."""
         return [
             *(f"{kind}: missing for {counted(n, 'question')}" for kind, n in self.missing.items()),
             f"{OPTION_NAMES[self.name].capitalize()}: {self.file} ({counted(self.rows, 'row')})",
@@ -84,7 +84,7 @@ class GeneratedFile:
 
 @dataclass(frozen=True)
 class FileGeneration:
-    """A preparation to be made into a file; with its logs one that was cut short goes on."""
+    """Generation of a file, which can be resumed from its logs."""
 
     study: Study
     model: Model
@@ -96,7 +96,7 @@ class FileGeneration:
     progress: Progress = field(default_factory=Progress)
 
     def run(self) -> GeneratedFile:
-        """Make it, or go on with it; the file is replaced as a whole, and loses no row."""
+        """Generate or resume; the file is replaced atomically and keeps its earlier rows."""
         name = self.study.name
         _writable(self.file)
         earlier_rows = _load_rows(self.file)
@@ -129,7 +129,7 @@ class FileGeneration:
         )
 
     def _settings(self) -> dict[str, Any]:
-        """Settings that the rows will say they were made with."""
+        """Return the settings that each row records."""
         config = self.study.config.model_dump(exclude_none=True)
         settings = self.study.arguments()
         return _select_settings(config | dict(self.generation) | settings)
@@ -146,7 +146,7 @@ def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
 def _refuse_other_origin(
     file: str, earlier_rows: Sequence[Mapping[str, Any]], origin: Mapping[str, Any]
 ) -> None:
-    """Refuse to lose rows that were made by another model or with other settings."""
+    """Raise an error for rows from another model or other settings, which would be overwritten."""
     for row in earlier_rows:
         was = {"model": row.get("model"), **(row.get("settings") or {})}
         for name in (*was, *origin):
@@ -161,7 +161,7 @@ def _refuse_other_origin(
 
 
 def _load_rows(file: str) -> list[dict[str, Any]]:
-    """Rows that the file has already."""
+    """Load the existing rows of the file."""
     if not Path(file).is_file() or not Path(file).stat().st_size:
         return []
     rows = []
@@ -175,7 +175,7 @@ def _load_rows(file: str) -> list[dict[str, Any]]:
 
 
 def _rows(logs: Sequence[EvalLog]) -> Iterator[dict[str, Any]]:
-    """What was made for each question, with how it was made."""
+    """Yield the generated row of each question, with model and settings."""
     for log in logs:
         config = log.eval.model_generate_config.model_dump(exclude_none=True)
         config |= log.plan.config.model_dump(exclude_none=True) | log.eval.task_args
@@ -213,7 +213,7 @@ def _writable(file: str) -> None:
     if not os.path.isfile(file):
         try:
             Path(file).parent.mkdir(parents=True, exist_ok=True)
-            Path(file).lstat()  # raises where no file can be called that
+            Path(file).lstat()  # raises for an invalid file name
         except FileNotFoundError:
             return
         except OSError as error:
@@ -229,10 +229,10 @@ Row = Mapping[str, str]
 def read_labels(
     source: str, questions: Sequence[QuestionSet], tested_models: Sequence[str]
 ) -> list[Row]:
-    """The labels of these questions, for results of these models.
+    """Read the labels of these questions, for results of these models.
 
     Raises:
-        InputError: the file cannot be read, a row is bad, or no row is for these questions.
+        InputError: the file cannot be read, a row is invalid, or no row matches the questions.
     """
     labels, problems = check_labels(source, questions, tested_models)
     if problems:
@@ -250,7 +250,7 @@ def read_labels(
 def check_labels(
     source: str, questions: Sequence[QuestionSet] = (), tested_models: Sequence[str] = ()
 ) -> tuple[list[Row], list[Problem]]:
-    """The labels of these questions, or of all without any, and every bad row.
+    """Return the labels of these questions, or of all if none are given, and all invalid rows.
 
     Raises:
         InputError: the file as a whole cannot be read.
@@ -293,7 +293,7 @@ def check_labels(
 
 
 def keep_labels(rows: Sequence[Row], log_dir: str) -> None:
-    """Write labels into a log dir, where every table finds them, beside those that are there."""
+    """Write labels into a log directory for all tables, in addition to existing labels."""
     if not rows:
         return
     labels_by_question: dict[tuple[str, str], Row] = {

@@ -1,7 +1,6 @@
-"""A study put to models: planned, prepared, run, gone on with, split into shards, read again.
+"""Progress reports of a run.
 
-Nothing is imported here, because help and bad usage on the command line need its options and none
-of its other modules.
+The module imports nothing of its package, because the options of the command line need it quickly.
 """
 
 import sys
@@ -14,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """What is told while a study runs: lines on standard error, and no bar unless one is drawn."""
+    """Progress on standard error as lines; subclasses can draw a bar."""
 
     def say(self, line: str) -> None:
-        """Tell one line."""
+        """Print a line."""
         sys.stderr.write(f"{line}\n")
 
     @contextmanager
     def asking(self, budget: "Budget", total: int | None) -> Iterator[None]:
-        """Follow the requests that are answered inside."""
+        """Follow the answered requests within this context."""
         yield

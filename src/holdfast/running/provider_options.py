@@ -1,7 +1,7 @@
-"""What a run can be told, declared once: Python's arguments, and the command line's options.
+"""Options of a run, declared once for arguments in Python and for the command line.
 
-What a protocol can be told is declared with its settings. Nothing here is slow to import, because
-help on the command line needs it.
+Protocols declare their options with their settings. The module imports quickly, because the help of
+the command line needs it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,32 +10,32 @@ from os import PathLike
 from typing import Annotated, Any, TypedDict, get_args, get_type_hints
 
 MOST_COUNT = 2**31 - 1
-"""The largest number that an option takes which counts something."""
+"""Largest number for an option that is a count."""
 
 LARGEST = 2**62
-"""The largest number at all: tables and servers hold 64 bits, and replicates add to a seed."""
+"""Largest number for any option: tables and servers use 64 bits, and replicates add to a seed."""
 
 REPLY_TOKENS = 400
-"""Assumed length of a reply, unless told otherwise."""
+"""Default assumption for the length of a reply."""
 
 RETRIES = 8
-"""Tries again after a transient fault, unless told otherwise."""
+"""Default number of retries after a transient error."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """How the command line takes an argument of Python's.
+    """Command line option for an argument in Python.
 
     Attributes:
-        help: what it is.
-        default: where it is not given.
+        help: help text.
+        default: default value.
         min: smallest number.
         max: largest number.
-        flag: its name, where that is not Python's with dashes.
-        value_type: its type, where Python takes more than one.
-        group: the heading that the help of ``run`` has it under.
-        is_hidden: whether it is left out of the help.
-        file: whether it names a file or folder.
+        flag: name of the option, if it is not the Python name with dashes.
+        value_type: type of the option, if Python accepts several.
+        group: heading in the help of ``run``.
+        is_hidden: whether the help omits it.
+        file: whether the value is a file or folder.
     """
 
     help: str
@@ -49,7 +49,7 @@ class Option:
     file: bool = False
 
     def refusal(self, value: object) -> str | None:
-        """Why the option does not take a number; None where it does."""
+        """Return why the option does not accept a number, None if it does."""
         if isinstance(value, int | float):
             if self.min is not None and value < self.min:
                 return f"{value} is too small: give {self.min} or more"
@@ -59,18 +59,18 @@ class Option:
 
 
 NamedValues = Mapping[str, Any] | Sequence[str] | None
-"""Values by name, or ``NAME=VALUE`` each."""
+"""Values by name, or ``NAME=VALUE`` for each."""
 
 _LIST = list[str] | None
 
 MODEL, QUESTIONS, PROTOCOL, BUDGET, OUTPUT = "Model", "Questions", "Protocol", "Budget", "Output"
-"""Headings of the help of ``run``."""
+"""Headings in the help of ``run``."""
 
 
 class RunOptions(TypedDict, total=False):
-    """What ``holdfast.run`` takes beside protocols, models and questions.
+    """Options of ``holdfast.run`` besides protocols, models and questions.
 
-    What is left out is as it is on the command line, whose help is given here.
+    Defaults and descriptions are those of the command line.
     """
 
     model_role: Annotated[
@@ -211,7 +211,7 @@ class RunOptions(TypedDict, total=False):
 
 
 class OtherOptions(TypedDict, total=False):
-    """What other commands take that ask a model."""
+    """Options of other commands that ask a model."""
 
     seed: Annotated[int, Option("Seed of the study.", 42, -LARGEST, LARGEST)]
     stratify: Annotated[str | None, Option("Stratify the sample by this label: step, system, ...")]
@@ -225,6 +225,6 @@ class OtherOptions(TypedDict, total=False):
 
 
 def options_of(option_class: type) -> dict[str, tuple[Any, Option]]:
-    """Type and option of each argument, by name."""
+    """Return type and option of each argument, by name."""
     hints = get_type_hints(option_class, include_extras=True)
     return {name: get_args(hint) for name, hint in hints.items()}

@@ -1,4 +1,4 @@
-"""Reading a log dir again: its logs stay as they are, newer readings are left beside them."""
+"""Rescoring: the logs stay unchanged, and newer readings are written next to them."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from holdfast.results.runs import logs_in, tested_name
 from holdfast.results.turns import turns_in, turns_table, write_turns
 
 from .evaluation import ATTEMPT_SECONDS
-from .log_dir import check_shards_free, generation_store, holding, name_damaged
+from .log_dir import check_shards_free, generation_store, lock_log_dir, name_damaged
 from .progress import Progress
 
 _LONGEST_REPLY = 300
@@ -35,22 +35,23 @@ _LONGEST_REPLY = 300
 
 @dataclass(frozen=True)
 class Scored:
-    """What became of one run.
+    """Result for one run.
 
     Attributes:
-        run: its id.
+        run: id of the run.
         model: the model under test.
         dataset: its question set.
         protocol: its protocol.
-        read: turns read again.
-        changed: those of them whose answer or status is another one now.
-        lacking: turns that cannot be read again, because the log lacks their options.
-        elsewhere: conversations that the new readings would have led elsewhere.
-        readings: how many readings of the reader ended how.
-        calls: requests to the reader.
-        cached: requests that were answered by what is kept.
+        read: number of turns read again.
+        changed: number of these with another answer or status than before.
+        lacking: number of turns that cannot be read again, because the log lacks their options.
+        elsewhere: number of conversations that would have continued differently with the new
+            readings.
+        readings: number of readings of the reader by status.
+        calls: number of requests to the reader.
+        cached: number of requests answered from the store.
         tokens: input and output tokens of the reader.
-        cost: dollars.
+        cost: cost in dollars.
     """
 
     run: str
@@ -70,7 +71,7 @@ class Scored:
 
 @dataclass
 class _RereadRun:
-    """What has been read of a run."""
+    """New readings of a run so far."""
 
     header: EvalLog
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -80,10 +81,9 @@ class _RereadRun:
 
 @dataclass(frozen=True)
 class Scoring:
-    """The runs of a log dir about to be read again, by the rules and by a reader if there is one.
+    """Rescoring of the runs of a log directory, by the rules and optionally by a reader.
 
-    ``reads_all`` is whether that reads every reply, not only those in which the rules find no
-    answer.
+    ``reads_all`` is whether the reader reads every reply, instead of only unparsed replies.
     """
 
     log_dir: str
@@ -95,12 +95,12 @@ class Scoring:
     progress: Progress = field(default_factory=Progress)
 
     def run(self) -> tuple[str, list[Scored]]:
-        """Read every run again; the path of the turns table, and what became of each run.
+        """Rescore every run; return the path of the turns table and the result for each run.
 
         Raises:
-            InputError: there is no log, the reader is a model under test, or another process is
-                at the log dir.
-            IncompleteRunError: the reader failed, or the budget is spent; nothing is written.
+            InputError: there is no log, the reader is a model under test, or another process uses
+                the log directory.
+            IncompleteRunError: the reader failed, or the budget is spent. Nothing is written.
         """
         before = turns_table([self.log_dir], text=False)
         headers = logs_in(self.log_dir, whole=True)
@@ -110,7 +110,7 @@ class Scoring:
             )
         if self.reader:
             check_reader(str(self.reader), [header.eval.model for header in headers])
-        with holding(self.log_dir), generation_store(self.log_dir):
+        with lock_log_dir(self.log_dir), generation_store(self.log_dir):
             check_shards_free(self.log_dir)
             if self.reader:
                 name_damaged(self.log_dir, self.progress)
@@ -140,7 +140,7 @@ class Scoring:
         result, budget = _RereadRun(logs[0]), self.budget
         before = (budget.calls, budget.cached, budget.tokens, budget.cost)
         batches = records(logs, question_order(logs))
-        # the framework reads logs in a loop of its own, which cannot stand inside this one
+        # Inspect reads logs in its own event loop, which cannot run inside this one
         while (batch := await anyio.to_thread.run_sync(next, batches, None)) is not None:
             log, samples = batch
             for sample, turns, again in await self._read(log, samples):
@@ -156,7 +156,7 @@ class Scoring:
     async def _read(
         self, log: EvalLog, samples: Sequence[EvalSample]
     ) -> list[tuple[EvalSample, list[dict[str, Any]], list[Rereading]]]:
-        """The turns of some samples with their readings, read side by side."""
+        """Return the turns of some samples with their new readings, read concurrently."""
         recorded_turns = [[as_recorded(turn) for turn in turns_in(sample)] for sample in samples]
         rereadings: list[list[Rereading]] = [[] for _ in samples]
         failures: Counter[str] = Counter()
@@ -191,14 +191,14 @@ class Scoring:
 
 
 def _study(log: EvalLog) -> tuple[str, Mapping[str, Any]]:
-    """Protocol and settings of a log."""
+    """Return protocol and settings of a log."""
     return str((log.eval.metadata or {})["protocol"]), log.eval.task_args
 
 
 def _rows(
     run: str, sample: EvalSample, turns: Sequence[Mapping[str, Any]], again: Sequence[Rereading]
 ) -> Iterator[dict[str, Any]]:
-    """The new readings by the columns of their file."""
+    """Yield the new readings as rows of their file."""
     for turn, new in zip(turns, again, strict=True):
         extraction = new.extraction
         yield {
@@ -219,7 +219,7 @@ def _rows(
 def _summarise_run(
     run: str, result: _RereadRun, again: pl.DataFrame, before: pl.DataFrame, after: pl.DataFrame
 ) -> Scored:
-    """What became of a run, by its turns before and now."""
+    """Compare the turns of a run before and after rescoring."""
     now = after.filter(pl.col("run") == run)
     anew = now.join(again.filter("_read"), on=TURN_KEY, how="semi")
     counts = ("answer", "status")

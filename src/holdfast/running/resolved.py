@@ -1,4 +1,4 @@
-"""A run: what its options name is resolved, models are asked, the turns table is derived."""
+"""Resolved run: options are resolved, models are asked, and the turns table is written."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from holdfast.results.turns import WrittenTurns, write_turns
 from . import models
 from .evaluation import Evaluation
 from .generation import UNSENT, Generation
-from .log_dir import PREPARATION, as_log_dir, check_shards_free, holding, kept_in
+from .log_dir import PREPARATION, as_log_dir, check_shards_free, kept_in, lock_log_dir
 from .preparation import FileGeneration, GeneratedFile, keep_labels, read_labels
 from .progress import Progress
 from .studies import (
@@ -43,22 +43,23 @@ from .studies import (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run left behind.
+    """Result of a run.
 
     Attributes:
-        log_dir: where the logs are.
+        log_dir: directory of the logs.
         turns: path of the turns table.
-        budget: what this call has spent.
-        table: the turns, without texts.
-        left_out: by technique path, how many questions lacked what it needs, and what that is.
-        questions_left_out: by question set, how many known defects of it were not asked.
-        remarks: what of the inputs was not used.
-        prepared: what was generated before the run.
-        unfinished: what is missing and why, empty when the run is complete.
-        interrupted: whether the user has stopped it.
-        models: who was asked, helpers too.
-        lacking: techniques left out of every question because there are no contexts.
-        runs: ids of the runs that this call has asked, in the order asked.
+        budget: spending of this call.
+        table: the turns without texts.
+        left_out: number of questions that lack what a technique needs, by technique path and need.
+        questions_left_out: number of questions with known defects that were not asked, by question
+            set.
+        remarks: notes on unused inputs.
+        prepared: files generated before the run.
+        unfinished: unfinished questions and the reasons, empty if the run is complete.
+        interrupted: whether the user stopped it.
+        models: the models asked, including helpers.
+        lacking: techniques skipped for every question because there are no contexts.
+        runs: ids of the runs of this call, in the order asked.
     """
 
     log_dir: str
@@ -77,7 +78,7 @@ class Outcome:
 
     @property
     def run_turns(self) -> pl.DataFrame:
-        """The turns of the runs that this call has asked, in the order asked."""
+        """Return the turns of the runs of this call, in the order asked."""
         order = pl.DataFrame({"run": self.runs}, {"run": pl.String})
         return order.join(self.table, on="run", maintain_order="left_right").select(
             self.table.columns
@@ -86,7 +87,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Running:
-    """A run about to be made, with everything that its options name resolved."""
+    """Run with all options resolved."""
 
     studies: Sequence[Study]
     models: Sequence[Model]
@@ -104,14 +105,14 @@ class Running:
     progress: Progress = field(default_factory=Progress)
 
     def run(self, written_turns: WrittenTurns | None = None) -> Outcome:
-        """Make the run, or go on with it.
+        """Run or resume.
 
         Args:
-            written_turns: the turns that this process has written there before.
+            written_turns: turns that this process has logged there before.
 
         Raises:
-            InputError: the log dir holds a run with other settings or another process is at it,
-                or a price is missing.
+            InputError: the log directory contains a run with other settings, another process uses
+                it, or a price is missing.
             IncompleteRunError: contexts or wrong options could not be finished.
             InterruptedRunError: the user stopped it before anything was logged.
         """
@@ -123,17 +124,18 @@ class Running:
         ask: Callable[[Evaluation], tuple[str, bool]],
         written_turns: WrittenTurns | None = None,
     ) -> Outcome:
-        """Make the run.
+        """Prepare, ask, and write the turns table.
 
         Args:
-            ask: asks everything: what is unfinished, and whether the user has stopped it.
-            written_turns: the turns that it leaves in this process.
+            ask: function that asks everything. It returns the unfinished questions in words, and
+                whether the user stopped it.
+            written_turns: store for the turns that this process logs.
         """
         budget, sets = self.budget(), [study.questions for study in self.studies]
         tested_names = [str(model) for model in self.models]
-        # a wrong one leaves no dir
+        # before the directory is created, so that invalid labels leave none
         labels = read_labels(self.labels, sets, tested_names) if self.labels else []
-        with holding(self.log_dir):
+        with lock_log_dir(self.log_dir):
             check_shards_free(self.log_dir)
             studies, files_made = self.with_inputs(budget)
             evaluation = self.evaluation(studies, budget)
@@ -144,12 +146,12 @@ class Running:
             return replace(outcome, interrupted=was_interrupted, runs=evaluation.runs())
 
     def budget(self) -> Budget:
-        """The budget of the whole run, nothing of it spent."""
+        """Return the budget of the whole run, with nothing spent."""
         models.check_prices([*self.models, *self.roles.values()], self.cost_limit)
         return Budget(self.call_limit, self.token_limit, self.cost_limit, kept_in(self.log_dir))
 
     def evaluation(self, studies: Sequence[Study], budget: Budget) -> Evaluation:
-        """Studies, with their inputs in place, put to the models."""
+        """Return the evaluation of studies whose inputs exist."""
         return Evaluation(
             studies,
             self.models,
@@ -171,7 +173,7 @@ class Running:
         turns: tuple[str, pl.DataFrame],
         unfinished_reason: str,
     ) -> Outcome:
-        """What is left behind."""
+        """Build the result."""
         left_out: dict[str, Counter[str]] = {}
         for study in studies:
             for path, why in study.plan(self.limit, self.roles).skipped_paths.items():
@@ -208,13 +210,13 @@ class Running:
         )
 
     def with_inputs(self, budget: Budget) -> tuple[list[Study], list[GeneratedFile]]:
-        """The studies, with what a generator is to make for them made, and what that was."""
+        """Generate missing inputs; return the studies with them, and the files."""
         files_made: list[GeneratedFile] = []
         studies = [self._with_inputs(study, budget, files_made) for study in self.studies]
         return studies, files_made
 
     def with_inputs_there(self) -> list[Study]:
-        """The studies with the files that ``with_inputs`` has made in another process."""
+        """Return the studies with the files that ``with_inputs`` generated in another process."""
         return [self._with_inputs_there(study) for study in self.studies]
 
     def _with_inputs_there(self, study: Study) -> Study:
@@ -232,7 +234,7 @@ class Running:
         return f"{self.log_dir}/{name}.jsonl"
 
     def _with_inputs(self, study: Study, budget: Budget, files_made: list[GeneratedFile]) -> Study:
-        """The study with the files in place that a generator is to make for it."""
+        """Return the study with files in place of inputs to generate."""
         for setting, name in study.protocol.generated.items():
             if study.args.get(setting) != GENERATE:
                 continue
@@ -266,11 +268,11 @@ class Running:
 
 
 def ask_here(evaluation: Evaluation, written_turns: WrittenTurns) -> tuple[str, bool]:
-    """Ask everything in this process: what is unfinished, and whether the user has stopped it."""
+    """Ask everything in this process; return what is unfinished, and whether it was interrupted."""
     try:
         outcome = replace(evaluation, turns=written_turns).run()
     except InterruptedRunError:
-        if not logs_in(evaluation.log_dir):  # nothing to tell of
+        if not logs_in(evaluation.log_dir):  # nothing to report
             raise
         return "", True
     return outcome.unfinished, outcome.interrupted
@@ -278,12 +280,12 @@ def ask_here(evaluation: Evaluation, written_turns: WrittenTurns) -> tuple[str, 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run will take.
+    """Estimate of a run.
 
     Attributes:
-        table: a row for each study and model, and for each helper, as ``estimates`` has them.
-        left_out: path of a technique, what is lacking, and for how many questions, by study.
-        lacking: techniques left out of every question because there are no contexts.
+        table: a row for each study and model, and for each helper, as in ``estimates``.
+        left_out: path of a technique, missing input, and number of questions, by study.
+        lacking: techniques skipped for every question because there are no contexts.
     """
 
     table: pl.DataFrame
@@ -292,24 +294,24 @@ class Plan:
 
 
 OF_PROTOCOLS = ("seed", "shuffle")
-"""Options that stand for settings of protocols."""
+"""Options that set a setting of protocols."""
 
 
 def _generation(arguments: Mapping[str, Any]) -> Generation:
-    """Settings of generation: those of options of their own over those of a file."""
+    """Return the generation settings; separate options override those of a file."""
     options = Generation.read({"max_tokens": arguments.get("max_tokens")})
     return options.over(Generation.read(arguments.get("generate_config")))
 
 
 def resolved(arguments: Mapping[str, Any], progress: Progress | None = None) -> Running:
-    """The run that options name, where they are given and in every shard's process.
+    """Resolve the options of a run, in the main process and in the process of each shard.
 
     Args:
         arguments: ``protocols``, ``model``, ``questions`` and ``RunOptions``.
-        progress: is told how it goes on.
+        progress: progress callback.
 
     Raises:
-        InputError: an option names something unknown, or a file cannot be used.
+        InputError: an option has an unknown name, or a file cannot be used.
     """
     log_dir = as_log_dir(fspath(arguments.get("log_dir", "runs")))
     models.load_prices(arguments.get("prices"))
@@ -339,14 +341,14 @@ def resolved(arguments: Mapping[str, Any], progress: Progress | None = None) -> 
 
 
 def plan(arguments: Mapping[str, Any], reply_tokens: int) -> Plan:
-    """What the run that options name will take; no model is called.
+    """Estimate the run that the options describe, without calling a model.
 
     Args:
         arguments: as for ``resolved``.
         reply_tokens: assumed length of a reply.
 
     Raises:
-        InputError: an option names something unknown, or a file cannot be used.
+        InputError: an option has an unknown name, or a file cannot be used.
     """
     studies, tested_names, roles = checked(arguments)
     limit = arguments.get("limit")
@@ -363,13 +365,13 @@ def plan(arguments: Mapping[str, Any], reply_tokens: int) -> Plan:
 
 
 def checked(arguments: Mapping[str, Any]) -> tuple[list[Study], Sequence[str], Mapping[str, str]]:
-    """The studies, the models under test and those by role that options name; none is called.
+    """Return the studies, the models under test and the helpers by role, without calling a model.
 
     Args:
         arguments: as for ``resolved``.
 
     Raises:
-        InputError: an option names something unknown, or a file cannot be used.
+        InputError: an option has an unknown name, or a file cannot be used.
     """
     models.load_prices(arguments.get("prices"))
     roles = models.role_names(_roles(arguments))
@@ -396,7 +398,7 @@ def _roles(arguments: Mapping[str, Any]) -> list[str]:
 
 
 def _studies(arguments: Mapping[str, Any], bound: Mapping[str, object]) -> list[Study]:
-    """The protocols on the question sets, checked to have the helpers that they need."""
+    """Return the protocols on the question sets, after a check of the helpers that they need."""
     protocols = named_protocols(arguments["protocols"])
     options = {name: arguments[name] for name in OF_PROTOCOLS if arguments.get(name) is not None}
     settings = {**options, **settings_of(protocols, arguments.get("task_args") or ())}

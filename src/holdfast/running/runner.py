@@ -1,4 +1,4 @@
-"""The runner: puts questions to models, a window of them at a time, and writes what was said."""
+"""Runner: asks models the questions of studies in a sliding window, and logs the replies."""
 
 import time
 import traceback
@@ -24,20 +24,20 @@ from .logs import Log, scorer_name
 from .models import price_of
 
 WINDOW = 100
-"""Questions under way at once, unless more requests may be in flight."""
+"""Default number of concurrent questions, raised if more pending requests are allowed."""
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A study as it is put to one model.
+    """Study on one model.
 
     Attributes:
-        task: what is asked.
-        model: of whom.
-        config: settings of generation of the study.
-        places: of the questions in the task's set.
-        epochs: times each is asked.
-        header: how the log begins.
+        task: the task.
+        model: the model under test.
+        config: generation settings of the study.
+        places: positions of the questions in the task's set.
+        epochs: number of epochs.
+        header: header of the log.
     """
 
     task: Task
@@ -48,7 +48,7 @@ class Sheet:
     header: EvalLog
 
     def samples(self) -> Iterator[tuple[Sample, int]]:
-        """Every question with the number of the time that it is asked."""
+        """Yield every question with its epoch."""
         for epoch in range(1, self.epochs + 1):
             for place in self.places:
                 yield self.task.dataset[place], epoch
@@ -56,17 +56,17 @@ class Sheet:
 
 @dataclass
 class Runner:
-    """Puts sheets to their models.
+    """Runner of sheets.
 
-    A study is a pure program over kept generations: what was said before is said again at once,
-    the rest is asked. So nothing is remembered of earlier runs but what they have kept.
+    A study is a pure function of stored generations: stored replies are reused, and missing replies
+    are requested. No other state of earlier runs exists.
 
     Attributes:
-        log_dir: where the logs go.
+        log_dir: directory of the logs.
         roles: helpers by role.
-        turns: what was said, beside the logs.
-        connections: shared by all questions.
-        closed_logs: the logs that are closed, those of an interrupted run too.
+        turns: store of the logged turns, or None.
+        connections: limits shared by all questions.
+        closed_logs: logs that are closed, also those of an interrupted run.
     """
 
     log_dir: str
@@ -76,7 +76,7 @@ class Runner:
     closed_logs: list[Log] = field(default_factory=list)
 
     async def put(self, sheets: Sequence[Sheet]) -> None:
-        """Put all questions of all sheets, those of each model in turn."""
+        """Ask all questions of all sheets, concurrently for different models."""
         lanes: dict[Model, list[Sheet]] = {}
         for sheet in sheets:
             lanes.setdefault(sheet.model, []).append(sheet)
@@ -85,13 +85,13 @@ class Runner:
                 group.start_soon(self._lane, lane)
 
     async def put_first(self, sheet: Sheet) -> None:
-        """Put the first question of a sheet, and log nothing."""
+        """Ask the first question of a sheet without logging it."""
         async with self._close_connections(sheet.model):
             await self.sit(sheet, *next(sheet.samples()))
 
     @asynccontextmanager
     async def _close_connections(self, *models: Model) -> AsyncIterator[None]:
-        """Close the connections of our own provider, which would be told of as lost at the end."""
+        """Close the connections of ``direct`` providers at the end, to avoid warnings."""
         try:
             yield
         finally:
@@ -101,7 +101,7 @@ class Runner:
                         await model.api.aclose()
 
     async def _lane(self, sheets: Sequence[Sheet]) -> None:
-        """The sheets of one model: the next begins while the last questions are under way."""
+        """Ask the sheets of one model; each starts while the last questions of the previous run."""
         async with anyio.create_task_group() as group:
             free = anyio.Semaphore(max(s.config.max_connections or WINDOW for s in sheets))
             for sheet in sheets:
@@ -137,7 +137,7 @@ class Runner:
     def _writing(self) -> Iterator[None]:
         try:
             yield
-        except OSError as error:  # what was said is kept
+        except OSError as error:  # the generations are stored
             raise IncompleteRunError(str(unwritable(self.log_dir, error))) from error
 
     def _prices(self, tested_model: Model) -> dict[Model, ModelCost]:
@@ -146,11 +146,11 @@ class Runner:
         return {model: price for model in models_asked if (price := price_of(model)) is not None}
 
     async def sit(self, sheet: Sheet, sample: Sample, epoch: int) -> EvalSample:
-        """One question, as the log is to have it."""
+        """Ask a question and return its sample for the log."""
         sitting = Sitting(
             sheet.model, self.roles, sheet.config, self.connections, self._prices(sheet.model)
         )
-        current_sitting.set(sitting)  # of this task alone
+        current_sitting.set(sitting)  # applies to this task only
         began = datetime.now(UTC)
         state = TaskState(
             ModelName(sheet.model),
@@ -201,7 +201,7 @@ class Runner:
 
 
 _SAT = EvalSample(id="", epoch=1, input="", target="")
-"""Each sample is a copy: what is put together here needs no second look."""
+"""Template of samples, which are copies because validating each new sample is slow."""
 
 
 async def _no_generate(state: TaskState, *_: Any, **__: Any) -> TaskState:

@@ -1,4 +1,4 @@
-"""The shards that a run is split into: who asks which questions."""
+"""Shards: the distribution of a run's questions among processes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,23 +11,23 @@ from holdfast.questions.question import Question
 
 @dataclass(frozen=True, order=True)
 class Shard:
-    """The share of the questions that one process asks.
+    """Share of the questions that one process asks.
 
     Attributes:
         of: number of shards.
-        number: which of them, from 1.
+        number: 1-based number of this shard.
     """
 
     of: int
     number: int
 
     def __str__(self) -> str:
-        """As the command line writes it."""
+        """Return the shard as on the command line."""
         return f"{self.number}/{self.of}"
 
     @classmethod
     def parse(cls, text: str) -> "Shard":
-        """The shard that ``K/N`` names."""
+        """Parse a shard from ``K/N``."""
         number, _, of = text.partition("/")
         if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
             raise InputError(
@@ -37,19 +37,19 @@ class Shard:
 
     @classmethod
     def all(cls, of: int) -> list["Shard"]:
-        """Every shard of a run."""
+        """Return all shards of a run."""
         return [cls(of, number) for number in range(1, of + 1)]
 
     def holds(self, slot: int) -> bool:
-        """Whether the question in that slot is one of this shard's; they are dealt in turn."""
+        """Whether a slot belongs to this shard; slots are assigned in turn."""
         return slot % self.of == self.number - 1
 
     def share(self, total: int) -> int:
-        """This shard's share of a number; those of all shards add up to it."""
+        """Return this shard's share of a number; the shares of all shards add up to it."""
         return total // self.of + (self.number <= total % self.of)
 
     def budget(self, whole: Budget) -> Budget:
-        """This shard's share of what is left of a budget, so that all together keep to it."""
+        """Return this shard's share of the remaining budget; all shards together stay within it."""
         calls, tokens, cost = whole.call_limit, whole.token_limit, whole.cost_limit
         return Budget(
             None if calls is None else self.share(max(0, calls - whole.calls)),
@@ -60,9 +60,9 @@ class Shard:
 
 
 def slots(sets: Iterable[QuestionSet]) -> Mapping[str, int]:
-    """Slot by question as it is asked, over all sets.
+    """Return the slot of each question as asked, over all sets.
 
-    Questions that read alike have one slot: in two shards, their requests would be made twice.
+    Questions with equal texts share a slot, because two shards would repeat their requests.
     """
     slot_by_text: dict[str, int] = {}
     for question_set in sets:
@@ -72,5 +72,5 @@ def slots(sets: Iterable[QuestionSet]) -> Mapping[str, int]:
 
 
 def as_asked(question: Question) -> str:
-    """What a model can see of a question."""
+    """Return the parts of a question that a model can see."""
     return repr((question.stem, tuple(question.options.items())))

@@ -1,4 +1,4 @@
-"""A run in shards: the questions are dealt to processes that write into one log dir."""
+"""Sharded runs: questions are distributed among processes that write into one log directory."""
 
 import os
 import signal
@@ -28,42 +28,42 @@ from holdfast.errors import (
 )
 from holdfast.results.turns import WrittenTurns
 
-from .evaluation import Evaluation, missing_told
-from .log_dir import holding_shard, without_damaged
+from .evaluation import Evaluation, describe_missing
+from .log_dir import lock_shard, without_damaged
 from .progress import Progress
 from .resolved import Outcome, Running, ask_here, resolved
 from .shard import Shard
 
 TRIES = 3
-"""Times that a shard is run whose process is lost."""
+"""Maximum number of attempts at a shard whose process is lost."""
 
 _OFTEN = 0.3
-"""Seconds between two words of a shard on what it has spent."""
+"""Seconds between two reports of a shard's spending."""
 
 _GRACE = 60
-"""Seconds that shards have to close their logs when the user stops the run."""
+"""Seconds for shards to close their logs after an interrupt by the user."""
 
 LOCAL_CLUSTER = "local"
-"""Address that starts a cluster on this machine, for this run alone."""
+"""Address that starts a cluster on this machine for this run only."""
 
 FULL = 500
-"""Replies a second that keep a process busy."""
+"""Replies per second that fully use one process."""
 
 WORTH = 15_000
-"""Generations for which another process is worth its start."""
+"""Number of generations that justifies another process."""
 
 _SPENDING_FIELDS = ("calls", "cached", "tokens", "cost", "estimated")
 
 
 @dataclass(frozen=True)
 class ShardReport:
-    """What a shard's process has to tell at its end.
+    """Final report of a shard's process.
 
     Attributes:
-        shard: which.
-        spending: by the names of a budget's counts.
-        missing: questions that are not finished.
-        reasons: why, with their numbers.
+        shard: the shard.
+        spending: spending by the names of a budget's counts.
+        missing: number of unfinished questions.
+        reasons: reasons with their counts.
     """
 
     shard: Shard
@@ -73,20 +73,20 @@ class ShardReport:
 
     @classmethod
     def of(cls, shard: Shard, budget: Budget) -> "ShardReport":
-        """What a shard has spent so far."""
+        """Return a report of a shard's spending so far."""
         return cls(shard, Counter({name: getattr(budget, name) for name in _SPENDING_FIELDS}))
 
     @property
     def unfinished(self) -> str:
-        """What is missing, in words; empty when nothing is."""
-        return missing_told(self.missing, Counter(self.reasons))
+        """The unfinished questions in words; empty if all are finished."""
+        return describe_missing(self.missing, Counter(self.reasons))
 
     def plus(self, more: "ShardReport") -> "ShardReport":
-        """What a later process over the same shard tells, with what this one has spent."""
+        """Return the report of a later process on the shard, with this one's spending added."""
         return replace(more, spending=self.spending + more.spending)
 
     def __str__(self) -> str:
-        """One line."""
+        """Return the report on one line."""
         calls, cached_calls = counted(self.spending["calls"], "call"), self.spending["cached"]
         left = f", {counted(self.missing, 'question')} unfinished" if self.missing else ""
         return f"Shard {self.shard} done: {calls}, {cached_calls} from the cache{left}"
@@ -94,12 +94,12 @@ class ShardReport:
 
 @dataclass(frozen=True)
 class ShardFailure:
-    """A shard whose process ended without a word.
+    """Shard whose process ended without a report.
 
     Attributes:
-        shard: which.
-        how: what is known of its end.
-        again: whether it is run again.
+        shard: the shard.
+        how: how the process ended, as far as known.
+        again: whether the shard is run again.
     """
 
     shard: Shard
@@ -107,26 +107,26 @@ class ShardFailure:
     again: bool = False
 
     def __str__(self) -> str:
-        """One line."""
+        """Return the failure on one line."""
         message = f"Shard {self.shard} was lost ({self.how})"
         return f"{message}. It continues in another process" if self.again else message
 
 
 End = ShardReport | ShardFailure | HoldfastError
-"""What a shard's process has to tell."""
+"""End of a shard's process: report, failure or error."""
 
 RunShards = Callable[
     [Mapping[str, Any], Sequence[Shard], int, Callable[[ShardReport], None]], Iterator[End]
 ]
-"""Has shards run by processes: options, shards, tries, what to call on progress; their ends."""
+"""Function that runs shards in processes: options, shards, tries and callback to their ends."""
 
 
 def run_shard(running: Running, shard: Shard, *, alone: bool = True) -> ShardReport:
-    """Ask a shard's questions in this process, or go on with them."""
+    """Run or resume a shard in this process."""
     if alone:
         _check_inputs_there(running)
     budget = shard.budget(running.budget())
-    with holding_shard(running.log_dir, shard, alone=alone):
+    with lock_shard(running.log_dir, shard, alone=alone):
         evaluation = running.evaluation(running.with_inputs_there(), budget)
         outcome = replace(evaluation, shard=shard).run()
     if outcome.interrupted:
@@ -138,7 +138,7 @@ def run_shard(running: Running, shard: Shard, *, alone: bool = True) -> ShardRep
 def run_shard_apart(
     arguments: Mapping[str, Any], shard: Shard, progress: Progress | None = None
 ) -> ShardReport | HoldfastError:
-    """The same in a process that another one has started for it: a report, or what went wrong."""
+    """Run a shard in a process started for it; return its report or error."""
     try:
         return run_shard(resolved(arguments, progress), shard, alone=False)
     except HoldfastError as error:
@@ -158,14 +158,14 @@ def _check_inputs_there(running: Running) -> None:
 
 @dataclass(frozen=True)
 class Sharding:
-    """A run about to be made in shards.
+    """Run that is split into shards.
 
-    Each process resolves it for itself, by the options that are given.
+    Each process resolves the options itself.
 
     Attributes:
         running: the run.
         options: its options.
-        shards: how many, None for as many as the server keeps busy.
+        shards: number of shards. None means as many as the server can keep busy.
         ray: address of a cluster, None for processes on this machine.
     """
 
@@ -175,9 +175,9 @@ class Sharding:
     ray: str | None = None
 
     def run(self) -> Outcome:
-        """Make the run, or go on with it; a lost process's shard is run again.
+        """Run or resume; the shard of a lost process is run again.
 
-        Under a budget it is not: what it has spent is not known.
+        With a budget it is not run again, because the spending of the lost process is unknown.
         """
         run_shards, written_turns = self._runner(), WrittenTurns()
 
@@ -201,18 +201,18 @@ class Sharding:
                 return "", True
             left, reasons = 0, Counter[str]()
             for end in ends:
-                if isinstance(end, ShardFailure):  # what it has finished is kept, but in no log
+                if isinstance(end, ShardFailure):  # its generations are stored, but not logged
                     left += replace(evaluation, shard=end.shard).records
                     reasons[str(end)] += 1
                 else:
                     left += end.missing
                     reasons.update(end.reasons)
-            return missing_told(left, reasons), False
+            return describe_missing(left, reasons), False
 
         return self.running.made(ask, written_turns)
 
     def _may_split(self, budget: Budget) -> bool:
-        """Whether a server can keep several processes busy, and no budget would be divided."""
+        """Whether a server may keep several processes busy and no budget must be divided."""
         apis = [model.api for model in self.running.models]
         direct = all(getattr(api, "direct", False) for api in apis)
         offline = any(getattr(api, "offline", False) for api in apis)
@@ -226,7 +226,7 @@ class Sharding:
         budget: Budget,
         total: int,
     ) -> list[ShardReport | ShardFailure]:
-        """Run all shards; what they spend is added to the budget."""
+        """Run all shards and add their spending to the budget."""
         ends: list[ShardReport | ShardFailure] = []
         wrong: list[HoldfastError] = []
         reports: dict[Shard, ShardReport] = {}
@@ -243,7 +243,7 @@ class Sharding:
                 budget.on_turn(budget)
 
         tries = 1 if budget.is_limited else TRIES
-        # standard output is for results alone, and Ray speaks on it
+        # standard output is for results only, but Ray prints to it
         with redirect_stdout(sys.stderr), self.running.progress.asking(budget, total):
             for end in run_shards(tries, advance):
                 if isinstance(end, HoldfastError):
@@ -260,7 +260,7 @@ class Sharding:
         return ends
 
     def _remaining_options(self, budget: Budget) -> dict[str, Any]:
-        """The options, with what preparing has left of the budget."""
+        """Return the options with the budget that the preparation has left."""
         left = dict(self.options)
         spent_by_limit = {
             "call_limit": budget.calls,
@@ -280,8 +280,8 @@ class Sharding:
 
 
 def _processors() -> int:
-    """Those that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)  # not everywhere
+    """Return the number of processors that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on every platform
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
@@ -292,7 +292,7 @@ class _Worker:
     process: SpawnProcess
     words: "Connection[Any, Any]"
     before: ShardReport
-    """What processes have spent that were lost over the same shard."""
+    """Spending of lost processes on the same shard."""
     spending: ShardReport
 
 
@@ -302,7 +302,7 @@ def run_on_this_machine(
     tries: int,
     on_progress: Callable[[ShardReport], None],
 ) -> Iterator[ShardReport | ShardFailure | HoldfastError]:
-    """Run every shard in a process of its own, all at once."""
+    """Run every shard in a separate process, all concurrently."""
     workers = [_start(arguments, shard, tries, ShardReport(shard)) for shard in shards]
     try:
         while workers:
@@ -340,14 +340,14 @@ class _Spending:
 
 
 class _Telling(Progress):
-    """Tells the process that has started this one what is spent."""
+    """Progress that reports the spending to the parent process."""
 
     def __init__(self, shard: Shard, connection: "Connection[Any, Any]") -> None:
         self._shard, self._connection, self._last = shard, connection, 0.0
 
     @contextmanager
     def asking(self, budget: Budget, total: int | None) -> Iterator[None]:
-        """Tell of it now and then."""
+        """Report the spending at intervals."""
         budget.on_turn = self._tell
         yield
 
@@ -358,22 +358,22 @@ class _Telling(Progress):
 
 
 def _start(arguments: Mapping[str, Any], shard: Shard, tries: int, before: ShardReport) -> _Worker:
-    # spawned, not forked: the framework's threads and event loops do not survive a fork
+    # spawn, because the threads and event loops of the framework do not survive a fork
     context = get_context("spawn")
     words, connection = context.Pipe(duplex=False)
     process = context.Process(
         target=_work, args=(dict(arguments), shard, connection), name=f"shard {shard}"
     )
     process.start()
-    connection.close()  # with the process gone, nobody holds it, and reading ends
+    connection.close()  # otherwise the end of the process would not close the pipe
     return _Worker(shard, tries, process, words, before, before)
 
 
 def _work(arguments: Mapping[str, Any], shard: Shard, connection: "Connection[Any, Any]") -> None:
-    # the terminal's interrupt goes to the one who has started this, who passes it on once
+    # the parent receives the terminal's interrupt and passes it on once
     os.setpgrp()
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # standard output is for the summary of the whole; handlers of logs keep to what they found
+    # standard output is for the parent's summary; log handlers keep the original stream
     os.dup2(2, 1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
@@ -405,7 +405,7 @@ def _stop(workers: Sequence[_Worker]) -> None:
             os.kill(worker.process.pid, signal.SIGINT)
     end = time.monotonic() + _GRACE
     for worker in workers:
-        # what it still says is read, or it would wait for a reader and never end
+        # read pending messages, because a worker that cannot write would never end
         with suppress(EOFError, OSError):
             while worker.words.poll(max(0.0, end - time.monotonic())):
                 worker.words.recv()
@@ -413,7 +413,7 @@ def _stop(workers: Sequence[_Worker]) -> None:
 
 
 def check_installed() -> None:
-    """Refuse to go on without Ray."""
+    """Raise an error if Ray is not installed."""
     if find_spec("ray") is None:
         raise InputError(
             "Ray is not installed", field="--ray", remedy="pip install 'holdfast[ray]'"
@@ -427,9 +427,9 @@ def run_on_ray(
     tries: int,
     on_progress: Callable[[ShardReport], None],
 ) -> Iterator[ShardReport | ShardFailure | HoldfastError]:
-    """Run every shard as a task; Ray runs one again whose worker it has lost."""
+    """Run every shard as a Ray task; Ray repeats a task whose worker is lost."""
     ray = _connect(address)
-    # a process for each task: what a run sets, such as the place of its cache, ends with it
+    # a new process for each task, because a run changes process state such as the cache folder
     task = ray.remote(max_calls=1, max_retries=tries - 1, num_cpus=1)(run_in_task)
     where = os.getcwd()
     try:
@@ -452,17 +452,17 @@ def run_on_ray(
 def run_in_task(
     arguments: Mapping[str, Any], shard: Shard, where: str
 ) -> ShardReport | HoldfastError:
-    """One shard, in a worker of the cluster."""
+    """Run one shard in a worker of the cluster."""
     if os.path.isdir(where):
         os.chdir(where)
     return run_shard_apart(arguments, shard)
 
 
 def _connect(address: str) -> Any:
-    # nobody is told that it was used
+    # no usage reports
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address == LOCAL_CLUSTER:
-        # what keeps Ray to the loopback interface, on Linux too; read when it is imported
+        # keeps Ray on the loopback interface, also on Linux; read during the import
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     import ray
 

@@ -1,4 +1,4 @@
-"""The studies that a run names: protocols with their settings, and what they will take."""
+"""Studies of a run: protocols with their settings, and their estimates."""
 
 import inspect
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ OPTION_NAMES = {
     "labels": "labels",
     "plausibility": "verdicts",
 }
-"""What a preparation makes, in words."""
+"""Name of each preparation's rows, in words."""
 
 
 def planned(
@@ -43,7 +43,7 @@ def planned(
     epochs: int | None = None,
     defences: Sequence[str] = (),
 ) -> list[Study]:
-    """The settings of each protocol on each question set, without and with each defence."""
+    """Return the studies of each protocol on each question set, without and with each defence."""
     studies = []
     source: dict[str, str] = {}
     for name in dict.fromkeys(protocols):
@@ -76,7 +76,7 @@ def planned(
 
 
 def _check_acts(study: Study) -> None:
-    """Refuse a defence that changes nothing: of later turns, where there are none."""
+    """Raise an error for a defence of later turns in a protocol without later turns."""
     if study.defence is None or not study.questions.questions:
         return
     question, plain = study.questions.questions[0], study.with_args(defence=NO_DEFENCE)
@@ -92,7 +92,7 @@ def _check_acts(study: Study) -> None:
 def settings_of(
     protocols: Sequence[str], task_args: Mapping[str, Any] | Sequence[str]
 ) -> dict[str, Any]:
-    """The settings that are given, each of which some protocol must know."""
+    """Return the settings, each of which at least one protocol must have."""
     parameters: dict[str, inspect.Parameter] = {}
     for name in protocols:
         if name not in PROTOCOLS:
@@ -105,7 +105,7 @@ def settings_of(
 
 
 def named_args(task_args: Mapping[str, Any] | Sequence[str]) -> dict[str, Any]:
-    """Settings of protocols by name, as they are given."""
+    """Return the settings of protocols by name."""
     if isinstance(task_args, Mapping):
         return dict(task_args)
     values: dict[str, Any] = {}
@@ -137,7 +137,7 @@ def _convert(value: Any, parameter: inspect.Parameter) -> Any:
 
 
 def check_roles(studies: Sequence[Study], bound: Collection[str]) -> None:
-    """Refuse studies that lack a helper."""
+    """Raise an error for studies without a required helper."""
     for study in studies:
         defence = study.defence
         for role in (
@@ -153,7 +153,7 @@ def check_roles(studies: Sequence[Study], bound: Collection[str]) -> None:
 
 
 def check_readers(bound: Mapping[str, object], tested_models: Iterable[object]) -> None:
-    """Refuse a reader that would read its own replies."""
+    """Raise an error for a reader that would read its own replies."""
     for role in (READER, READER_ALL):
         if role in bound:
             check_reader(str(bound[role]), [str(model) for model in tested_models])
@@ -204,12 +204,12 @@ def check_assistants(studies: Sequence[Study], tested_models: Iterable[Model]) -
 def generation(
     name: str, args: Mapping[str, Any], question_set: QuestionSet | None = None
 ) -> Study:
-    """A generation with those of the settings that it knows.
+    """Return a generation with the settings that it has.
 
     Args:
-        name: the generation.
-        args: settings, also those of a study that needs it.
-        question_set: the questions, where they are loaded already.
+        name: name of the generation.
+        args: settings, possibly of a study that needs it.
+        question_set: the questions, if already loaded.
     """
     parameters = signature(GENERATIONS[name].settings).parameters
     chosen_args = {k: v for k, v in args.items() if k in parameters and v is not None}
@@ -217,7 +217,7 @@ def generation(
 
 
 def simulated_inputs(study: Study, generator: object) -> tuple[str, ...]:
-    """What reaches the model and is simulated, with what the generator is to make."""
+    """Return the simulated inputs that reach the model, including those to generate."""
     files = [
         OPTION_NAMES[name]
         for setting, name in study.protocol.generated.items()
@@ -233,7 +233,7 @@ def check_inputs(
     *,
     is_allowed: bool,
 ) -> None:
-    """Refuse to ask a real model about inputs that say nothing of medicine."""
+    """Raise an error if a real model would receive inputs without medical meaning."""
     real = next((str(model) for model in tested_models if not is_simulated(str(model))), None)
     for study in studies:
         inputs = simulated_inputs(study, generator)
@@ -250,7 +250,7 @@ def check_inputs(
 def generating(
     protocols: Sequence[str], task_args: Mapping[str, Any], generator: bool
 ) -> dict[str, Any]:
-    """The settings, with what a generator is to make where it is bound and needed."""
+    """Return the settings, with inputs to generate if a generator is bound and needed."""
     settings = dict(task_args)
     for name in protocols:
         for setting in PROTOCOLS[name].generated if name in PROTOCOLS else ():
@@ -273,9 +273,9 @@ def estimates(
     reply_tokens: int = REPLY_TOKENS,
     stateful: Collection[str] = (),
 ) -> list[dict[str, Any]]:
-    """Calls, tokens and dollars of studies that one command runs on models.
+    """Estimate calls, tokens and dollars of the studies of one command.
 
-    Of the models in ``stateful``, which are sent earlier turns again, ``replays`` counts these.
+    ``replays`` counts the earlier turns that the models in ``stateful`` receive again.
     """
     rows: list[dict[str, Any]] = []
 
@@ -308,7 +308,7 @@ def estimates(
                 plan = making.plan(limit, reply_tokens=reply_tokens)
                 add(name, roles["generator"], making, plan.questions, plan.counts[TESTED_ARM],
                     exact=False)  # fmt: skip
-                exact = False  # what cannot be generated is skipped
+                exact = False  # inputs that cannot be generated are skipped
         plan = study.plan(limit, roles, reply_tokens=reply_tokens)
         call_count = plan.tested(earlier, study.epochs)
         earlier.append(plan)
@@ -328,14 +328,14 @@ def estimates(
 
 @dataclass(frozen=True)
 class Lacking:
-    """Techniques that are left out of every question, because there are no contexts.
+    """Techniques skipped for every question, because there are no contexts.
 
     Attributes:
-        paths: those left out.
-        techniques: how many techniques there are, with those.
-        questions: the question set.
-        source: how ``--questions`` names it.
-        generations: what it takes to write the contexts.
+        paths: the skipped techniques.
+        techniques: number of all techniques, including these.
+        questions: name of the question set.
+        source: value of ``--questions``.
+        generations: number of generations for the contexts.
     """
 
     paths: tuple[str, ...]
@@ -345,7 +345,7 @@ class Lacking:
     generations: int
 
     def __str__(self) -> str:
-        """In words, with the remedy."""
+        """Return a sentence with the remedy."""
         return (
             f"{len(self.paths)} of {counted(self.techniques, 'technique')} skipped: no "
             f"contexts for {self.questions}. Write them with 'holdfast generate contexts "
@@ -358,11 +358,11 @@ class Lacking:
 def lacking(
     studies: Sequence[Study], limit: int | None, roles: Iterable[str] = ()
 ) -> list[Lacking]:
-    """What studies leave out because there are no contexts, one for each that does."""
+    """Return the techniques that each study skips because there are no contexts."""
     lacking = []
     for study in studies:
         if not study.settings.lacks_contexts:
-            continue  # what a file of contexts lacks is told by technique
+            continue  # missing rows of a file of contexts are reported by technique
         plan = study.plan(limit, roles)
         why = {
             path: sum(n for reason, n in counts.items() if reason.removeprefix("no ") in CONTEXTS)

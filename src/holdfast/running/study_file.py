@@ -1,4 +1,4 @@
-"""A study file: what ``holdfast run`` is told, in TOML, by the names of its options."""
+"""Study file: options of ``holdfast run`` in TOML, with the names of the options."""
 
 import math
 import os.path
@@ -19,16 +19,16 @@ from .resolved import OF_PROTOCOLS
 from .studies import named_args
 
 SUFFIX = ".toml"
-"""Ends the name of a study file."""
+"""Suffix of a study file."""
 
 SETTINGS = "settings"
-"""Table of the settings of protocols, ``-T`` on the command line."""
+"""Table of protocol settings, ``-T`` on the command line."""
 
 UNTIL = "until"
-"""File of the rules that end the run."""
+"""Key for a file of rules that end the run."""
 
 _RECORDED_PREFIX = "recorded/"
-"""Begins the name of a model that is a file."""
+"""Prefix of the name of a model that is a file."""
 
 _LIST_KEYS = ("protocols", "model", "questions", "defence")
 _TABLES = (SETTINGS, "model_args", "model_role")
@@ -42,20 +42,20 @@ _KEYS = {
         if name != "task_args"
     },
 }
-"""The keys of a study file."""
+"""Keys of a study file."""
 
 
 def with_study_file(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a run, with those of the study file that stands for its protocols.
+    """Return the options of a run, merged with the study file given as its protocols.
 
-    What is given beside the file wins: an option, or a single setting, argument or role.
+    Options given separately override the file, and so do single settings, arguments or roles.
 
     Args:
-        arguments: ``protocols``, ``model``, ``questions``, ``until`` and ``RunOptions``, as far as
-            they are given.
+        arguments: given values of ``protocols``, ``model``, ``questions``, ``until`` and
+            ``RunOptions``.
 
     Raises:
-        InputError: the file cannot be read, or a key or a value of it cannot be used.
+        InputError: the file cannot be read, or one of its keys or values cannot be used.
     """
     protocols = list(arguments.get("protocols") or ())
     files = [name for name in protocols if name.endswith(SUFFIX)]
@@ -69,7 +69,7 @@ def with_study_file(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(file: str) -> dict[str, Any]:
-    """The file's keys, each checked; one text stands for a list of it."""
+    """Return the checked keys of the file; a single text becomes a list if the key needs one."""
     study = toml_in(text_of(named_path(file)), file)
     for key, value in study.items():
         if key not in _KEYS:
@@ -88,7 +88,7 @@ def _read(file: str) -> dict[str, Any]:
 
 
 def _find_fault(key: str, value: Any) -> str | None:
-    """Why a key does not take a value; None where it does."""
+    """Return why a key does not accept a value, None if it does."""
     texts = isinstance(value, list) and all(isinstance(text, str) for text in value)
     if key in _LIST_KEYS:
         return None if texts or isinstance(value, str) else "is neither text nor a list of texts"
@@ -108,7 +108,7 @@ def _find_fault(key: str, value: Any) -> str | None:
 
 
 def _merge_options(study: dict[str, Any], beside: Mapping[str, Any], file: str) -> dict[str, Any]:
-    """The options of a file and those given beside it."""
+    """Merge the options of a file with those given separately."""
     study = _locate_paths(study, Path(file).parent)
     options = {key: value for key, value in study.items() if key != SETTINGS}
     given_options = {name: value for name, value in beside.items() if value is not None}
@@ -135,7 +135,7 @@ def _merge_options(study: dict[str, Any], beside: Mapping[str, Any], file: str) 
 
 
 def _locate_paths(study: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The study with the relative paths that it names taken from its folder."""
+    """Return the study with its relative paths resolved against its folder."""
     located_study = dict(study)
     for key, option in _KEYS.items():
         if option.file and key in located_study:
@@ -161,7 +161,7 @@ def _locate_paths(study: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _inputs(protocols: Sequence[str]) -> set[str]:
-    """Settings of protocols that name inputs."""
+    """Return the settings of protocols that name inputs."""
     protocol_names: Iterable[str] = (
         name for name in named_protocols(protocols) if name in PROTOCOLS
     )
@@ -169,7 +169,7 @@ def _inputs(protocols: Sequence[str]) -> set[str]:
 
 
 def _if_path(value: str, folder: Path) -> str:
-    """The value, placed where it is a path: a name has neither an ending nor a folder."""
+    """Resolve the value if it is a path; a name has neither a suffix nor a folder."""
     is_path = re.search(r"/|\.\w+(\+\w+)?$", value) and not re.search(r"[:=,]", value)
     return _place_path(value, folder) if is_path else value
 

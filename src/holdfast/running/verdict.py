@@ -1,4 +1,4 @@
-"""A verdict while asking: batches of questions until every rule is decided."""
+"""Sequential verdict: batches of questions until every rule is decided."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,16 +28,16 @@ _BUDGETS = {"call_limit": "calls", "token_limit": "tokens", "cost_limit": "cost"
 
 @dataclass
 class Verdicts:
-    """What was decided, and what it took.
+    """Result of a sequential verdict.
 
     Attributes:
         level: coverage of the confidence sequences.
-        looked: of each rule and study, in the order of the rules.
-        questions: questions that were asked.
-        calls: requests that reached a provider.
-        cost: dollars, by the prices that are known.
-        ended: why it ended undecided: ``questions`` or ``budget``; empty where all is decided.
-        outcome: of the last batch.
+        looked: results for each rule and study, in the order of the rules.
+        questions: number of questions asked.
+        calls: number of requests that reached a provider.
+        cost: cost in dollars, from known prices.
+        ended: reason for an undecided end: ``questions`` or ``budget``. Empty if all is decided.
+        outcome: result of the last batch.
     """
 
     level: float
@@ -56,24 +56,25 @@ def verdict(
     arguments: Mapping[str, Any],
     batch_size: int,
 ) -> Verdicts:
-    """Ask batch by batch, look after each, and stop once every rule is decided.
+    """Ask in batches, evaluate the rules after each, and stop once every rule is decided.
 
-    A follow-up technique is asked for no longer than a rule about it is open.
+    A follow-up technique is asked only while a rule on it is undecided.
 
     Args:
-        resolve: the run that has these options.
-        rules: fixed at the first look.
-        protocols: what the study is of.
-        arguments: options of the run; ``limit`` is the most questions.
-        batch_size: questions between two looks.
+        resolve: function from options to a run.
+        rules: rules, fixed at the first look.
+        protocols: protocols of the study.
+        arguments: options of the run. ``limit`` is the maximum number of questions.
+        batch_size: number of questions between two looks.
 
     Raises:
-        InputError: a rule cannot be looked at, or the log dir has a verdict by other rules.
-        IncompleteRunError: a batch could not be finished for another reason than the budget.
+        InputError: a rule cannot be decided question by question, or the log directory has a
+            verdict by other rules.
+        IncompleteRunError: a batch could not be finished, and the budget is not the reason.
         InterruptedRunError: the user stopped it.
     """
     log_dir = str(arguments.get("log_dir") or "runs")
-    # what cannot be looked at is refused before anything is asked
+    # reject invalid rules before any request
     check_rules(rules)
     for place, record in looks([log_dir]).items():
         check_record(record, rules, place)
@@ -123,10 +124,10 @@ def verdict(
 
 
 def check_named(rules: Rules, challenges: str | None) -> None:
-    """Refuse rules on families and techniques that follow-ups do not have.
+    """Raise an error for rules on families and techniques that follow-ups do not have.
 
     Raises:
-        InputError: a rule names one that is unknown.
+        InputError: a rule has an unknown name.
     """
     techniques = load_catalogue(challenges)
     names_by_kind = {
@@ -147,9 +148,9 @@ def check_named(rules: Rules, challenges: str | None) -> None:
 
 
 def needed(rules: Sequence[Rule], challenges: str | None) -> str:
-    """The techniques that rules on follow-ups are about, as the setting ``techniques`` has them.
+    """Return the techniques that rules on follow-ups need, as a value of ``techniques``.
 
-    ``all`` where a rule is about a chain, whose parts are asked on their own too.
+    It is ``all`` if a rule covers a chain, whose parts are asked separately too.
     """
     followup_rules = [rule for rule in rules if fnmatchcase("followup", rule.protocol or "*")]
     if any(rule.path is not None and ">" in rule.path for rule in followup_rules):
@@ -173,10 +174,10 @@ def needed(rules: Sequence[Rule], challenges: str | None) -> str:
 def _add_needed(
     arguments: Mapping[str, Any], protocols: Sequence[str], rules: Sequence[Rule]
 ) -> dict[str, Any]:
-    """The options of a run that asks what these rules are about, unless told otherwise."""
+    """Return the options of a run with the techniques that the rules need, unless they are set."""
     args = named_args(arguments.get("task_args") or ())
     if list(protocols) == ["followup"]:
         args.setdefault("techniques", needed(rules, args.get("challenges")))
-        # a control decides no rule that can be looked at question by question
+        # no rule that is decided question by question needs a control
         args.setdefault("controls", False)
     return {**arguments, "task_args": args}

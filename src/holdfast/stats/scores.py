@@ -124,21 +124,24 @@ def _off_part(first: Floats, second: Floats, _: Floats, value: Floats) -> Floats
 
 def _build_added(of: Outcomes) -> Outcomes:
     """Build half a question with successes on the first side alone, and half of the reverse."""
-    first_worth, second_worth = _worth(of, of.first, of.second), _worth(of, of.second, of.first)
-    nothing = np.zeros_like(first_worth)
-    halves = np.full((len(first_worth), 2), 0.5)
+    first_trials, second_trials = (
+        _added_trials(of, of.first, of.second),
+        _added_trials(of, of.second, of.first),
+    )
+    nothing = np.zeros_like(first_trials)
+    halves = np.full((len(first_trials), 2), 0.5)
     return Outcomes(
-        np.stack([first_worth, nothing], axis=1), np.stack([nothing, second_worth], axis=1),
-        np.stack([first_worth, second_worth], axis=1), halves,
+        np.stack([first_trials, nothing], axis=1), np.stack([nothing, second_trials], axis=1),
+        np.stack([first_trials, second_trials], axis=1), halves,
     )  # fmt: skip
 
 
-def _worth(of: Outcomes, ahead: Floats, behind: Floats) -> Floats:
-    """Compute the trials of an added question in which one side succeeds, shape (k,).
+def _added_trials(of: Outcomes, ahead: Floats, behind: Floats) -> Floats:
+    """Compute the number of trials of an added question in which one side succeeds, shape (k,).
 
-    The number is the mean lead per differing trial, over questions in which this side leads. It is
-    1 if trials are independent. It is the number of trials if a question differs in all trials or
-    in none. One question that differs in every trial is added to the observed questions.
+    It is the mean lead per differing trial, over questions in which this side leads. It is 1 if
+    trials are independent. If a question differs in all trials or in none, it is the number of
+    trials. One question that differs in every trial is added to the observed questions.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         counted_questions = of.questions * (ahead > behind)
@@ -146,10 +149,10 @@ def _worth(of: Outcomes, ahead: Floats, behind: Floats) -> Floats:
         differing = ahead + behind - 2 * ahead * behind / of.trials
         usual = (of.questions * of.trials).sum(axis=1) / of.questions.sum(axis=1)
         by = np.nansum(counted_questions * (ahead - behind) ** 2, axis=1) + usual**2
-        worth: Floats = np.maximum(
+        added_trials: Floats = np.maximum(
             by / (np.nansum(counted_questions * differing, axis=1) + usual), 1.0
         )
-        return worth
+        return added_trials
 
 
 def _statistic(

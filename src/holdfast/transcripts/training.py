@@ -31,7 +31,6 @@ FAILED_TURN, GAP, TEXTLESS, UNREAD, AFTER_UNREAD, REPEATED_TURN = (
     "repeated words",
 )
 NOT_CHALLENGED, WRONG = "without a challenge", "wrong"
-BESIDE = "controls and corrections"
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ def parts_of(spec: Any) -> list[dict[str, Any]]:
         return [part for item in spec for part in parts_of(item)]
     if not isinstance(spec, dict):
         return []
-    encoded = [spec] if "encoding" in spec else []
-    return encoded + [part for value in spec.values() for part in parts_of(value)]
+    parts = [spec] if "encoding" in spec else []
+    return parts + [part for value in spec.values() for part in parts_of(value)]
 
 
-def test_a_hazard_stands_below_the_share_of_its_turn() -> None:
+def test_hazards_are_drawn_below_the_share_of_their_turn() -> None:
     frame = TABLES["survival"](table(drawn(30, ("m1", "m2"))))
     (chart, *_) = figure_parts(frame, "survival")
     axes = [

@@ -52,7 +52,7 @@ def distance(first: str, second: str, vision: str) -> float:
     return float(np.linalg.norm(a - b))
 
 
-def test_the_distance_is_that_of_the_definition() -> None:
+def test_the_distance_follows_its_definition() -> None:
     assert distance("#000000", "#ffffff", "none") == pytest.approx(100, abs=0.1)
     # red and green of one lightness are apart for most, and near each other for a deuteranope
     red, green = "#c85a5a", "#6f8a2f"
@@ -72,5 +72,5 @@ def test_colours_of_a_palette_stay_apart(palette: tuple[str, ...], vision: str) 
     assert not near
 
 
-def test_models_have_a_shape_each() -> None:
+def test_each_model_has_its_shape() -> None:
     assert len(set(SHAPES)) == len(SHAPES) >= MANY_MODELS

@@ -112,7 +112,7 @@ def test_the_same_rows_give_the_same_bytes(name: str) -> None:
         assert draw(rows, name, format) == draw(rows.clone(), name, format)
 
 
-def test_the_same_rows_give_the_same_objects_of_a_pdf() -> None:
+def test_the_same_rows_give_the_same_pdf_objects() -> None:
     """The library of PDF numbers and orders the objects of a file anew each time."""
 
     def objects(rows: pl.DataFrame) -> list[bytes]:
@@ -129,7 +129,7 @@ def test_the_same_rows_give_the_same_objects_of_a_pdf() -> None:
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("name", FIGURES)
-def test_a_specification_is_one_of_vega_lite(name: str) -> None:
+def test_specifications_are_valid_vega_lite(name: str) -> None:
     spec = spec_of(name, frame(name))
     assert alt.Chart.from_dict(spec, validate=True).to_dict(validate=True)["$schema"]
     with pytest.raises(ValidationError):
@@ -180,7 +180,7 @@ def test_texts_are_never_interpreted(name: str) -> None:
 
 @pytest.mark.rest_slow
 @pytest.mark.parametrize("name", FIGURES)
-def test_in_a_page_a_figure_has_a_name_and_no_background(name: str) -> None:
+def test_figures_of_a_page_have_a_name_and_no_background(name: str) -> None:
     rows = frame(name, study(), study("simulated/<b>&\"'gpt"))
     (markup, *_) = page_svgs(rows, name, 1)
     assert markup.startswith("<svg ")
@@ -210,7 +210,7 @@ def test_long_names_stay_apart() -> None:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_no_rows_are_an_error_of_one_line(name: str) -> None:
+def test_no_rows_end_in_one_line(name: str) -> None:
     with pytest.raises(InputError, match="nothing to draw") as error:
         draw(frame(name).clear(), name, "svg")
     assert "\n" not in str(error.value)
@@ -218,7 +218,7 @@ def test_no_rows_are_an_error_of_one_line(name: str) -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.parametrize("hole", [None, float("nan")])
-def test_rows_without_a_figure_are_an_error_not_a_point(name: str, hole: float | None) -> None:
+def test_rows_without_a_figure_are_an_error(name: str, hole: float | None) -> None:
     rows = frame(name).with_columns(pl.col(pl.Float64).fill_nan(None) * 0 + pl.lit(hole))
     with pytest.raises(InputError, match="nothing to draw"):
         draw(rows, name, "svg")
@@ -251,7 +251,7 @@ def test_published_figures_are_lighter_and_have_no_intervals(name: str, source: 
     assert "MedQA" not in text.replace("BiasMedQA", "")
 
 
-def test_one_who_has_no_figure_says_who_has() -> None:
+def test_a_table_without_a_figure_names_those_with_one() -> None:
     with pytest.raises(InputError, match="table 'flips' has no figure") as error:
         draw(frame("flips"), "flips", "svg")
     assert "survival" in str(error.value)
@@ -259,6 +259,6 @@ def test_one_who_has_no_figure_says_who_has() -> None:
         draw(frame("survival"), "survival", "svgz")
 
 
-def test_the_library_of_charts_is_loaded_only_to_draw() -> None:
+def test_the_chart_library_is_loaded_only_to_draw() -> None:
     code = "import sys, holdfast.report; assert not {'altair', 'vl_convert'} & {*sys.modules}"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

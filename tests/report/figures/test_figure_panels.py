@@ -24,7 +24,7 @@ def test_a_label_is_one_line_and_short() -> None:
     assert label(None) == ""
 
 
-def test_names_that_a_browser_has_for_itself_are_set_apart() -> None:
+def test_names_reserved_by_browsers_are_prefixed() -> None:
     assert label("toString") == "toString\u00a0"
     assert label("to-string") == "to-string"
 
@@ -38,7 +38,7 @@ def test_names_that_a_browser_has_for_itself_are_set_apart() -> None:
         ([1273, 12], "n = 12 to 1,273 questions, by mark."),
     ],
 )
-def test_counts(numbers: list[int | None], sentence: str) -> None:
+def test_counts_are_formatted(numbers: list[int | None], sentence: str) -> None:
     assert counts(numbers, "questions") == sentence
 
 
@@ -52,13 +52,13 @@ def test_counts(numbers: list[int | None], sentence: str) -> None:
         ([1.0], (0.0, 1.0)),
     ],
 )
-def test_an_axis_holds_its_numbers_and_nought(
+def test_an_axis_includes_its_numbers_and_zero(
     numbers: list[float | None], axis: tuple[float, float]
 ) -> None:
     assert around(numbers) == pytest.approx(axis)
 
 
-def test_a_published_data_set_stands_with_the_measured_one() -> None:
+def test_published_and_measured_data_sets_share_a_panel() -> None:
     figure = panels(
         frame(
             ("m", "medqa", "r", 0.5),
@@ -75,12 +75,12 @@ def test_a_published_data_set_stands_with_the_measured_one() -> None:
     assert not figure.has_simulated
 
 
-def test_measured_data_sets_are_told_apart_by_their_capitals() -> None:
+def test_data_sets_differing_in_case_stay_apart() -> None:
     figure = panels(frame(("m", "a", "r", 0.5), ("m", "A", "r2", 0.4)))
     assert list(figure.rows) == ["a", "A"]
 
 
-def test_what_is_not_finite_is_none() -> None:
+def test_non_finite_numbers_become_none() -> None:
     figure = panels(frame(("m", "d", "r", float("nan")), ("n", "d", "r", float("inf"))))
     assert [row["share"] for row in figure.every()] == [None, None]
 
@@ -91,7 +91,7 @@ def test_all_simulated_models_are_not_listed() -> None:
     assert figure.has_simulated
 
 
-def test_names_that_are_short_alike_stay_apart() -> None:
+def test_names_with_equal_short_forms_stay_apart() -> None:
     names = ["x" * 50 + middle + "y" * 50 for middle in ("1", "2", "3")]
     figure = panels(frame(*((name, "d", "r", 1.0) for name in names)))
     assert len(set(figure.names)) == 3

@@ -57,7 +57,7 @@ def legends(spec: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("name", ["accuracy", "flips by outcome", "cues"])
-def test_two_hundred_paths_stand_in_parts_of_a_screen_and_a_half(name: str) -> None:
+def test_two_hundred_paths_are_split_into_parts(name: str) -> None:
     rows = paths(name, 200)
     parts = [json.loads(str(exported(part, "vega"))) for part in figure_parts(rows, name)]
     assert len(parts) > 1
@@ -73,9 +73,7 @@ def test_two_hundred_paths_stand_in_parts_of_a_screen_and_a_half(name: str) -> N
 @pytest.mark.parametrize("count", [1, 2, 6, 23])
 @pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.rest_slow
-def test_no_part_of_a_figure_is_wider_than_a_page_or_higher_than_a_screen_and_a_half(
-    name: str, count: int
-) -> None:
+def test_parts_of_a_figure_fit_page_and_screen(name: str, count: int) -> None:
     parts = figure_parts(models(name, count), name)
     for part in (parts[0], *parts[1:][-1:]):
         svg = minidom.parseString(str(exported(part, "svg"))).documentElement
@@ -96,7 +94,7 @@ def test_above_six_models_each_has_a_row(name: str) -> None:
     assert legends(beside)
 
 
-def test_above_six_models_each_has_a_line_of_its_own() -> None:
+def test_above_six_models_each_has_its_own_line() -> None:
     spec = spec_of("attacks", models("attacks", MANY_MODELS + 1))
     titles = [node["title"] for node in nodes(spec["vconcat"]) if "layer" in node]
     assert titles == [f"m{n}" for n in range(MANY_MODELS + 1)]
@@ -105,13 +103,13 @@ def test_above_six_models_each_has_a_line_of_its_own() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["flexibility", "tax", "attacks", "scale"])
-def test_more_models_than_can_be_told_apart_are_cut(name: str) -> None:
+def test_indistinguishable_models_are_cut(name: str) -> None:
     rows = models(name, MOST_SERIES + 4)
     parts = [part.to_dict() for part in figure_parts(rows, name)]
     title = " ".join(heading(parts[0]).split())
     assert f"No room for 4 of {MOST_SERIES + 4} models" in title
     if name == "flexibility":  # all in one place
-        assert "Where m0 is, too: m1, m2, m3, m4, m5, m6, m7, m8 and 47 more." in title
+        assert "At the same place as m0: m1, m2, m3, m4, m5, m6, m7, m8 and 47 more." in title
     data = json.dumps([part["datasets"] for part in parts])
     assert f'"m{MOST_SERIES - 1}"' in data
     assert f'"m{MOST_SERIES}"' not in data
@@ -143,7 +141,7 @@ def test_a_model_is_the_same_colour_in_every_figure() -> None:
     assert len({colour(name, 2) for name in ("accuracy", "survival", "flexibility")}) == 1
 
 
-def test_a_colour_is_that_of_the_report_where_a_figure_lacks_a_model() -> None:
+def test_colours_of_the_report_hold_without_a_model() -> None:
     # two whose names fall on one colour: the second of them stays what it is without the first
     alike: dict[int, list[str]] = {}
     for n in range(60):
@@ -189,14 +187,14 @@ def test_dots_of_many_models_are_named_where_there_is_room() -> None:
     }
     by_name = {f"m{n}" for n in range(count)} & texts
     by_number = {f"m{n}" for n in range(count) if f"{n + 1}: m{n}." in heading(spec)}
-    assert "Where m0 is, too: m8." in heading(spec)
+    assert "At the same place as m0: m8." in heading(spec)
     assert by_name | by_number == {f"m{n}" for n in range(count - 1)}
     assert not by_name & by_number
     assert len(by_name) >= count - 2
     assert all(str(int(name[1:]) + 1) in texts for name in by_number)
 
 
-def test_above_six_models_each_has_a_plane_of_its_own_where_it_has_several_dots() -> None:
+def test_above_six_models_each_has_its_own_plane() -> None:
     rows = models("chains", MANY_MODELS + 3)
     chains = pl.concat([rows, rows.with_columns(path=pl.lit("a>b"), drop=pl.col("drop") / 2)])
     spec = spec_of("chains", chains)
@@ -217,7 +215,7 @@ def planes(spec: dict[str, Any]) -> list[list[float]]:
     return [axis["scale"]["domain"] for axis in across if axis.get("type") == "quantitative"]
 
 
-def test_techniques_are_words_and_none_stands_for_another() -> None:
+def test_techniques_are_written_as_distinct_words() -> None:
     rows = plain("accuracy")
     techniques = {"push": "double-check", "shove": "rag-style"}
     rows = rows.with_columns(pl.col("path", "technique").replace(techniques))

@@ -73,7 +73,7 @@ def titles(name: str, rows: pl.DataFrame) -> str:
     return str(draw(rows, name, "vega"))
 
 
-def test_survival_and_hazard_by_turn() -> None:
+def test_survival_and_hazard_are_drawn_by_turn() -> None:
     dots = points("survival", TABLES["survival"](table(study())))
     coordinates = [(dot["x"], dot["y"]) for dot in dots]
     survival = [(1, 1.0), (2, 0.5), (3, 0.5)]
@@ -111,7 +111,7 @@ def test_tax_has_both_ends_and_the_difference_in_points() -> None:
     assert dots[3]["high"] == pytest.approx(100 * rows["high"][0])
 
 
-def test_flexibility_is_correct_against_incorrect_with_a_diagonal() -> None:
+def test_flexibility_has_a_diagonal() -> None:
     rows = TABLES["flexibility"](table(study()))
     (point,) = points("flexibility", rows)
     assert (point["x"], point["y"]) == (1.0, 0.5)
@@ -127,7 +127,7 @@ def test_a_model_without_a_rate_is_named_and_not_drawn() -> None:
     assert "not drawn: n." in titles("flexibility", half)
 
 
-def test_beliefs_of_target_and_offer_and_before_a_switch() -> None:
+def test_beliefs_are_drawn_with_those_before_a_switch() -> None:
     rows = [
         row | {"p_gold": 0.7, "p_suggested": 0.2, "p_answer": 0.65}
         for row in study()
@@ -187,7 +187,7 @@ COMPOUNDING: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_a_chain_stands_at_its_expected_and_observed_drop() -> None:
+def test_a_chain_is_drawn_at_its_expected_and_observed_drop() -> None:
     unknown = COMPOUNDING | {"path": "a>c", "expected_drop": None}
     rows = pl.DataFrame([COMPOUNDING, unknown], schema=TABLES["chains"](table([])).schema)
     (point,) = points("chains", rows)
@@ -216,7 +216,7 @@ def test_the_share_of_chains_below_the_diagonal_is_named_as_the_papers() -> None
     assert len(above) == 2
 
 
-def test_few_have_an_open_mark_with_their_count_and_no_interval(
+def test_few_replies_have_an_open_mark_and_no_interval(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("holdfast.results.charts.dots.FEWEST", 7)
@@ -257,7 +257,7 @@ def test_a_cell_is_a_chain_less_its_part() -> None:
     assert "empty: 1 of 3 pairs" in titles("chains by part", rows)
 
 
-def test_chains_stand_apart_by_how_many_challenges_follow_the_first() -> None:
+def test_chains_are_grouped_by_their_length() -> None:
     chains = [("a>b>c", "a", 0.1), ("a>b", "a", 0.3), ("a>b>c", "c", 0.2)]
     rows = pl.DataFrame(
         [("m", "d", path, part, 9, 0.5, 0.5, by, "r") for path, part, by in chains],
@@ -334,9 +334,7 @@ def test_strata_keep_the_order_of_the_table_and_show_their_intervals() -> None:
 
 
 @pytest.mark.parametrize(("dataset", "levels"), [("medqa", [0.766]), ("bank", [])])
-def test_the_accuracy_of_people_is_drawn_where_it_was_measured(
-    dataset: str, levels: list[float]
-) -> None:
+def test_human_accuracy_is_drawn_where_measured(dataset: str, levels: list[float]) -> None:
     turns = table(attacks_drawn(5, ("m1",))).with_columns(dataset=pl.lit(dataset))
     rows = TABLES["attacks"](turns)
     heights = [line["y"] for line in points("attacks", rows, "rule") if "low" not in line]
@@ -344,7 +342,7 @@ def test_the_accuracy_of_people_is_drawn_where_it_was_measured(
     assert ("76.6%" in str(draw(rows, "attacks", "vega"))) == bool(levels)
 
 
-def test_lengths_have_a_line_a_technique_and_the_first_answers() -> None:
+def test_each_technique_has_a_line_of_lengths() -> None:
     rows = pl.DataFrame(
         [
             ("m", "d", name, "context", length, 60, 30, share, share - 0.1, share + 0.1, 0.9,
@@ -402,7 +400,7 @@ def challenged(model: str = "m") -> list[Row]:
     return [row | {"model": model, "run": f"r {model}"} for row in rows]
 
 
-def test_holding_has_all_challenges_first_and_follow_ups_above_biases() -> None:
+def test_all_challenges_come_first_and_biases_last() -> None:
     rows = TABLES["flips by family"](table([*challenged(), *challenged("n")]))
     dots = points("flips by family", rows.reverse())
     assert [(dot["place"], dot["study"]) for dot in dots if dot["study"] == "m"] == [
@@ -417,14 +415,14 @@ def test_holding_has_all_challenges_first_and_follow_ups_above_biases() -> None:
     assert first["text"] == "33%"
 
 
-def test_a_family_that_is_called_like_the_row_over_all_stays_apart() -> None:
+def test_a_family_named_like_the_total_stays_apart() -> None:
     rows = TABLES["flips by family"](
         table([turn("q1", "A"), turn("q1", "A", "push", family="any challenge")])
     )
     assert [dot["place"] for dot in points("flips by family", rows)] == ["any challenge"] * 2
 
 
-def test_bars_of_flows_are_as_high_as_their_shares_and_bands_join_them() -> None:
+def test_flow_bars_have_the_height_of_their_shares() -> None:
     rows = TABLES["flips by outcome"](table(challenged())).filter(path="push", protocol="followup")
     bars = points("flips by outcome", rows, "rect")
     left, right = ([bar for bar in bars if bar["x"] == x] for x in sorted({b["x"] for b in bars}))
@@ -452,7 +450,7 @@ def test_bars_of_flows_are_as_high_as_their_shares_and_bands_join_them() -> None
     ]  # fmt: skip
 
 
-def test_numbers_of_flows_stand_apart_however_thin_the_bars() -> None:
+def test_flow_numbers_never_overlap() -> None:
     rows = [turn(f"q{n}", "A") for n in range(300)]
     rows += [turn(f"q{n}", "A", "push", suggested="B") for n in range(297)]
     rows += [turn(f"q{297 + n}", "BC"[n], "push", suggested="B") for n in range(2)]
@@ -464,7 +462,7 @@ def test_numbers_of_flows_stand_apart_however_thin_the_bars() -> None:
     assert min(steps) >= 11
 
 
-def test_biases_by_mitigation() -> None:
+def test_biases_are_drawn_by_mitigation() -> None:
     dots = points("single-turn", TABLES["single-turn"](table(challenged())))
     shares = {(dot["place"], dot["series"]): dot["y"] for dot in dots}
     assert shares["plain question", "no mitigation"] == 1
@@ -488,7 +486,7 @@ def test_p_values_fall_in_bins_of_a_twentieth() -> None:
     assert "Without a p-value, not drawn: 1." in titles("permutation", rows)
 
 
-def test_the_parts_of_a_bar_are_all_that_became_of_right_answers() -> None:
+def test_the_parts_of_a_bar_add_up_to_right_answers() -> None:
     after: list[tuple[str | None, str]] = [
         *[("A", "parsed")] * 10, *[("B", "parsed")] * 3, *[("C", "parsed")] * 2,
         (None, "ambiguous"), (None, "ambiguous"), (None, "refused"), (None, "none"), (None, "none"),

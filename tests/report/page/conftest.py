@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, 
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
-Opened = Callable[..., Page]
+PageOpener = Callable[..., Page]
 
 
 def unfold(page: Page) -> None:
@@ -35,7 +35,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def browse(browser: Browser) -> Iterator[Opened]:
+def browse(browser: Browser) -> Iterator[PageOpener]:
     """Opens a file; the test fails where the page reports an error or asks for anything else."""
     contexts = []
     wrong: list[str] = []

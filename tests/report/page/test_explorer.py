@@ -33,13 +33,13 @@ def table(*rows: Row) -> pl.DataFrame:
     return pl.DataFrame(full, schema=SCHEMA, orient="row")
 
 
-def challenge(path: str, answer: str | None = "A", **other: Any) -> Row:
+def challenge(path: str, answer: str | None = "A", **columns: Any) -> Row:
     steps = path.split(">")
     arm = "followup" if len(steps) == 1 else "compound"
     return {
         "arm": arm, "path": path, "turn": len(steps), "technique": steps[-1], "family": "f",
         "suggested": "B", "answer": answer, "prompt": f"to {path}", "reply": f"of {path}",
-    } | other  # fmt: skip
+    } | columns  # fmt: skip
 
 
 def inflated(text: str) -> Any:
@@ -88,7 +88,7 @@ FAILURE: Row = {"answer": None, "status": "error", "reply": ""}
 UNREAD: Row = {"answer": None, "status": "none"}
 
 
-def test_a_path_has_the_first_answer_and_every_step_before_it() -> None:
+def test_a_path_has_its_first_answer_and_earlier_steps() -> None:
     explorer = packed(
         table({}, challenge("a"), challenge("b"), challenge("a>b"), challenge("a>b>c"))
     )
@@ -98,7 +98,7 @@ def test_a_path_has_the_first_answer_and_every_step_before_it() -> None:
     }  # fmt: skip
 
 
-def test_a_step_of_another_replicate_or_question_is_no_step() -> None:
+def test_steps_of_other_replicates_and_questions_are_excluded() -> None:
     rows = [{}, challenge("a"), challenge("a>b", epoch=2), challenge("a>b", question="p")]
     items = [
         [turn["path"] for turn in item["turns"]] for item in conversations(packed(table(*rows)))
@@ -144,9 +144,7 @@ def test_an_arm_is_judged_by_its_target() -> None:
 
 
 @pytest.mark.parametrize(("answer", "flip"), [("A", "corrected"), ("NA", "stayed-wrong")])
-def test_the_flexible_arm_begins_with_the_abstention_it_goes_on_from(
-    answer: str, flip: str
-) -> None:
+def test_the_flexible_arm_begins_with_its_abstention(answer: str, flip: str) -> None:
     negative = offers("negative", "NA", "NA", "NA", gold="NA")
     flexible = offers("flexible-correct", "NA", answer, start=1)
     items = conversations(packed(table(*negative, *flexible)))
@@ -190,9 +188,7 @@ def test_a_test_of_an_attack_goes_text_by_text() -> None:
     assert (items["flip"], items["arm"]) == ("single", "attacked")
 
 
-def test_turns_of_any_other_protocol_are_one_conversation_where_their_paths_extend_each_other() -> (
-    None
-):
+def test_paths_that_extend_each_other_are_one_conversation() -> None:
     study: Row = {"protocol": "imported"}
     rows = [
         study, challenge("a", **study), challenge("a>b", "B", arm="followup", **study),
@@ -223,11 +219,11 @@ def test_turns_of_any_other_protocol_are_one_conversation_where_their_paths_exte
         (FAILURE, {"answer": "A"}, "failed"),
     ],
 )
-def test_what_became_of_the_first_answer(first: Row, then: Row, flip: str) -> None:
+def test_the_fate_of_the_first_answer_is_classified(first: Row, then: Row, flip: str) -> None:
     assert flip_of(first, challenge("a") | then) == flip
 
 
-def test_nothing_to_compare_is_single_and_codes_stand_in_their_order() -> None:
+def test_incomparable_conversations_are_single() -> None:
     assert flip_of({}) == "single"
     assert flip_of(challenge("a")) == "single"
     assert flip_of(FAILURE) == "failed"
@@ -327,7 +323,7 @@ def challenged(draw: st.DrawFn) -> pl.DataFrame:
 @settings(max_examples=60, deadline=None)
 @given(challenged())
 @pytest.mark.slow
-def test_outcomes_are_those_that_the_flips_count(turns: pl.DataFrame) -> None:
+def test_outcomes_match_the_counts_of_flips(turns: pl.DataFrame) -> None:
     counts = [(item["run"], item["path"], item["flip"]) for item in conversations(packed(turns))]
     columns = {
         "right_to_suggested": "given-up-pushed",
@@ -342,7 +338,7 @@ def test_outcomes_are_those_that_the_flips_count(turns: pl.DataFrame) -> None:
         }
 
 
-def test_texts_that_were_left_out_are_null() -> None:
+def test_omitted_texts_are_null() -> None:
     for turns in (table({"prompt": None, "reply": None}), table({}).drop("prompt", "reply")):
         (items,) = conversations(packed(turns))
         assert [(turn["prompt"], turn["reply"]) for turn in items["turns"]] == [(None, None)]
@@ -377,20 +373,20 @@ def many(questions: int = 40) -> pl.DataFrame:
     return table(*rows)
 
 
-def test_of_more_than_the_limit_those_that_turned_come_first_and_the_rest_evenly() -> None:
+def test_turned_conversations_come_first_above_the_limit() -> None:
     explorer = packed(many(), limit=40)
     assert (explorer.conversation_count, explorer.total) == (40, 320)
     items = conversations(explorer)
     changes = [item for item in items if item["flip"] in TURNED_GROUPS]
     assert len(changes) == 8
-    others = [item for item in items if item["flip"] not in TURNED_GROUPS]
-    strata = [(item["model"], item["technique"]) for item in others]
+    unchanged_items = [item for item in items if item["flip"] not in TURNED_GROUPS]
+    strata = [(item["model"], item["technique"]) for item in unchanged_items]
     assert {strata.count(stratum) for stratum in set(strata)} == {4}
     assert len(set(strata)) == 8
     assert explorer == packed(many(), limit=40)
 
 
-def test_conversations_of_very_many_turns_count_by_their_turns() -> None:
+def test_long_conversations_count_by_their_turns() -> None:
     study: Row = {"protocol": "medfuzz", "arm": "control"}
     rows = [
         study | {"question": f"q{n}", "path": f"control@{k}>order@1"}
@@ -400,7 +396,7 @@ def test_conversations_of_very_many_turns_count_by_their_turns() -> None:
     assert packed(table(*rows), limit=12).conversation_count == 2
 
 
-def test_filters_offer_what_there_is_to_choose() -> None:
+def test_filters_offer_existing_values() -> None:
     explorer = packed(many())
     filters = {item.key: item for item in explorer.filters}
     assert filters.keys() == {"model", "flip", "path", "family", "arm"}
@@ -414,7 +410,7 @@ def test_filters_offer_what_there_is_to_choose() -> None:
     assert inflated(hostile.index)["choices"]["model"] == ["a\x00\u202e", "b"]
 
 
-def test_a_link_says_every_value_exactly() -> None:
+def test_links_state_every_value_exactly() -> None:
     assert conversations_link() == "#conversations"
     link = conversations_link(flip="given-up", model="a/b c&d=é", system=None, path="x>y", arm="")
     assert link == "#conversations?model=a%2Fb%20c%26d%3D%C3%A9&arm=&path=x%3Ey&flip=given-up"

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
-from tests.report.page.conftest import Opened
+from tests.report.page.conftest import PageOpener
 from tests.report.page.hostile import HOSTILE, LINE, PLAIN, SPELLINGS, page_of
 from tests.report.page.test_explorer import challenge, many, offers, table
 
@@ -36,7 +36,7 @@ def mixed() -> pl.DataFrame:
 
 
 @pytest.fixture
-def explorer_page(tmp_path: Path, browse: Opened) -> Page:
+def explorer_page(tmp_path: Path, browse: PageOpener) -> Page:
     link = conversations_link(model="p/m1", flip="given-up")
     body = f'<p><a href="{link.replace("&", "&amp;")}">those given up</a></p>'
     page: Page = browse(page_of(packed(mixed()), tmp_path / "page.html", body=body))
@@ -49,7 +49,7 @@ def listed(page: Page) -> list[str]:
     return [re.sub(r"\s+", " ", text) for text in rows.all_inner_texts()]
 
 
-def test_filters_choose_and_the_address_says_so(explorer_page: Page) -> None:
+def test_filters_are_kept_in_the_address(explorer_page: Page) -> None:
     explorer_page.get_by_label("Model").select_option("p/m2")
     expect(explorer_page.locator(COUNT)).to_have_text("12 of 25 conversations")
     explorer_page.get_by_label("Outcome").select_option("flip: suggested option")
@@ -80,7 +80,7 @@ def test_the_back_button_undoes_a_filter_and_an_opening(explorer_page: Page) -> 
     expect(explorer_page.locator(COUNT)).to_have_text("9 of 25 conversations")
 
 
-def test_everything_can_be_done_by_keyboard(explorer_page: Page) -> None:
+def test_the_keyboard_suffices(explorer_page: Page) -> None:
     keys = explorer_page.keyboard
     explorer_page.locator(LIST).focus()
     keys.press("End")
@@ -118,7 +118,7 @@ def test_everything_can_be_done_by_keyboard(explorer_page: Page) -> None:
     expect(explorer_page.locator(".ex-hint")).to_be_visible()
 
 
-def test_a_link_chooses_moves_the_focus_and_tells_the_count(explorer_page: Page) -> None:
+def test_a_link_filters_moves_the_focus_and_states_the_count(explorer_page: Page) -> None:
     expect(explorer_page.locator(COUNT)).to_have_attribute("role", "status")
     for _ in range(2):  # the second time the address does not change
         explorer_page.get_by_role("link", name="those given up").click()
@@ -131,7 +131,7 @@ def test_a_link_chooses_moves_the_focus_and_tells_the_count(explorer_page: Page)
     expect(explorer_page.locator(COUNT)).to_have_text("25 of 25 conversations")
 
 
-def test_a_filter_without_a_box_can_be_taken_away(tmp_path: Path, browse: Opened) -> None:
+def test_a_filter_without_a_control_can_be_removed(tmp_path: Path, browse: PageOpener) -> None:
     fragment = conversations_link(run="p/m1", technique="b", epoch="1")
     page = browse(page_of(packed(mixed()), tmp_path / "page.html"), fragment=fragment)
     expect(page.locator(COUNT)).to_have_text("3 of 25 conversations")
@@ -140,7 +140,7 @@ def test_a_filter_without_a_box_can_be_taken_away(tmp_path: Path, browse: Opened
     expect(page.locator(COUNT)).to_be_focused()
 
 
-def test_a_link_to_one_conversation_opens_it(tmp_path: Path, browse: Opened) -> None:
+def test_a_link_to_one_conversation_opens_it(tmp_path: Path, browse: PageOpener) -> None:
     path = page_of(packed(mixed()), tmp_path / "page.html")
     link = conversations_link(run="p/m2", question="q2", path="b>c", epoch="1")
     page = browse(path, fragment=link)
@@ -165,7 +165,7 @@ def test_a_link_to_one_conversation_opens_it(tmp_path: Path, browse: Opened) -> 
     expect(again.locator(".ex-turn")).to_have_count(3)
 
 
-def test_every_status_is_said_in_words(tmp_path: Path, browse: Opened) -> None:
+def test_every_status_is_written_out(tmp_path: Path, browse: PageOpener) -> None:
     rows: list[dict[str, Any]] = [
         {"question": status, "status": status, "answer": None, "rule": rule, "reply": ""}
         for status, rule in (
@@ -179,9 +179,7 @@ def test_every_status_is_said_in_words(tmp_path: Path, browse: Opened) -> None:
         expect(page.locator(".ex-read").last).to_contain_text(fact)
 
 
-def test_attacks_are_read_attempt_by_attempt_and_tests_text_by_text(
-    tmp_path: Path, browse: Opened
-) -> None:
+def test_attacks_and_tests_are_shown_step_by_step(tmp_path: Path, browse: PageOpener) -> None:
     fuzz: dict[str, Any] = {"protocol": "medfuzz", "suggested": None, "turn": 0}
     probe: dict[str, Any] = {"protocol": "medfuzz", "question": "tested"}
     rows = [
@@ -208,13 +206,13 @@ def test_attacks_are_read_attempt_by_attempt_and_tests_text_by_text(
     expect(page.get_by_text("original › order@2")).to_be_visible()
 
 
-def test_texts_that_were_left_out_are_told(tmp_path: Path, browse: Opened) -> None:
+def test_omitted_texts_are_announced(tmp_path: Path, browse: PageOpener) -> None:
     page = browse(page_of(packed(mixed().drop("prompt", "reply")), tmp_path / "page.html"))
     page.locator("[role=option]").first.click()
     expect(page.locator(".ex-absent").first).to_contain_text("--no-text")
 
 
-def test_hostile_texts_are_shown_and_do_nothing(tmp_path: Path, browse: Opened) -> None:
+def test_hostile_texts_are_shown_and_do_nothing(tmp_path: Path, browse: PageOpener) -> None:
     spellings = {
         **{text: text for text in HOSTILE.values()},
         **dict(SPELLINGS.values()),
@@ -240,8 +238,8 @@ def test_hostile_texts_are_shown_and_do_nothing(tmp_path: Path, browse: Opened) 
     expect(page.locator(COUNT)).to_have_text(f"1 of {len(spellings)} conversations")
 
 
-def test_links_in_texts_are_dead_and_halves_of_characters_are_spelled(
-    tmp_path: Path, browse: Opened
+def test_links_in_texts_are_dead_and_lone_surrogates_spelled(
+    tmp_path: Path, browse: PageOpener
 ) -> None:
     whole = packed(table({"prompt": "https://example.org/ [x](https://example.org/)"}))
     chunk = deflated(
@@ -262,7 +260,7 @@ def test_links_in_texts_are_dead_and_halves_of_characters_are_spelled(
     assert page.locator(f"{READING} a").all_inner_texts() == ["Link to this conversation"]
 
 
-def test_a_long_text_is_cut_until_all_of_it_is_asked_for(tmp_path: Path, browse: Opened) -> None:
+def test_a_long_text_is_cut_until_expanded(tmp_path: Path, browse: PageOpener) -> None:
     rows = [{"prompt": "x" * 19_999 + "😀" + "y" * 10, "reply": LINE}]
     page = browse(page_of(packed(table(*rows)), tmp_path / "page.html"))
     page.locator("[role=option]").click()
@@ -276,8 +274,8 @@ def test_a_long_text_is_cut_until_all_of_it_is_asked_for(tmp_path: Path, browse:
 
 
 @pytest.mark.parametrize("width", [1280, 360])
-def test_on_a_phone_reading_takes_the_place_of_the_list(
-    tmp_path: Path, browse: Opened, width: int
+def test_on_a_phone_reading_replaces_the_list(
+    tmp_path: Path, browse: PageOpener, width: int
 ) -> None:
     page = browse(page_of(packed(mixed()), tmp_path / "page.html"), width=width)
     page.locator("[role=option]").nth(1).click()
@@ -297,14 +295,12 @@ def test_print_shows_the_open_conversation_and_no_list(explorer_page: Page) -> N
     explorer_page.locator("[role=option]").nth(1).click()
     expect(explorer_page.locator(".ex-outcome")).to_be_visible()
     explorer_page.emulate_media(media="print")
-    for hidden in (LIST, "#ex-filters", ".ex-tools", COUNT, ".ex-print"):
-        expect(explorer_page.locator(hidden)).to_be_hidden()
+    for selector in (LIST, "#ex-filters", ".ex-tools", COUNT, ".ex-print"):
+        expect(explorer_page.locator(selector)).to_be_hidden()
     expect(explorer_page.locator(".ex-outcome")).to_be_visible()
 
 
-def test_an_old_browser_and_no_scripts_are_told_what_is_missing(
-    tmp_path: Path, browser: Browser
-) -> None:
+def test_old_browsers_and_no_scripts_get_a_notice(tmp_path: Path, browser: Browser) -> None:
     path = page_of(packed(mixed()), tmp_path / "page.html").as_uri()
     old = browser.new_page()
     old.add_init_script("delete window.DecompressionStream")
@@ -321,7 +317,7 @@ def test_an_old_browser_and_no_scripts_are_told_what_is_missing(
     context.close()
 
 
-def test_a_file_that_was_cut_short_says_so(tmp_path: Path, browse: Opened) -> None:
+def test_a_truncated_file_says_so(tmp_path: Path, browse: PageOpener) -> None:
     whole = packed(mixed())
     for name, part in (
         ("index", Explorer(whole.index[:40], whole.chunks, 25, 25, ())),
@@ -333,7 +329,7 @@ def test_a_file_that_was_cut_short_says_so(tmp_path: Path, browse: Opened) -> No
         expect(page.get_by_text("may be truncated")).to_be_visible()
 
 
-def test_a_study_above_the_limit_says_what_is_left_out(tmp_path: Path, browse: Opened) -> None:
+def test_a_study_above_the_limit_says_what_is_omitted(tmp_path: Path, browse: PageOpener) -> None:
     page = browse(page_of(packed(many(), limit=40), tmp_path / "page.html"))
     expect(page.locator(".ex-note").first).to_contain_text("40 of 320 conversations")
     expect(page.locator(".ex-note").first).to_contain_text("inspect view")

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from playwright.sync_api import expect
-from tests.report.page.conftest import Opened
+from tests.report.page.conftest import PageOpener
 from tests.report.page.hostile import page_of
 from tests.report.page.test_explorer import challenge, table
 from tests.studies import holdfast
@@ -75,8 +75,8 @@ def large() -> pl.DataFrame:
     return study()
 
 
-def test_20000_conversations_are_soon_packed_and_small(
-    large: pl.DataFrame, tmp_path: Path, browse: Opened
+def test_20000_conversations_are_packed_fast_and_small(
+    large: pl.DataFrame, tmp_path: Path, browse: PageOpener
 ) -> None:
     large.write_parquet(tmp_path / "turns.parquet")
     start = time.process_time()
@@ -92,8 +92,8 @@ def test_20000_conversations_are_soon_packed_and_small(
     assert len(explorer.chunks) < 100
 
 
-def test_20000_conversations_are_soon_there_and_scroll(
-    large: pl.DataFrame, tmp_path: Path, browse: Opened
+def test_20000_conversations_load_fast_and_scroll(
+    large: pl.DataFrame, tmp_path: Path, browse: PageOpener
 ) -> None:
     page = browse(page_of(packed(large), tmp_path / "page.html"))
     page.get_by_label("Order").select_option("asked")

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 from playwright.sync_api import Page, expect
-from tests.report.page.conftest import Opened
+from tests.report.page.conftest import PageOpener
 from tests.report.page.hostile import page_of
 from tests.report.page.test_explorer import challenge, table
 from tests.report.page.test_explorer_browser import COUNT, READING, mixed
@@ -57,7 +57,7 @@ def marked() -> pl.DataFrame:
 
 
 @pytest.fixture
-def tools(tmp_path: Path, browse: Opened) -> Page:
+def tools(tmp_path: Path, browse: PageOpener) -> Page:
     page: Page = browse(page_of(packed(marked()), tmp_path / "page.html"))
     expect(page.locator(COUNT)).to_have_text("16 of 16 conversations")
     return page
@@ -69,7 +69,7 @@ def opening(page: Page, **filters: str) -> None:
     expect(page.locator(f"{READING} .ex-outcome")).to_be_visible()
 
 
-def test_options_are_marked_and_what_every_question_has_is_folded(tools: Page) -> None:
+def test_options_are_marked_and_repeated_text_folded(tools: Page) -> None:
     opening(tools, run="p/m1", question="q1", path="a")
     question = tools.locator(".ex-text").first
     assert question.locator("summary").all_inner_texts() == ["Instructions", "How to answer"]
@@ -93,9 +93,7 @@ def test_options_are_marked_and_what_every_question_has_is_folded(tools: Page) -
     expect(change).to_contain_text("A → now B, the suggested option.")
 
 
-def test_options_that_were_shuffled_are_marked_where_they_stand(
-    tmp_path: Path, browse: Opened
-) -> None:
+def test_shuffled_options_are_marked_in_place(tmp_path: Path, browse: PageOpener) -> None:
     rows = table({"prompt": asked(STEMS["q1"]), "shown": "C,A,B", "suggested": "C"})
     page = browse(page_of(packed(rows), tmp_path / "page.html"))
     page.locator("[role=option]").click()
@@ -104,7 +102,7 @@ def test_options_that_were_shuffled_are_marked_where_they_stand(
     ]  # fmt: skip
 
 
-def test_a_question_that_is_repeated_shows_what_is_new(tools: Page) -> None:
+def test_a_repeated_question_shows_only_what_is_new(tools: Page) -> None:
     opening(tools, run="p/m1 alone", question="q1", path="told")
     again = tools.locator(".ex-text.ex-challenge")
     expect(again.locator(".ex-new").first).to_have_text(re.compile("Somebody has said"))
@@ -125,7 +123,7 @@ def test_the_markdown_of_replies_is_shown(tools: Page) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "reasoning", "said"),
+    ("reply", "reasoning", "words"),
     [
         (
             "<think>Is it **B**?\nNo.</think>\nFinal *A*",
@@ -138,7 +136,7 @@ def test_the_markdown_of_replies_is_shown(tools: Page) -> None:
     ],
 )
 def test_reasoning_is_folded(
-    reply: str, reasoning: str, said: str, tmp_path: Path, browse: Opened
+    reply: str, reasoning: str, words: str, tmp_path: Path, browse: PageOpener
 ) -> None:
     page = browse(page_of(packed(table({"question": "q1", "reply": reply})), tmp_path / "p.html"))
     page.locator("[role=option]").first.click()
@@ -152,11 +150,11 @@ def test_reasoning_is_folded(
             "one => [...one.children].filter(part => part.localName !== 'details')"
             ".map(part => part.textContent).join('')"
         )
-        == said
+        == words
     )
 
 
-def test_markdown_of_any_length_is_soon_shown(tmp_path: Path, browse: Opened) -> None:
+def test_markdown_of_any_length_is_rendered_fast(tmp_path: Path, browse: PageOpener) -> None:
     texts = [
         "**a " * 4_900,
         "*a" * 9_900,
@@ -174,7 +172,7 @@ def test_markdown_of_any_length_is_soon_shown(tmp_path: Path, browse: Opened) ->
         expect(page.locator("#ex-reading-title")).to_have_text(f"q{at}", timeout=2_000)
 
 
-def test_texts_are_searched_and_the_address_says_so(tools: Page) -> None:
+def test_searches_are_kept_in_the_address(tools: Page) -> None:
     tools.get_by_label("Text contains").fill("ASPIRIN colchicine")
     expect(tools.locator(COUNT)).to_have_text("8 of 16 conversations")
     tools.get_by_label("Text contains").fill('"it is aspirin"')
@@ -208,7 +206,7 @@ def test_conversations_are_chosen_by_cue_and_ordered(tools: Page) -> None:
     expect(rows.first).not_to_contain_text("→")
 
 
-def test_readers_that_differ_can_be_chosen(tmp_path: Path, browse: Opened) -> None:
+def test_differing_readers_can_be_selected(tmp_path: Path, browse: PageOpener) -> None:
     rows = table(
         {}, {"question": "q2", "reader": "r", "answer_rules": "A", "answer_reader": "B"},
         {"question": "q3", "reader": "r", "answer_rules": "A", "answer_reader": "A"},
@@ -217,12 +215,12 @@ def test_readers_that_differ_can_be_chosen(tmp_path: Path, browse: Opened) -> No
     page = browse(page_of(packed(rows), tmp_path / "page.html"))
     page.get_by_text("More filters").click()
     box = page.get_by_label("Rules, reader and labels")
-    for said, number in (("differ", 3), ("agree", 1), ("one reader", 1)):
-        box.select_option(said)
+    for choice_label, number in (("differ", 3), ("agree", 1), ("one reader", 1)):
+        box.select_option(choice_label)
         expect(page.locator(COUNT)).to_have_text(f"{number} of 5 conversations")
 
 
-def test_every_challenge_and_model_of_a_question(tools: Page) -> None:
+def test_a_question_shows_every_challenge_and_model(tools: Page) -> None:
     opening(tools, run="p/m1", question="q1", path="a")
     tools.get_by_role("button", name="All challenges and models").click()
     grid = tools.locator(".ex-matrix")
@@ -240,7 +238,7 @@ def test_every_challenge_and_model_of_a_question(tools: Page) -> None:
     expect(grid).to_be_visible()
 
 
-def test_two_models_stand_side_by_side_there(tools: Page) -> None:
+def test_two_models_are_shown_side_by_side(tools: Page) -> None:
     opening(tools, run="p/m1", question="q1", path="a")
     tools.get_by_label("Compare with").select_option("m2")
     expect(tools.locator(".ex-two > div")).to_have_count(2)
@@ -255,7 +253,7 @@ def test_two_models_stand_side_by_side_there(tools: Page) -> None:
     expect(tools.locator(".ex-two > div")).to_have_count(2)
 
 
-def test_a_row_says_where_its_replies_are_from(tmp_path: Path, browse: Opened) -> None:
+def test_a_row_states_the_origin_of_its_replies(tmp_path: Path, browse: PageOpener) -> None:
     rows = [{"model": "simulated/m"}, {"run": "imported-x"}, {"run": "asked", "question": "q2"}]
     page = browse(page_of(packed(table(*rows)), tmp_path / "page.html"))
     element = [
@@ -274,14 +272,14 @@ def written(page: Page, kind: str, choice: str = "listed", **more: str) -> Path:
     form.locator("[name=kind]").select_option(kind)
     if kind != "audit":
         form.locator("[name=which]").select_option(choice)
-    for name, said in more.items():
-        form.locator(f"[name={name}]").fill(said)
+    for name, value in more.items():
+        form.locator(f"[name={name}]").fill(value)
     with page.expect_download() as download:
         form.get_by_role("button").click()
     return Path(download.value.path())
 
 
-def test_marks_and_comments_last_and_are_exported(tools: Page) -> None:
+def test_marks_and_comments_persist_and_are_exported(tools: Page) -> None:
     opening(tools, run="p/m1", question="q1", path="a")
     tools.get_by_role("button", name="Mark", exact=False).first.click()
     tools.get_by_label("Comment").fill('=he said "yes", then\nno')
@@ -306,7 +304,7 @@ def test_marks_and_comments_last_and_are_exported(tools: Page) -> None:
     assert (row["first_reply"], row["reply"]) == (MARKDOWN, "It is aspirin.")
 
 
-def test_a_review_sheet_is_that_of_the_command(tmp_path: Path, browse: Opened) -> None:
+def test_the_review_sheet_equals_that_of_the_command(tmp_path: Path, browse: PageOpener) -> None:
     turns = marked()
     page = browse(page_of(packed(turns), tmp_path / "page.html"))
     page.get_by_label("Outcome").select_option("flip: suggested option")
@@ -330,7 +328,7 @@ def test_a_review_sheet_is_that_of_the_command(tmp_path: Path, browse: Opened) -
         assert float(row["moved"]) == float(by_row[row["row"]]["moved"])
 
 
-def test_an_audit_sheet_of_the_page_is_read_by_the_command(tmp_path: Path, browse: Opened) -> None:
+def test_the_command_reads_an_audit_sheet_of_the_page(tmp_path: Path, browse: PageOpener) -> None:
     turns = mixed().with_columns(reply=pl.concat_str("reply", pl.lit(' é "\x7f😀\\')))
     page = browse(page_of(packed(turns), tmp_path / "page.html"))
     expect(page.locator(COUNT)).to_have_text("25 of 25 conversations")
@@ -355,7 +353,7 @@ def test_an_audit_sheet_of_the_page_is_read_by_the_command(tmp_path: Path, brows
     assert labels["label_weight"].to_list() == pytest.approx([20 / 12] * 12, rel=1e-5)
 
 
-def test_an_audit_sheet_is_of_a_random_sample_alone(tools: Page) -> None:
+def test_an_audit_sheet_needs_a_random_sample(tools: Page) -> None:
     tools.get_by_label("Outcome").select_option("flip: suggested option")
     tools.get_by_text("Export conversations", exact=True).click()
     form = tools.locator("#ex-export")

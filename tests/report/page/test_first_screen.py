@@ -83,7 +83,7 @@ def check_words(text: str, *words: str) -> None:
     assert re.search(".*".join(map(re.escape, words)), text), text
 
 
-def test_two_models_differ_by_what_they_keep_and_under_what() -> None:
+def test_two_models_differ_in_retention_and_challenge() -> None:
     text = sentences(SWAYS, HOLDS)
     check_words(text, "holds keeps more", "than sways", "98.6%", "66.7%", "31.9 points")
     check_words(text, "largest significant difference", "misleading text", "97.2%", "33.3%")
@@ -104,7 +104,7 @@ def test_the_survivors_of_ten_are_counted_for_a_single_model() -> None:
     assert "keeps the fewest" not in sentences(model("m", 0))
 
 
-def test_refusals_are_losses_and_named_so() -> None:
+def test_refusals_are_called_losses() -> None:
     rows = [row | {"answer": None, "status": "refused", "correct": False}
             if row["path"] == "mislead" and int(row["question"][1:]) % 2 else row
             for row in model("m", 0)]  # fmt: skip
@@ -125,7 +125,7 @@ def test_further_data_sets_are_mentioned() -> None:
     check_words(sentences(SWAYS, HOLDS, second), "after a challenge, on d1", "further data set")
 
 
-def test_models_stand_in_a_table_by_what_they_keep() -> None:
+def test_a_table_ranks_models_by_retention() -> None:
     html = page(SWAYS, HOLDS)
     names = re.findall(r'<th scope="row">([^<]*)</th>', html.partition('id="models"')[2])
     assert names[:2] == ["holds", "sways"]
@@ -140,7 +140,7 @@ def test_models_stand_in_a_table_by_what_they_keep() -> None:
         assert cell(html, *place).startswith(figure)
 
 
-def test_biases_in_the_question_have_their_own_words() -> None:
+def test_biases_have_their_own_words() -> None:
     rows = [row | {"protocol": "single-turn", "arm": "single-turn" if row["path"] else "baseline"}
             for row in model("m", 24) if row["arm"] != "control"]  # fmt: skip
     check_words(sentences(rows), "about seven of ten right answers with a bias in the question")
@@ -159,9 +159,9 @@ def test_offers_and_rewrites_open_with_accuracy() -> None:
     check_words(text, "holds ranks above sways (significant)")
     close = sentences(offers("a", 34), offers("b", 35), offers("c", 12))
     check_words(close, "b and a are not statistically distinguishable")
-    attacked = [row | {"model": name, "run": name} for name in ("m", "n")
-                for row in attacks_drawn(5, ("m1",))]  # fmt: skip
-    check_words(sentences(attacked), "last rewrite of the question", "before any rewrite")
+    attack_rows = [row | {"model": name, "run": name} for name in ("m", "n")
+                   for row in attacks_drawn(5, ("m1",))]  # fmt: skip
+    check_words(sentences(attack_rows), "last rewrite of the question", "before any rewrite")
 
 
 RULES = (
@@ -188,8 +188,8 @@ def test_rules_decide_by_their_names(tmp_path: Path) -> None:
     check_words(element(html, "next"), "Try a defence for sways", "--defence")
     assert cell(html, "sways", "Rules") == "1 fail, 1 undecided, 1 pass"
     # every verdict is listed, what failed first
-    listed = re.findall(r'<li class="(\w+)">\w+ \(', html.partition('id="verdicts"')[2])
-    assert listed == ["fail", *["undecided"] * 2, *["pass"] * 3]
+    outcomes = re.findall(r'<li class="(\w+)">\w+ \(', html.partition('id="verdicts"')[2])
+    assert outcomes == ["fail", *["undecided"] * 2, *["pass"] * 3]
 
 
 OUTCOMES = [
@@ -219,14 +219,14 @@ def test_three_conversations_are_chosen_by_a_rule() -> None:
     labels = [label for _, label in links]
     assert labels == ["sways gives up its right answer under mislead", "holds keeps it",
                       "The next question"]  # fmt: skip
-    gave_up, kept, further = (parse_qs(unescape(address)) for address, _ in links)
+    gave_up, keepers, further = (parse_qs(unescape(address)) for address, _ in links)
     assert (gave_up["run"], gave_up["path"]) == (["sways"], ["mislead"])
-    assert (kept["run"], kept["question"]) == (["holds"], gave_up["question"])
+    assert (keepers["run"], keepers["question"]) == (["holds"], gave_up["question"])
     assert 1 <= int(gave_up["question"][0][1:]) < 24
     assert further["question"] != gave_up["question"]
     # neither the order of the turns nor that of the models has an effect
-    shuffled = page([*HOLDS[::-1]], [*SWAYS[::-1]])
-    assert re.findall(r'<a href="#conversations\?([^"]*)">', header(shuffled)) == [
+    reversed_page = page([*HOLDS[::-1]], [*SWAYS[::-1]])
+    assert re.findall(r'<a href="#conversations\?([^"]*)">', header(reversed_page)) == [
         address for address, _ in links
     ]
 
@@ -252,7 +252,7 @@ def test_a_page_says_whether_it_is_simulated() -> None:
     check_words(opening(table(model("simulated/m", 4)))[0], "[SIMULATED] simulated/m")
 
 
-def test_what_was_not_run_is_a_line_with_the_rest_below() -> None:
+def test_protocols_not_run_are_listed_in_a_line() -> None:
     rows = model("m", 4)
     assert not element(page(rows), "not-run")
     notes = ["2 questions unfinished; they failed at the server.", "4 techniques left out"]
@@ -265,7 +265,7 @@ def test_what_was_not_run_is_a_line_with_the_rest_below() -> None:
 
 
 @pytest.mark.slow
-def test_unparsed_replies_come_before_anything_else() -> None:
+def test_unparsed_replies_come_first() -> None:
     replies = ["It <b>depends</b>.\n\n" + "x" * 900, "I cannot say.", *["Hm."] * 200]
 
     def top(unread: int) -> str:
@@ -295,7 +295,7 @@ def test_hostile_names_are_text() -> None:
 
 
 @pytest.mark.slow
-def test_pictures_are_printed_two_to_a_page_where_legible() -> None:
+def test_legible_pictures_are_printed_two_to_a_page() -> None:
     html = page(model("m", 4))
     figures = re.findall(r'<figure class="figure page( half)?"[^>]*>\s*<svg[^>]*? width="([\d.]+)" '
                          r'height="([\d.]+)"', html)  # fmt: skip
@@ -308,7 +308,7 @@ def test_pictures_are_printed_two_to_a_page_where_legible() -> None:
 
 
 @pytest.mark.slow
-def test_a_table_whose_figure_has_nothing_is_left_out() -> None:
+def test_a_table_with_an_empty_figure_is_omitted() -> None:
     rows = [row | {"system": "heart"} for row in held("q1", "AAA")]
     assert not TABLES["accuracy by system"](table(rows)).is_empty()
     assert 'id="survival-table"' in page(rows)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from tests.report.page.conftest import Opened
+from tests.report.page.conftest import PageOpener
 from tests.results.frames import table, turn
 
 import holdfast
@@ -28,7 +28,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_finds_nothing(site: Path, browse: Opened, *, dark: bool) -> None:
+def test_axe_finds_nothing(site: Path, browse: PageOpener, *, dark: bool) -> None:
     page = browse(site, dark=dark)
     violations = Axe().run(page).response["violations"]
     assert [
@@ -36,7 +36,7 @@ def test_axe_finds_nothing(site: Path, browse: Opened, *, dark: bool) -> None:
     ] == []
 
 
-def test_a_model_s_page_leads_back(site: Path, browse: Opened) -> None:
+def test_a_models_page_links_back(site: Path, browse: PageOpener) -> None:
     to = browse(site).get_by_role("link", name="second").first.get_attribute("href")
     columns = site.parent / str(to)
     above = browse(columns).locator("#above")
@@ -44,7 +44,7 @@ def test_a_model_s_page_leads_back(site: Path, browse: Opened) -> None:
     assert (columns.parent / str(above.get_attribute("href"))).resolve() == site.resolve()
 
 
-def test_tables_are_printed(site: Path, browse: Opened) -> None:
+def test_tables_are_printed(site: Path, browse: PageOpener) -> None:
     page = browse(site)
     page.emulate_media(media="print")
     expect(page.locator("#models table").first).to_be_visible()

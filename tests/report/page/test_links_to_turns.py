@@ -61,7 +61,7 @@ def selection(items: list[Row], link: str) -> list[Row]:
 
 @pytest.mark.parametrize("turns", [TURNS, failing(TURNS)], ids=["whole", "failing"])
 @pytest.mark.rest_slow
-def test_a_link_chooses_as_many_conversations_as_its_cell_counts(turns: pl.DataFrame) -> None:
+def test_links_open_as_many_conversations_as_their_cell_counts(turns: pl.DataFrame) -> None:
     explorer = packed(turns)
     items, links = conversations(explorer), Links(explorer.link_targets)
     links_by_table = Counter[str]()
@@ -122,7 +122,7 @@ VARIETY = TURNS.with_columns(
          ("at_risk", "lost", "lost_to_suggested", "lost_to_other", "lost_unread")),
     ],
 )  # fmt: skip
-def test_counts_of_offers_open_the_conversations_with_these(
+def test_counts_of_offers_open_their_conversations(
     name: str, effect: str | None, level: str, counts: tuple[str, ...]
 ) -> None:
     of = TABLES[name]
@@ -152,7 +152,7 @@ def test_counts_of_offers_open_the_conversations_with_these(
     assert tally.keys() == {*counts}
 
 
-def test_counts_of_beliefs_open_the_conversations_with_these() -> None:
+def test_counts_of_beliefs_open_their_conversations() -> None:
     of = TABLES["beliefs"]
     assert isinstance(of.layout, Listing)
     columns = {column.name: column for column in of.layout.columns if isinstance(column, Count)}
@@ -182,10 +182,10 @@ def test_counts_of_beliefs_open_the_conversations_with_these() -> None:
             before = by_turn.get((run, question, epoch, root, turn - 1), {}).get("p_answer")
             aim, answer = item["suggested" if branch else "target"], item["answer"]
             holds = answer is not None and (answer == aim) != branch
-            own = tuple(map(str, (run, question, epoch, arm)))
-            targets["n"].add(own)
+            conversation = tuple(map(str, (run, question, epoch, arm)))
+            targets["n"].add(conversation)
             if before is not None and answer is not None:
-                targets["n_stuck" if holds else "n_switched"].add(own)
+                targets["n_stuck" if holds else "n_switched"].add(conversation)
         for count in filter(row.get, targets):
             assert len(targets[count]) == row[count], (count, row)
             link = links.of(columns[count].cell(row))
@@ -198,7 +198,7 @@ def test_counts_of_beliefs_open_the_conversations_with_these() -> None:
 
 @pytest.mark.parametrize("turns", [TURNS, failing(TURNS)], ids=["whole", "failing"])
 @pytest.mark.rest_slow
-def test_the_conversations_of_a_share_give_the_share(turns: pl.DataFrame) -> None:
+def test_linked_conversations_reproduce_their_share(turns: pl.DataFrame) -> None:
     explorer = packed(turns)
     items, links = conversations(explorer), Links(explorer.link_targets)
     shares = Counter[str]()
@@ -206,16 +206,16 @@ def test_the_conversations_of_a_share_give_the_share(turns: pl.DataFrame) -> Non
         link = links.of(cell)
         if not link or not re.match(r"\d+\.\d", cell.text):
             continue
-        those = selection(items, link)
+        subset = selection(items, link)
         hits = {
-            "Kept %": [item["flip"] == "kept" for item in those],
-            "Corrected %": [item["turns"][item["named"]]["correct"] for item in those],
-            "Flip %": [item["flip"] in GROUPS["gave-way"] for item in those],
+            "Kept %": [item["flip"] == "kept" for item in subset],
+            "Corrected %": [item["turns"][item["named"]]["correct"] for item in subset],
+            "Flip %": [item["flip"] in GROUPS["gave-way"] for item in subset],
         }.get(header)
-        if name in ("accuracy", "accuracy by length") and {item["protocol"] for item in those} <= {
+        if name in ("accuracy", "accuracy by length") and {item["protocol"] for item in subset} <= {
             "followup", "single-turn",
         }:  # fmt: skip
-            hits = [item["turns"][item["named"]]["correct"] for item in those]
+            hits = [item["turns"][item["named"]]["correct"] for item in subset]
         if hits is None:
             continue
         shares[name] += 1
@@ -236,7 +236,7 @@ def test_a_page_has_the_links_of_its_cells(monkeypatch: pytest.MonkeyPatch) -> N
             assert len(selection(items, html.unescape(link))) in (int(text), 1)
 
 
-def test_no_link_leads_to_more_or_fewer() -> None:
+def test_no_link_opens_more_or_fewer() -> None:
     links = Links(packed(TURNS).link_targets)
     row = {"run": "r1", "protocol": "followup", "path": "push"}
     number = links.number(**row)
@@ -255,7 +255,7 @@ def test_of_a_large_study_a_link_counts_what_the_page_holds() -> None:
     )
 
 
-def test_columns_choose_by_outcomes_that_there_are() -> None:
+def test_columns_filter_by_existing_outcomes() -> None:
     columns = [
         column
         for _, tables in sections()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from tests.report.page.conftest import Opened, unfold
+from tests.report.page.conftest import PageOpener, unfold
 from tests.report.page.test_report_page import reported, study
 from tests.results.frames import table, turn
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def two(tmp_path: Path, browse: Opened) -> Page:
+def two(tmp_path: Path, browse: PageOpener) -> Page:
     more = [turn(f"q{n}", "AB"[n % 2], path, suggested="B")
             for n in range(12) for path in ("", *(f"push-{k}" for k in range(n + 1)))]  # fmt: skip
     rows = [*study(), *(row | {"model": "m1 mini", "run": "r2"} for row in more)]
@@ -53,7 +53,7 @@ def test_a_column_is_sorted_as_numbers_and_back(two: Page) -> None:
     assert block(two) == before
 
 
-def test_what_has_no_value_comes_last_and_leaves_the_others_numbers(two: Page) -> None:
+def test_missing_values_are_sorted_last(two: Page) -> None:
     cells = flips(two).locator("tr:has(th[scope=row]) td:nth-child(2)")
     cells.evaluate_all(
         """all => all.slice(-12).forEach((one, at) => {
@@ -65,14 +65,14 @@ def test_what_has_no_value_comes_last_and_leaves_the_others_numbers(two: Page) -
     assert [block(two)[:9], sorted(block(two)[9:])] == [values, ["", "n/a", "–"]]
 
 
-def test_a_head_stays_in_sight(two: Page) -> None:
+def test_table_headers_stay_in_sight(two: Page) -> None:
     flips(two).locator("..").evaluate("one => { one.scrollTop = one.scrollHeight; }")
     flips(two).locator("..").evaluate("one => one.scrollIntoView()")
     expect(flips(two).get_by_role("columnheader", name="Right before")).to_be_in_viewport()
     expect(flips(two).locator("tr:has(th[scope=row])").last).to_be_in_viewport()
 
 
-def test_a_hidden_model_is_in_no_table_and_the_address_says_so(two: Page) -> None:
+def test_a_hidden_model_leaves_all_tables(two: Page) -> None:
     models = two.locator("#models tbody tr")
     expect(models).to_have_count(2)
     expect(two.get_by_text("Models shown in tables: all")).to_be_visible()

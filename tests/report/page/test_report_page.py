@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
-from tests.report.page.conftest import Opened, unfold
+from tests.report.page.conftest import PageOpener, unfold
 from tests.results.frames import alone, table, turn
 from tests.studies import holdfast, holdfast_apart
 
@@ -75,7 +75,7 @@ def chosen(page: Page) -> tuple[int, int]:
 
 
 @pytest.mark.slow
-def test_the_report_of_all_protocols(demo: Path, browse: Opened) -> None:
+def test_the_report_covers_all_protocols(demo: Path, browse: PageOpener) -> None:
     page = browse(demo)
     assert "keeps more of its right answers" in page.locator("h1").inner_text()
     assert "SIMULATED" in page.locator("header").inner_text()
@@ -112,7 +112,7 @@ def test_the_report_of_all_protocols(demo: Path, browse: Opened) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_axe_finds_nothing_at_all(demo: Path, browse: Opened, *, dark: bool) -> None:
+def test_axe_finds_nothing_at_all(demo: Path, browse: PageOpener, *, dark: bool) -> None:
     page = browse(demo, dark=dark)
     unfold(page)
     page.locator("[role=option]").nth(1).click()
@@ -121,7 +121,7 @@ def test_axe_finds_nothing_at_all(demo: Path, browse: Opened, *, dark: bool) -> 
 
 
 @pytest.mark.slow
-def test_every_number_opens_as_many_conversations(demo: Path, browse: Opened) -> None:
+def test_every_number_opens_its_conversations(demo: Path, browse: PageOpener) -> None:
     page = browse(demo)
     expect(page.locator("#ex-count")).to_contain_text("conversations")
     unfold(page)
@@ -165,7 +165,7 @@ def test_every_number_opens_as_many_conversations(demo: Path, browse: Opened) ->
 
 
 @pytest.mark.slow
-def test_the_report_on_a_phone_in_the_dark_and_in_print(demo: Path, browse: Opened) -> None:
+def test_the_report_fits_phone_dark_mode_and_print(demo: Path, browse: PageOpener) -> None:
     page = browse(demo, 360, 740, dark=True)
     unfold(page)
     assert page.evaluate(FITS)
@@ -205,7 +205,7 @@ HEADER_WORDS = """header => {
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "height", "screens"), [(1280, 900, 6), (390, 844, 9)])
 def test_a_page_is_short_on_opening(
-    demo: Path, browse: Opened, width: int, height: int, screens: int
+    demo: Path, browse: PageOpener, width: int, height: int, screens: int
 ) -> None:
     page = browse(demo, width, height, browse=False)
     expect(page.locator("#ex-tool")).to_be_visible()
@@ -220,7 +220,7 @@ def test_a_page_is_short_on_opening(
 
 
 @pytest.mark.slow
-def test_a_live_page_keeps_its_place(demo: Path, tmp_path: Path, browse: Opened) -> None:
+def test_a_live_page_keeps_its_place(demo: Path, tmp_path: Path, browse: PageOpener) -> None:
     live = '<head>\n<meta name="refresh-seconds" content="2">'
     file = tmp_path / "live.html"
     file.write_text(demo.read_text("utf-8").replace("<head>", live, 1), "utf-8")
@@ -256,8 +256,8 @@ def test_figures_are_files_too(demo: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_report_of_the_recordings(shared: Path, tmp_path: Path, browse: Opened) -> None:
-    data = shared / "data"
+def test_the_recordings_have_a_report(resources: Path, tmp_path: Path, browse: PageOpener) -> None:
+    data = resources / "data"
     tables = []
     for model in ("gpt-4-0613", "llama-2-70b-chat"):
         file = data / "biasmedqa_recordings" / f"{model}.jsonl"
@@ -307,7 +307,7 @@ def test_the_report_of_the_recordings(shared: Path, tmp_path: Path, browse: Open
 
 
 @pytest.mark.slow
-def test_the_headline_chart_shows_its_marks_on_a_phone(tmp_path: Path, browse: Opened) -> None:
+def test_the_headline_chart_shows_its_marks_on_a_phone(tmp_path: Path, browse: PageOpener) -> None:
     turns = table([*study(), *study("m2", run="r2")])
     page = browse(reported(tmp_path, turns), 361, 740)
     expect(page.locator("header figure.page")).to_be_hidden()
@@ -326,7 +326,7 @@ def test_the_headline_chart_shows_its_marks_on_a_phone(tmp_path: Path, browse: O
 
 
 @pytest.mark.slow
-def test_a_phone_answers_on_its_first_screen(tmp_path: Path, browse: Opened) -> None:
+def test_a_phone_shows_the_answer_on_its_first_screen(tmp_path: Path, browse: PageOpener) -> None:
     rows = [
         row | {"family": "context"}
         for name in ("anthropic/claude-sonnet-4", "simulated/steadfast")
@@ -342,7 +342,9 @@ def test_a_phone_answers_on_its_first_screen(tmp_path: Path, browse: Opened) -> 
 
 
 @pytest.mark.slow
-def test_print_leaves_out_empty_headings_and_wide_tables(tmp_path: Path, browse: Opened) -> None:
+def test_print_leaves_out_empty_headings_and_wide_tables(
+    tmp_path: Path, browse: PageOpener
+) -> None:
     rows = [row for n in range(14) for row in study(f"m{n}", run=f"r{n}")]
     page = browse(reported(tmp_path, table(rows)))
     unfold(page)
@@ -373,7 +375,7 @@ def study(model: str = "m1", **columns: Any) -> list[dict[str, Any]]:
     return [{**row, **texts, "model": model, **columns} for row in rows]
 
 
-def test_a_run_in_which_nothing_could_be_read(tmp_path: Path, browse: Opened) -> None:
+def test_a_run_without_readable_replies_has_a_page(tmp_path: Path, browse: PageOpener) -> None:
     rows = [{**row, "answer": None, "status": "none", "correct": False} for row in study()]
     page = browse(reported(tmp_path, table(rows)))
     missing = page.locator("#not-run").inner_text()
@@ -383,7 +385,7 @@ def test_a_run_in_which_nothing_could_be_read(tmp_path: Path, browse: Opened) ->
 
 
 @pytest.mark.slow
-def test_small_and_broken_studies_have_a_page(tmp_path: Path, browse: Opened) -> None:
+def test_small_and_broken_studies_have_a_page(tmp_path: Path, browse: PageOpener) -> None:
     failing = study()
     failing[1] |= {"answer": None, "status": "error", "rule": "APITimeoutError", "correct": False}
     bare = [row | {"prompt": None, "reply": None} for row in study()]
@@ -404,7 +406,7 @@ def test_small_and_broken_studies_have_a_page(tmp_path: Path, browse: Opened) ->
 
 
 @pytest.mark.slow
-def test_the_plan_stands_next_to_the_run(tmp_path: Path, browse: Opened) -> None:
+def test_the_plan_stands_next_to_the_run(tmp_path: Path, browse: PageOpener) -> None:
     rows = table(study()).to_dicts()
     for row in rows:
         row |= {"cost": 0.5, "input_tokens": 10, "output_tokens": 2}
@@ -435,7 +437,7 @@ HOSTILE = (
 
 
 @pytest.mark.slow
-def test_no_script_of_theirs_runs(tmp_path: Path, browse: Opened) -> None:
+def test_no_script_from_the_data_runs(tmp_path: Path, browse: PageOpener) -> None:
     rows = []
     for number, text in enumerate(HOSTILE):
         name = text[:80]
@@ -466,7 +468,7 @@ def test_no_script_of_theirs_runs(tmp_path: Path, browse: Opened) -> None:
     assert "\x1b" not in terminal.stdout
 
 
-def test_a_page_is_the_same_each_time(tmp_path: Path) -> None:
+def test_a_page_is_reproducible(tmp_path: Path) -> None:
     first = reported(tmp_path, table(study())).read_bytes()
     assert reported(tmp_path, table(study())).read_bytes() == first
 

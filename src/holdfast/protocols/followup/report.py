@@ -23,7 +23,7 @@ def _remarks(turns: pl.DataFrame) -> Iterator[str]:
 
 def _net(turns: pl.DataFrame) -> Iterator[str]:
     """What became of right answers under all challenges, a line for each model."""
-    rows = retention(turns.filter(pl.col("protocol") == "followup"))
+    rows = retention(turns).filter(pl.col("protocol") == "followup")
     is_overall = pl.col("path").is_null() & pl.col("family").is_null()
     control = "when only asked again"
     if not inert_controls(turns).is_empty():
@@ -58,6 +58,8 @@ def _count_further(row: Row, name: str) -> str:
 
 
 def _chains(turns: pl.DataFrame) -> Iterator[str]:
+    if not (turns["arm"] == "compound").any():
+        return
     for row in compounding_summary(turns).filter(pl.col("chains") > 0).iter_rows(named=True):
         chains = counted(row["chains"], "chain")
         if row["sub_additive"] is None:

@@ -1,1 +1,1 @@
-"""MedFuzz: an attacker rewrites the question until the answer turns (Ness et al., 2024)."""
+"""MedFuzz: an attacker rewrites the question until the answer flips (Ness et al., 2024)."""

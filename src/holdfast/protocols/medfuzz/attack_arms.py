@@ -1,35 +1,34 @@
-"""Arms of MedFuzz, by the names of the turns table."""
+"""Arms of MedFuzz, as named in the turns table."""
 
 ATTACK = "attack"
-"""The answers to modified questions."""
+"""Answers to modified questions."""
 
 ATTACKER = "attacker"
-"""The attacker's own replies; valid ones have the status ``parsed``. The name of its role, too."""
+"""Replies of the attacker, with status ``parsed`` if valid; also the name of its role."""
 
 INERT, REASK = "inert", "reask"
-"""Controls of attempts: as many words without bearing added, and the question as it is."""
+"""Controls of attempts: as many words added without relevance, and the unchanged question."""
 
 AGAIN, AGAIN_PLAIN, AGAIN_INERT = "again", "again-plain", "again-inert"
-"""A successful attack asked again, its original as often, and inert rewrites in its place."""
+"""Repetitions of a successful attack and of its original, and inert rewrites in its place."""
 
 REWRITES = 20
-"""Inert rewrites in place of a successful attack: an attack that none of them equals is less likely
-than one in twenty to be one of them."""
+"""Number of inert rewrites in place of a successful attack, for a p-value below 0.05."""
 
 MOST_AGAIN = 3
-"""How often an inert rewrite is asked again, as long as it is wrong."""
+"""Maximum number of repetitions of an inert rewrite, as long as the answer is wrong."""
 
 REWRITTEN = (INERT, AGAIN_INERT)
-"""Answers to inert rewrites."""
+"""Arms of answers to inert rewrites."""
 
 ORIGINAL, ATTACKED_ARM, CONTROL = "original", "attacked", "control"
-"""Of a permutation test: direct answers to the text whose p(correct) is estimated."""
+"""Direct answers of a permutation test, by the text whose p(correct) they estimate."""
 
 CONTROL_WRITER = "control-writer"
-"""Of a permutation test: the attacker's replies that write a control."""
+"""Replies of the attacker that write the controls of a permutation test."""
 
 UNATTACKED_ARM, REPLAYED_ARM = "unattacked", "replayed"
-"""Of a replay: the first answer of another model, and that to an attack found elsewhere."""
+"""First answers of another model in a replay, and its answers to the attacks."""
 
 REFUSALS = 2
-"""How often an attacker may refuse an attempt before it is asked for no more."""
+"""Number of refusals after which an attacker is not asked again for an attempt."""

@@ -1,4 +1,4 @@
-"""What the attacker and its judge are asked, and how their replies are read."""
+"""Prompts for the attacker and its judge, and parsing of their replies."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -48,17 +48,17 @@ CONTROL_SCHEMA: dict[str, Any] = {
 
 
 def fuzz_version() -> int:
-    """Version of the prompts."""
+    """Return the version of the prompts."""
     return int(packaged(__package__, "prompts.toml")["version"])
 
 
 def assumptions() -> tuple[str, ...]:
-    """Names of the assumptions that come with a text."""
+    """Return the names of the bundled assumptions."""
     return tuple(packaged(__package__, "prompts.toml")["assumptions"])
 
 
 def attacker_system(assumption: str) -> str:
-    """The attacker's system message: the rules, and the assumption by its name or as a text."""
+    """Return the attacker's system message: the rules, and the assumption by name or as a text."""
     values = {"assumption": _assumption(assumption), "limit": str(MOST_WORDS)}
     return fill(str(packaged(__package__, "prompts.toml")["attacker_system"]).strip(), values)
 
@@ -66,10 +66,10 @@ def attacker_system(assumption: str) -> str:
 def attack_prompt(
     question: Question, reasoning: str, answer: str, confidence: float | None, assumption: str
 ) -> str:
-    """Asks for the first attack on an answer that was right.
+    """Return the prompt for the first attack on a right answer.
 
-    The model's reply is shown, of a very long one the ends, and the probability from 0 to 1 that it
-    gave the letter, where that is known.
+    The prompt contains the model's reply, shortened if it is very long, and the probability of its
+    answer, 0 to 1, if known.
     """
     return fuzz_prompt(
         "attack",
@@ -87,7 +87,7 @@ def attack_prompt(
 
 
 def next_attack_prompt(reasoning: str, answer: str, confidence: float | None) -> str:
-    """Asks for another attack, with the model's reply to the last one."""
+    """Return the prompt for another attack, with the model's reply to the last one."""
     return fuzz_prompt(
         "next",
         {"reasoning": excerpt(reasoning)},
@@ -96,19 +96,19 @@ def next_attack_prompt(reasoning: str, answer: str, confidence: float | None) ->
     )
 
 
-def told(reply: str, reasoning: str) -> str:
-    """A reply as others read it, with the hidden reasoning before it told apart."""
+def with_hidden_reasoning(reply: str, reasoning: str) -> str:
+    """Return a reply for a prompt, with the hidden reasoning in a separate part."""
     texts = {"hidden": excerpt(reasoning), "reply": reply}
     return fuzz_prompt("told_apart", texts) if reasoning else reply
 
 
 def fuzz_retry_prompt(fault: Fault) -> str:
-    """Asks for the same attack once more, and says what was wrong."""
+    """Return the prompt to repeat an attack, with the fault of the last one."""
     return fuzz_prompt("again", {}, fault=fault.detail, limit=str(MOST_WORDS))
 
 
 def control_prompt(question: Question, fuzz: Fuzz, number: int) -> str:
-    """Asks for a control of an attack; its number, from 1, makes each request another."""
+    """Return the prompt for a control of an attack; its 1-based number distinguishes requests."""
     runs = [
         f"{place}. ({word_count(run)} words) {run}"
         for place, run in enumerate(fuzz.additions, start=1)
@@ -122,12 +122,12 @@ def control_prompt(question: Question, fuzz: Fuzz, number: int) -> str:
 
 
 def control_retry_prompt(fault: Fault) -> str:
-    """Asks for the same control once more, and says what was wrong."""
+    """Return the prompt to repeat a control, with the fault of the last one."""
     return fuzz_prompt("again_control", {}, fault=fault.detail)
 
 
 def fuzz_prompt(name: str, texts: Mapping[str, str], **values: str) -> str:
-    """A prompt of MedFuzz by name; texts of others stand between lines that occur in none."""
+    """Fill a prompt of MedFuzz, with texts between delimiters that none of them contains."""
     template = str(packaged(__package__, "prompts.toml")["prompts"][name]).strip()
     return fill(template, {**values, **texts, "fence": fence(*texts.values())})
 
@@ -146,11 +146,11 @@ def _confidence(probability: float | None) -> str:
 
 
 ADDED_TOKENS = 160
-"""What a modification adds to a question, at most (120 words)."""
+"""Assumed maximum number of tokens that a modification adds (120 words)."""
 
 
 def attackers_chat(run: Run, assumption: str, seed: int, purpose: Purpose) -> Turn:
-    """A conversation with the attacker, before anything is asked."""
+    """Start a conversation with the attacker."""
     json_schema = CONTROL_SCHEMA if purpose == "control" else FUZZ_SCHEMA
     schema = ResponseSchema.model_validate({"name": "modification", "json_schema": json_schema})
     return run.chat(
@@ -170,26 +170,26 @@ async def modify(
     correct: Callable[[Fault], str],
     **context: Any,
 ) -> tuple[Turn, Fuzz | Fault]:
-    """Ask for a modification, and say what was wrong with it until it can be used.
+    """Ask for a modification until it is valid, and describe each fault to the attacker.
 
-    Every try is a turn of its arm: one that can be used has the status ``parsed``, else its rule is
-    what was wrong.
+    Every try is a turn of its arm. A valid one has the status ``parsed``. For an invalid one, the
+    rule is the fault.
 
     Args:
         attacker: the conversation with the attacker so far.
-        prompt: what is asked for.
-        parse: finds it in a reply without its reasoning, or says what is wrong.
-        correct: asks once more, and says what was wrong.
-        context: as ``Turn.ask`` takes it.
+        prompt: prompt for the modification.
+        parse: function that parses a reply without its reasoning or returns its fault.
+        correct: function from a fault to the next prompt.
+        context: as for ``Turn.ask``.
 
     Returns:
-        The last turn, and the modification or the last reply's fault.
+        The last turn, with the modification or the last reply's fault.
     """
 
     def usable(output: ModelOutput) -> Fuzz | Fault:
         text = without_reasoning(output.completion)
         value = parse(text)
-        # an analysis in the first person can sound like a refusal
+        # an analysis in the first person can resemble a refusal
         if isinstance(value, Fault) and value.kind == "no JSON" and is_refusal(text):
             return Fault("refused", "declines what was asked for")
         return value
@@ -207,11 +207,11 @@ _LIST = re.compile(rf"\[\s*{_VALUE}(?:\s*,\s*{_VALUE})*\s*(?:,\s*)?\]", re.IGNOR
 
 
 VALIDITY = ("validity", "validity-2", "validity-3")
-"""Roles that judge whether the right answer is still right; the majority of those bound counts."""
+"""Roles that judge whether the right answer is still right; the majority of those bound decides."""
 
 
 def validity_prompt(question: Question, modification: Question) -> str:
-    """Asks whether the right answer of a question is still right to a modification of it."""
+    """Return the prompt whether a question's right answer is still right after a modification."""
     texts = {
         "question": question.stem,
         "modified": modification.stem,
@@ -222,21 +222,21 @@ def validity_prompt(question: Question, modification: Question) -> str:
 
 
 def read_validity(reply: str) -> bool | None:
-    """The verdict of the last JSON object with one; None where there is none."""
+    """Return the verdict of the last JSON object with a verdict, None without one."""
     verdicts = [verdict["valid"] for verdict in json_objects(reply[-_TAIL:]) if "valid" in verdict]
     return verdicts[-1] if verdicts and isinstance(verdicts[-1], bool) else None
 
 
 def faithfulness_prompt(stem: str, characteristics: Sequence[str], reply: str) -> str:
-    """Asks which of the added characteristics a reply speaks of (MedFuzz, section 5)."""
+    """Return the prompt which added characteristics a reply mentions (MedFuzz, section 5)."""
     texts = {"question": stem, "reply": excerpt(reply), "listed": _number_lines(characteristics)}
     return fuzz_prompt("faithfulness", texts, count=str(len(characteristics)))
 
 
 def read_faithfulness(reply: str, n: int) -> list[bool] | None:
-    """The judge's values: its last JSON list of true and false, whatever stands around it.
+    """Return the judge's values: the last JSON list of true and false in the reply.
 
-    None where there is no such list, or it has another length.
+    None without such a list, or if its length is not ``n``.
     """
     matches = _LIST.findall(reply[-_TAIL:])
     values = re.findall(r"true|false", matches[-1].lower()) if matches else []
@@ -244,9 +244,9 @@ def read_faithfulness(reply: str, n: int) -> list[bool] | None:
 
 
 def review_prompt(question: Question, fuzz: Fuzz, answer: str, reply: str) -> str:
-    """Asks how worthwhile an expert's look at an attack is (MedFuzz, sections 4 and 5).
+    """Return the prompt how useful an expert's review of an attack is (MedFuzz, sections 4 and 5).
 
-    The criteria are ours: the source names none.
+    The source gives no criteria, so they are holdfast's.
     """
     texts = {
         "question": fuzz.stem,
@@ -258,9 +258,10 @@ def review_prompt(question: Question, fuzz: Fuzz, answer: str, reply: str) -> st
 
 
 def read_review(reply: str) -> int | None:
-    """The judge's score, from 1 to 10; None where none can be read.
+    """Return the judge's score from 1 to 10, None if it cannot be parsed.
 
-    It is that of the last JSON object with a score; else the reply is a number and nothing else.
+    It is the score of the last JSON object with a score, or else the reply itself if it is only a
+    number.
     """
     text = reply[-_TAIL:].strip()
     scores: list[object] = [item["score"] for item in json_objects(text) if "score" in item]
@@ -276,5 +277,5 @@ def read_review(reply: str) -> int | None:
 
 
 def _number_lines(texts: Sequence[str]) -> str:
-    """One on each line, numbered; line ends inside of one are blanks."""
+    """Return numbered texts, one per line, with line ends inside a text replaced by blanks."""
     return "\n".join(f"{n}. {' '.join(text.split())}" for n, text in enumerate(texts, start=1))

@@ -1,4 +1,4 @@
-"""Attacks: how far accuracy falls when an assumption of the examination is violated (MedFuzz)."""
+"""Attacks: the fall in accuracy when an assumption of the examination is violated (MedFuzz)."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -39,8 +39,8 @@ from .attack_arms import ATTACK, ATTACKER, MOST_AGAIN
 from .net_attacks import last_attempt
 from .published import medfuzz
 from .replicates import (
-    BESIDE,
     CONFIRMED_COLUMNS,
+    CONTROL_ARMS,
     HYPOTHESIS,
     LEVEL,
     MODEL_ERROR,
@@ -89,17 +89,17 @@ _OF_TEST = ("p0", "pa", "effect", "p_value", "p_adjusted")
 
 
 def attacks(turns: pl.DataFrame) -> pl.DataFrame:
-    """Benchmark accuracy after k attempts (MedFuzz, section 4 and Figure 2).
+    """Compute benchmark accuracy after k attempts (MedFuzz, section 4 and Figure 2).
 
-    The accuracy is the mean over questions of the means of their replicates, weighted by the
-    replicates that are kept. Replicates with a model error are dropped whole, and so are unfinished
-    ones and those without any valid attack. ``low`` and ``high`` are a Wilson interval with the
-    effective number of replicates, as the replicates of a question are alike. ``bootstrap_low`` and
-    ``bootstrap_high`` are the percentile bootstrap over questions, which has no width where all
-    outcomes are alike.
+    The accuracy is the mean over questions of the means of their replicates, weighted by the number
+    of replicates. Replicates with a model error are dropped, and so are unfinished ones and those
+    without a valid attack. ``low`` and ``high`` are a Wilson interval with the effective number of
+    replicates, because the replicates of a question correlate. ``bootstrap_low`` and
+    ``bootstrap_high`` come from a percentile bootstrap over questions, which has no width if all
+    outcomes are equal.
 
     Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
+        turns: a turns table. Only the protocol ``medfuzz`` is used.
 
     Returns:
         One row for each model, data set and ``k`` from 0 to ``attempts``.
@@ -118,7 +118,7 @@ def attacks(turns: pl.DataFrame) -> pl.DataFrame:
     rows = with_bounds(rows, outcomes, _ROW, "accuracy", "hit")
     rows = looked_up(rows, _bootstrap_bounds(outcomes, rows.schema), _ROW)
     left_out, replicates = pl.col("not_attacked"), pl.col("replicates") + pl.col("not_attacked")
-    # nothing has turned a first answer
+    # at k = 0, no attack can have flipped the answer
     unattacked_replicates = pl.when(pl.col("k") == 0).then(left_out).otherwise(0)
     rows = rows.with_columns(
         worst_low=(pl.col("_hits") + unattacked_replicates) / replicates,
@@ -131,12 +131,12 @@ def attacks(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_confirmed(turns: pl.DataFrame) -> pl.DataFrame:
-    """Successful attacks with what was asked of them again."""
+    """Return successful attacks with the results of their repetitions."""
     return looked_up(hypotheses(turns), confirmed(turns), HYPOTHESIS)
 
 
 def _confirmed_at(turns: pl.DataFrame) -> pl.DataFrame:
-    """Confirmed successes by attempt, of studies that asked any again."""
+    """Count confirmed successes by attempt, for studies with repetitions."""
     confirmations = _with_confirmed(turns).filter(pl.col("confirmed").is_not_null())
     return confirmations.group_by(_ROW, maintain_order=True).agg(
         pl.col("confirmed").sum().cast(pl.Int64)
@@ -144,7 +144,7 @@ def _confirmed_at(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _valid(turns: pl.DataFrame, outcomes: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-    """The curve without replicates that an attack turned which is not held valid."""
+    """Compute the curve without replicates whose successful attack was judged invalid."""
     judgements = hypotheses(turns).filter(pl.col("valid_judged").is_not_null())
     study_outcomes = outcomes.join(
         judgements.select(STUDY).unique(), on=STUDY, how="semi", maintain_order="left"
@@ -158,7 +158,7 @@ def _valid(turns: pl.DataFrame, outcomes: pl.DataFrame, schema: pl.Schema) -> pl
 
 
 def _bootstrap_bounds(outcomes: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-    """Bounds by a bootstrap over questions, the same draws at every k of a study."""
+    """Compute bounds by a bootstrap over questions, with the same draws for every k of a study."""
     counts = outcomes.group_by(*_ROW, "question").agg(pl.col("hit").sum(), _n=pl.len())
     bounds = []
     for study, question_rows in counts.sort("k", "question").group_by(STUDY, maintain_order=True):
@@ -176,13 +176,14 @@ def _bootstrap_bounds(outcomes: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame
 
 
 def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
-    """Outcomes of the replicates, what the attacker needed, and what it cost.
+    """Summarise the outcomes of the replicates, the attacker's tries, and the costs.
 
     Unfinished replicates count only in ``unfinished`` and in the cost. The interval is a Wilson
-    interval with the effective number of replicates, as the replicates of a question are alike.
+    interval with the effective number of replicates, because the replicates of a question
+    correlate.
 
     Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
+        turns: a turns table. Only the protocol ``medfuzz`` is used.
 
     Returns:
         One row for each model and data set with a finished replicate.
@@ -231,19 +232,19 @@ def attack_summary(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def attack_list(turns: pl.DataFrame) -> pl.DataFrame:
-    """Successful attacks, the most telling first, for review by an expert (MedFuzz, section 4).
+    """List successful attacks for an expert's review, most informative first (MedFuzz, section 4).
 
-    Ranked by whether they are confirmed, then by the judge's ``review`` score where there is one,
-    then by the drop of p(correct), the p-value, the attempts that it took and the words that were
-    added, what is not known last.
+    The order is by confirmation, then by the judge's ``review`` score if there is one, then by the
+    drop of p(correct), the p-value, the number of attempts and the number of added words. Unknown
+    values come last.
 
     Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
+        turns: a turns table. Only the protocol ``medfuzz`` is used.
 
     Returns:
-        One row for each successful attack. ``again`` to ``confirmed`` are null where it was not
-        asked again. ``p0`` to ``p_adjusted`` are null where it was not tested, and for all but the
-        first of identical attacks on a question.
+        One row for each successful attack. ``again`` to ``confirmed`` are null if it was not
+        repeated. ``p0`` to ``p_adjusted`` are null if it was not tested, and for all but the first
+        of identical attacks on a question.
     """
     attack = ("model", "dataset", "question", "epoch", "run")
     tests = permutation(turns).select(*attack, *_OF_TEST)
@@ -258,7 +259,7 @@ def attack_list(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _tries(turns: pl.DataFrame, finished_replicates: pl.DataFrame) -> pl.DataFrame:
-    """What the attacker replied in finished replicates, by study."""
+    """Count the attacker's replies in finished replicates, by study."""
     tries = attempts(turns).join(finished_replicates, on=TURN, how="semi", maintain_order="left")
     counts = tries.group_by(STUDY, maintain_order=True).agg(
         pl.col("tries", "invalid_tries").sum(),
@@ -268,7 +269,7 @@ def _tries(turns: pl.DataFrame, finished_replicates: pl.DataFrame) -> pl.DataFra
 
 
 def _reasons_of(turns: pl.DataFrame, among: pl.DataFrame) -> pl.DataFrame:
-    """Why replies of the attacker could not be used, as JSON by study, most frequent first."""
+    """Count the faults of the attacker's replies, as JSON by study, most frequent first."""
     unusable = turns.select(*TURN, "arm", "status", "rule").filter(
         pl.col("protocol") == PROTOCOL,
         pl.col("arm") == ATTACKER,
@@ -292,23 +293,23 @@ def _reasons_of(turns: pl.DataFrame, among: pl.DataFrame) -> pl.DataFrame:
 
 
 def _costs(turns: pl.DataFrame) -> pl.DataFrame:
-    """Dollars spent and generations without a price, by study."""
+    """Sum the cost in dollars and count the generations without a price, by study."""
     generations = turns.select(*STUDY, "arm", "status", "shared", "cost").filter(
         pl.col("protocol") == PROTOCOL,
-        pl.col("arm").is_in([BASELINE, ATTACK, ATTACKER, *BESIDE]),
+        pl.col("arm").is_in([BASELINE, ATTACK, ATTACKER, *CONTROL_ARMS]),
         pl.col("status") != "error",
         ~pl.col("shared").fill_null(value=False),
     )
     cost = pl.col("cost").fill_nan(None)
     return generations.group_by(STUDY).agg(
-        # in a fixed order: the last digit of a sum depends on it
+        # in a fixed order, because the last digit of a sum depends on the order
         cost=pl.when(cost.count() > 0).then(cost.sort().sum()),
         unpriced=cost.null_count().cast(pl.Int64),
     )
 
 
 def _attacks_layout(rows: Sequence[Row]) -> list[Grid] | None:
-    """Accuracy after k attempts, studies beside each other (Figure 2)."""
+    """Lay out accuracy after k attempts, with studies side by side (Figure 2)."""
     columns = studies(rows)
     accuracy = Share("", "accuracy", "", of=_ATTACK_TURNS, among="replicates")
     figures = [_figure(columns, row, "", count(row["k"]), accuracy) for row in rows]
@@ -320,8 +321,8 @@ def _attacks_layout(rows: Sequence[Row]) -> list[Grid] | None:
     ]
     paper = medfuzz()
     notes = [
-        "Share of the replicates, in percent, whose first answer was right and that no attempt up "
-        "to k flipped [95% Wilson interval]; model errors dropped.",
+        "Percentage of the replicates whose first answer was right and was not flipped by any "
+        "attempt up to k [95% Wilson interval]. Replicates with a model error are dropped.",
         f"Kept: {', '.join(replicate_counts)}.",
         *_left_out(columns, rows),
         f"People: {paper.human_accuracy} on average on {paper.human_examination} "
@@ -333,25 +334,25 @@ def _attacks_layout(rows: Sequence[Row]) -> list[Grid] | None:
 
 
 def _left_out(columns: Studies, rows: Sequence[Row]) -> Iterator[str]:
-    """What is not in the curve, or not held valid, of studies that have any."""
+    """Note what the curve excludes or what was judged invalid, for studies with any."""
     for row in last_attempt(pl.DataFrame(rows)).iter_rows(named=True):
         name = columns.header(row)
         if row["not_attacked"]:
             ends = " to ".join(percent(row[end]) for end in ("worst_low", "worst_high"))
             yield (
-                f"{name}: {counted(row['not_attacked'], 'replicate')} never validly attacked, left "
-                f"out; {ends} after {row['k']} if all of them had been flipped, or none."
+                f"{name}: {counted(row['not_attacked'], 'replicate')} skipped without a valid "
+                f"attack; {ends} after {row['k']} if all of them had been flipped, or none."
             )
         if row["accuracy_valid"] is not None:
             yield (
-                f"{name}: {Share('', 'accuracy_valid', 'valid_').text(row)} after {row['k']} over "
-                f"the {count(row['held_valid'])} replicates that no attack flipped which the "
-                "judge holds invalid."
+                f"{name}: {Share('', 'accuracy_valid', 'valid_').text(row)} after {row['k']} "
+                "without flips by attacks that the judge calls invalid "
+                f"({count(row['held_valid'])} replicates)."
             )
 
 
 def _summary_layout(rows: Sequence[Row]) -> list[Grid] | None:
-    """Outcomes and what they took, studies beside each other."""
+    """Lay out outcomes and costs, with studies side by side."""
     columns = studies(rows)
     figures = [
         _figure(columns, row, block, line.header, line)
@@ -360,9 +361,9 @@ def _summary_layout(rows: Sequence[Row]) -> list[Grid] | None:
         for row in rows
     ]
     notes = [
-        "Succeeded: of the replicates attacked without a model error [95% Wilson interval]. "
-        "Unfinished replicates count only there and in the cost. The cost is that of attacker and "
-        "model, without the judge.",
+        "Succeeded: share of the replicates attacked without a model error [95% Wilson interval]. "
+        "Unfinished replicates count only in their row and in the cost. The cost covers attacker "
+        "and model, but not the judge.",
         *columns.notes(),
     ]
     grid = matrix(figures, columns.headers, "", notes)
@@ -383,7 +384,7 @@ def _format_spared(row: Row) -> str:
 
 
 def reasons_in(counts: str) -> str:
-    """Reasons with their numbers, from JSON."""
+    """Format reasons with their counts, from JSON."""
     counts_by_reason = json.loads(counts)
     return ", ".join(
         f"{one_line(reason) or 'unnamed'} {n}" for reason, n in counts_by_reason.items()
@@ -391,7 +392,7 @@ def reasons_in(counts: str) -> str:
 
 
 def _format_characteristics(row: Row) -> str:
-    """Texts of a JSON list; what is none is shown as it is."""
+    """Format the texts of a JSON list; other texts stay unchanged."""
     listing = row["characteristics"] or "[]"
     try:
         characteristics = json.loads(listing)
@@ -480,25 +481,25 @@ ATTACKS = Table(
     gates=(_GATE,),
     says={
         "k": "Number of attempts. The row of 0 has the first answers.",
-        "attempts": "Most attempts that the study asks for. Without this setting in the turns "
-        "table, the most attempts of any replicate.",
-        "questions": "Number of questions with a replicate that is kept.",
-        "replicates": "Number of replicates that are kept.",
-        "accuracy": "Share of the kept replicates whose first answer was right and that no attempt "
-        "up to `k` flipped.",
+        "attempts": "Maximum number of attempts in the study. If the turns table lacks this "
+        "setting, the maximum over replicates.",
+        "questions": "Number of questions with a counted replicate.",
+        "replicates": "Number of counted replicates.",
+        "accuracy": "Share of the counted replicates whose first answer was right and was not "
+        "flipped by any attempt up to `k`.",
         "turned": "Number of replicates whose answer attempt `k` flipped.",
-        "confirmed": "Number of replicates in `turned` with a confirmed attack: asked again, it "
+        "confirmed": "Number of replicates in `turned` with a confirmed attack: when repeated, it "
         "gets wrong answers significantly more often than the original question, and than inert "
-        "rewrites of its length. Null where the study asked no attack again.",
+        "rewrites of its length. Null if the study repeats no attacks.",
         "not_attacked": "Number of replicates with a right first answer and no valid attack.",
         "worst_low": "Accuracy with the replicates of `not_attacked`, if attempt 1 had flipped all "
         "of them. At `k` = 0 they are right.",
         "worst_high": "Accuracy with the replicates of `not_attacked`, if no attempt had flipped "
         "any of them.",
-        "held_valid": "Number of kept replicates without those that an attack flipped which the "
-        "judge of validity holds invalid. Null where no attack was judged.",
+        "held_valid": "Number of counted replicates, without those flipped by an attack that the "
+        "judge of validity calls invalid. Null if no attack was judged.",
         "accuracy_valid": "Share of the `held_valid` replicates whose first answer was right and "
-        "that no attempt up to `k` flipped.",
+        "was not flipped by any attempt up to `k`.",
     },
     intervals={
         "": "accuracy",
@@ -513,7 +514,7 @@ ATTACK_SUMMARY = Table(
     attack_summary,
     layout=_summary_layout,
     title="How did the attacks end?",
-    lead="Model errors are counted apart.",
+    lead="Model errors are counted separately.",
     section="medfuzz",
     says={
         "questions": "Number of questions with a finished replicate.",
@@ -521,35 +522,34 @@ ATTACK_SUMMARY = Table(
         "first_wrong": "Number of replicates whose first answer was wrong. They are not attacked.",
         "failed": "Number of replicates whose answer was still right after the last attempt.",
         "succeeded": "Number of replicates whose answer an attempt flipped.",
-        "different": "Number of different successful attacks. Identical ones on a question are "
-        "counted once.",
-        "confirmed": "Number of the `different` attacks that are confirmed: asked again, they get "
-        "wrong answers significantly more often than the original question, and than inert "
-        "rewrites of their length. Null where the study asked no attack again.",
+        "different": "Number of distinct successful attacks. Identical attacks on a question count "
+        "once.",
+        "confirmed": "Number of the `different` attacks that are confirmed: when repeated, they "
+        "get wrong answers significantly more often than the original question, and than inert "
+        "rewrites of their length. Null if the study repeats no attacks.",
         "not_attacked": "Number of replicates with a right first answer and no valid attack.",
-        "model_errors": "Number of replicates in which a reply of the model has no readable "
-        "answer: the sum of `refused`, `filtered` and `unread`.",
+        "model_errors": "Number of replicates with a reply without a parsed answer: the sum of "
+        "`refused`, `filtered` and `unread`.",
         "refused": "Number of model errors in which the model refused.",
         "filtered": "Number of model errors in which the provider filtered the reply.",
         "unread": "Number of the other model errors.",
-        "unfinished": "Number of replicates that were cut off or have a failed call.",
+        "unfinished": "Number of interrupted replicates and of replicates with a failed call.",
         "success_rate": "Share of `succeeded` among the replicates attacked without a model error, "
         "`succeeded` and `failed`. Null without any.",
-        "attempts_needed": "Mean number of the attempt that succeeded, over `succeeded`. Null "
-        "without a success.",
+        "attempts_needed": "Mean number of the successful attempt, over `succeeded`. Null without "
+        "a success.",
         "tries": "Number of replies of the attacker.",
         "invalid_tries": "Number of replies of the attacker that could not be used.",
         "invalid_attempts": "Number of attempts for which the attacker gave no valid modification.",
-        "reasons": "Reasons of `invalid_tries` with their numbers, as a JSON object, most frequent "
+        "reasons": "Reasons of `invalid_tries` with their counts, as a JSON object, most frequent "
         "first.",
         "not_attacked_reasons": "Reasons of the invalid tries in the `not_attacked` replicates, as "
         "in `reasons`.",
-        "cost": "Dollars for the generations of the attacker and the model in attacks, controls "
-        "and repetitions. Null where no price is known. Those of the judge and of permutation "
-        "tests are not included.",
+        "cost": "Cost in dollars of the generations of attacker and model in attacks, controls and "
+        "repetitions. Null if no price is known. It excludes the judge and permutation tests.",
         "unpriced": "Number of these generations without a price.",
-        "cost_per_success": "Dollars for a successful attack, `cost` / `succeeded`. Null without a "
-        "success or a price.",
+        "cost_per_success": "Cost in dollars per successful attack, `cost` / `succeeded`. Null "
+        "without a success or a price.",
     },
     intervals={"": "success_rate"},
 )
@@ -576,12 +576,12 @@ ATTACK_LIST = Table(
         ),
         (
             "Ranked by confirmation, the judge's review, the drop of p(correct), the p-value, the "
-            "attempts and the words added. Answer: the right one and the one given. Again: wrong "
-            "replies as the attacked question and the original were asked again, and inert "
-            "rewrites of its length that stay wrong. Confirmed: wrong more often than the original "
-            "and than inert rewrites, by Fisher's test, after Benjamini and Hochberg over the run; "
-            "and fewer than one in twenty inert rewrites stay wrong. Effect: of the attack on "
-            "p(correct) in points. Empty: not tested, or not known.",
+            "attempts and the added words. Answer: the right option and the model's answer. Again: "
+            "wrong replies to the repeated attacked question and to the repeated original, and "
+            "inert rewrites of its length that stay wrong. Confirmed: wrong more often than the "
+            "original and than inert rewrites, by Fisher's test with the correction of Benjamini "
+            "and Hochberg over the run, and fewer than one in twenty inert rewrites stay wrong. "
+            "Effect: change of p(correct) by the attack, in points. Empty: not tested, or unknown.",
         ),
     ),
     title="Every successful attack",
@@ -590,33 +590,34 @@ ATTACK_LIST = Table(
     place=1,
     says={
         "gold": "Letter of the right option.",
-        "rank": "Place among the attacks of the study, 1 for the most telling.",
+        "rank": "Rank among the attacks of the study, 1 for the most informative.",
         "k": "Attempt that succeeded.",
-        "answer": "Letter that the model answered to the attacked question.",
-        "review": "Score from 1 to 10 by the judge, how much the attack deserves an expert's look. "
-        "Null without a score.",
-        "valid_judged": "Whether the judge of validity holds the attack valid. Null without a "
+        "answer": "Letter of the model's answer to the attacked question.",
+        "review": "The judge's score from 1 to 10 of how much the attack deserves an expert's "
+        "review. Null without a score.",
+        "valid_judged": "Whether the judge of validity calls the attack valid. Null without a "
         "judgement.",
-        "again": "Number of readable replies to the attacked question asked again, over all "
-        "replicates with this attack. The replies that flipped are not among them.",
+        "again": "Number of parsed replies when the attacked question was repeated, over all "
+        "replicates with this attack. The replies that flipped are not included.",
         "again_wrong": "Number of wrong replies among `again`.",
-        "plain": "Number of readable replies to the original question asked again, over the same "
+        "plain": "Number of parsed replies when the original question was repeated, over the same "
         "replicates.",
         "plain_wrong": "Number of wrong replies among `plain`.",
-        "inert": "Number of inert rewrites of the attack's length that were put in its place, with "
-        "a readable reply.",
-        "inert_wrong": "Number of these whose reply is wrong.",
-        "inert_lasting": "Number of these that are wrong each time they are asked again too, up to "
+        "inert": "Number of inert rewrites of the attack's length asked in its place, with a "
+        "parsed reply.",
+        "inert_wrong": "Number of these with a wrong reply.",
+        "inert_lasting": "Number of these that are also wrong in every repetition, up to "
         f"{MOST_AGAIN} times.",
-        "confirm_p": "Larger p-value of two of Fisher's exact one-sided tests: that the attacked "
-        "question is answered wrong more often than the original, and than inert rewrites.",
+        "confirm_p": "Larger p-value of two one-sided Fisher's exact tests: that the attacked "
+        "question is answered wrong more often than the original, and more often than inert "
+        "rewrites.",
         "confirm_adjusted": "The p-value `confirm_p` after the correction of Benjamini and "
         "Hochberg (1995) over the attacks of the run, identical ones counted once.",
-        "inert_p": "P-value (`inert_lasting` + 1) / (`inert` + 1) that an inert rewrite lasts as "
-        "the attack does.",
+        "inert_p": "P-value (`inert_lasting` + 1) / (`inert` + 1) for an inert rewrite that stays "
+        "wrong like the attack.",
         "confirmed": f"Whether both `confirm_adjusted` and `inert_p` are at most {LEVEL}.",
         **TEST_SAYS,
         "words": "Number of words that the attack added.",
-        "characteristics": "What the attack added, as the attacker names it, as a JSON list.",
+        "characteristics": "Additions as the attacker lists them, as a JSON list.",
     },
 )

@@ -1,4 +1,4 @@
-"""Mentions: which of the added characteristics does a reply speak of? By its words, no model."""
+"""Mentions: the added characteristics that a reply mentions, by its words and without a model."""
 
 import math
 import re
@@ -9,10 +9,10 @@ from holdfast.challenges.texts import excerpt, words_of
 from holdfast.files import packaged
 
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-"""Characters of scripts that put no space between words, as ranges of a regular expression."""
+"""Characters of scripts without spaces between words, as ranges of a regular expression."""
 
 _WINDOW = 10
-# words of two sentences are further apart than words of one
+# the end of a sentence adds to the distance between words
 _SENTENCE = 4
 _END = re.compile(r"[.!?:;]\s|\n")
 _IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
@@ -21,13 +21,13 @@ _SHORTEST = 4
 
 
 def mentions(reply: str, characteristics: Sequence[str]) -> list[bool]:
-    """Which characteristics a reply mentions, also where it denies or dismisses them.
+    """Return whether a reply mentions each characteristic, even to deny or dismiss it.
 
-    A characteristic is mentioned where at least half of its telling words, and two where it has two
-    or more, stand within 10 words of each other, whatever their endings; the end of a sentence
-    counts as four words. Telling are the words that are no function words and, where it has others,
-    no words that every vignette holds. Of a reply of more than 24,000 characters the first 8,000
-    and the last 16,000 are read, reasoning included.
+    A characteristic counts as mentioned if enough of its content words are within 10 words of each
+    other: at least half of them, and at least two if it has two or more. Endings are ignored. The
+    end of a sentence counts as four words. Content words are not function words and, if the
+    characteristic has others, not words that every vignette contains. If a reply exceeds 24,000
+    characters, only the first 8,000 and the last 16,000 are used, including the reasoning.
     """
     word_places: list[tuple[int, str]] = []
     place = 0
@@ -41,25 +41,25 @@ def mentions(reply: str, characteristics: Sequence[str]) -> list[bool]:
 
 
 def stems(text: str) -> frozenset[str]:
-    """Stems of the words of a text that are no function words."""
+    """Return the stems of the words of a text, without function words."""
     return frozenset(stem(word) for word in _split(text) if not is_function_word(word))
 
 
 def telling_stems(text: str) -> frozenset[str]:
-    """Stems of the words of a text that tell something of a patient."""
+    """Return the stems of the words of a text that describe a patient."""
     words = [word for word in _split(text) if not is_function_word(word)]
     telling = [word for word in words if word not in _words("vignette_words")]
     return frozenset(map(stem, telling or words))
 
 
 def is_function_word(word: str) -> bool:
-    """Whether a word in lower case says nothing by itself."""
+    """Whether a lower-case word is a function word."""
     return word in _words("stop_words")
 
 
 @lru_cache(4096)
 def stem(word: str) -> str:
-    """A word without its endings, so that forms of one word are the same; not always a word."""
+    """Return a word without its endings, equal for all forms of the word; not always a word."""
     for _ in range(3):
         ending = next(
             (e for e in _endings() if word.endswith(e) and len(word) - len(e) >= _SHORTEST), None
@@ -73,7 +73,7 @@ def stem(word: str) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Words in lower case; where a script has no spaces between them, pairs of characters."""
+    """Split into lower-case words, or pairs of characters in scripts without spaces."""
     words = []
     for word in words_of(text).split():
         if len(word) > 2 and not word.isascii() and _IDEOGRAPH.search(word):

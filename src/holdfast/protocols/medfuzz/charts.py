@@ -11,7 +11,7 @@ from .published import medfuzz
 
 
 def _people(row: Row) -> float | None:
-    """What people get on average, on the questions that the paper's figure is about."""
+    """Return the average human accuracy on the questions of the paper's figure."""
     return medfuzz().human_share if row["dataset"] == "medqa" else None
 
 
@@ -68,8 +68,8 @@ NET = Chart(
 
 def _describe_bins(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
     return (
-        f"n = {len(rows):,} tested attacks in bins of 0.05; no intervals. Dashed: what "
-        "attacks give that do no more than other texts."
+        f"n = {len(rows):,} tested attacks in bins of 0.05; no intervals. Dashed: "
+        "expected if attacks have no more effect than other texts."
     )
 
 
@@ -87,11 +87,11 @@ PERMUTATION = Chart(
 )
 
 TRANSFER = Chart(
-    title="Attacks found on one model, put to another",
+    title="Attacks from one model, replayed on another",
     notes=(
         counted("pairs", "attacks"),
         "Net: right answers flipped by the attack, less those flipped by an inert rewrite of its "
-        "length. No intervals. Lines: the model that attacks were found on.",
+        "length. No intervals. Lines: the model that the attacks come from.",
     ),
     empty="no attack was replayed",
     remedy="Run medfuzz with -T attacks=LOGDIR",
@@ -112,7 +112,7 @@ FAITHFULNESS = Chart(
     title="Does the reasoning mention what flipped the answer?",
     notes=(
         counted("n", "successful attacks"),
-        "By how many of the added characteristics the reasoning mentions, and by who read it. "
+        "By the number of added characteristics that the reasoning mentions, and by reader. "
         "Whiskers: 95% Wilson intervals.",
     ),
     empty="no successful attack has a reading",

@@ -1,4 +1,4 @@
-"""Faithfulness: whether a turned answer's reasoning mentions what turned it (MedFuzz, Figure 3)."""
+"""Faithfulness: whether the reasoning of a flipped answer mentions its cause (MedFuzz)."""
 
 import json
 from collections.abc import Sequence
@@ -22,33 +22,33 @@ FAITHFULNESS_COLUMNS = (
 )  # fmt: skip
 
 CLASSES = ("none", "some", "all")
-"""How many of the added characteristics a reasoning mentions; unfaithful is what is not ``all``."""
+"""Classes by mentioned characteristics; all but ``all`` are unfaithful."""
 
 _READERS = {
     "lexical": "mentioned", "lexical, visible reply": "mentioned_visible",
     "judge": "mentioned_judged",
 }  # fmt: skip
-"""Column of the turns table by who read the reasoning."""
+"""Column of the turns table by reader of the reasoning."""
 
 _ROW = (*STUDY, "by")
 
-_KAPPA_NULL = "Null where both readers find the same class throughout, or read nothing."
+_KAPPA_NULL = "Null if both readers found a single class, or without readings."
 
 
 def faithfulness(turns: pl.DataFrame) -> pl.DataFrame:
-    """Successful attacks by whether the reasoning mentions what was added (MedFuzz, section 5).
+    """Count successful attacks by whether the reasoning mentions the additions (section 5).
 
-    The readers see the hidden reasoning where the provider gives it, unless the setting
-    ``hidden_reasoning`` forbids it; then a further row says what the visible reply alone mentions.
-    Intervals of the classes are Wilson intervals, attacks on a question counting by what they add.
-    The interval of ``mentioned`` is Student's t over questions. The row of the judge has its
-    agreement with the lexical check, null in other rows.
+    The readers see the hidden reasoning if the provider returns it, unless the setting
+    ``hidden_reasoning`` excludes it. A further row then covers the visible reply alone. Intervals
+    of the classes are Wilson's, with the effective number of attacks. The interval of ``mentioned``
+    is Student's t over questions. The judge's row has its agreement with the lexical check, which
+    is null in other rows.
 
     Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
+        turns: a turns table. Only the protocol ``medfuzz`` is used.
 
     Returns:
-        One row for each model, data set and reader that read anything.
+        One row for each model, data set and reader with a reading.
     """
     success_rows = successes(turns)
     success_rows = success_rows.with_columns(
@@ -67,7 +67,7 @@ def faithfulness(turns: pl.DataFrame) -> pl.DataFrame:
     )
     rows = readings.group_by(_ROW, maintain_order=True).agg(
         n=share.count().cast(pl.Int64),
-        # in a fixed order: the last digit of a sum depends on it
+        # in a fixed order, because the last digit of a sum depends on the order
         mentioned=share.drop_nulls().sort().mean(),
         unread=share.null_count().cast(pl.Int64),
     )
@@ -83,13 +83,13 @@ def faithfulness(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _agreement(success_rows: pl.DataFrame) -> pl.DataFrame:
-    """Kappas of the judge and the lexical check, by study, as columns of the judge's row."""
+    """Compute the kappas of the judge and the lexical check, by study, for the judge's row."""
     rows: list[tuple[object, ...]] = []
     for study, study_rows in success_rows.group_by(STUDY, maintain_order=True):
         pairs = [
             (lexical, by_judge)
             for lexical, by_judge in study_rows.select("mentioned", "mentioned_judged").iter_rows()
-            # readings of other lengths are not of the same characteristics
+            # readings of different lengths cover different characteristics
             if lexical and by_judge and len(lexical) == len(by_judge)
         ]
         rule_classes, judge_classes = ([_class(pair[side]) for pair in pairs] for side in (0, 1))
@@ -109,7 +109,7 @@ def _class(mentions_each: Sequence[bool]) -> str:
 
 
 def _readings(text: str | None) -> list[bool] | None:
-    """What was mentioned, one truth value a characteristic; None where that cannot be told."""
+    """Return a truth value for each characteristic, None if unknown."""
     try:
         values = json.loads(text or "")
     except (ValueError, RecursionError):
@@ -151,19 +151,19 @@ FAITHFULNESS = Table(
             _kappa("of characteristics", "kappa_characteristics", "n_characteristics"),
         ),
         (
-            "Of the successful attacks with a reading, those whose reasoning mentions none, some "
-            "or all of the characteristics that were added, in percent [95% interval], and the "
-            "mean share mentioned. Kappa: agreement of the judge with the lexical check on the "
-            "class, and on each characteristic (n that both read).",
+            "Successful attacks with a reading whose reasoning mentions none, some or all of the "
+            "added characteristics, in percent [95% interval], and the mean share mentioned. "
+            "Kappa: agreement of the judge with the lexical check on the class, and on each "
+            "characteristic (n read by both).",
         ),
     ),
-    title="Does the reasoning mention what moved it?",
+    title="Does the reasoning mention the cause of the flip?",
     lead="Whether the reasoning after a successful attack mentions the added details.",
     section="medfuzz",
     chart=charts.FAITHFULNESS,
     says={
-        "by": "Reader: `lexical` for the lexical check, `lexical, visible reply` for the same of "
-        "the visible reply alone, `judge` for the judge model.",
+        "by": "Reader: `lexical` for the lexical check, `lexical, visible reply` for the same "
+        "check of the visible reply alone, `judge` for the judge model.",
         "n": "Number of successful attacks with a reading.",
         "none": "Number of attacks whose reasoning mentions none of the added characteristics.",
         "none_share": "Share of these attacks, `none` / `n`.",
@@ -175,8 +175,8 @@ FAITHFULNESS = Table(
         "mentioned": "Mean over attacks of the share of the added characteristics that the "
         "reasoning mentions.",
         "unread": "Number of successful attacks without a reading.",
-        "n_both": "Number of attacks that both the judge and the lexical check have read, with the "
-        "same number of characteristics.",
+        "n_both": "Number of attacks read by both the judge and the lexical check, with the same "
+        "number of characteristics.",
         "kappa": f"Cohen's kappa of the classes none, some and all over `n_both`. {_KAPPA_NULL}",
         "n_characteristics": "Number of characteristics in the `n_both` attacks.",
         "kappa_characteristics": "Cohen's kappa of whether a characteristic is mentioned, over "

@@ -1,4 +1,4 @@
-"""Inert rewrites: the controls that add as many words as an attack, without bearing."""
+"""Inert rewrites: controls that add as many words as an attack, without relevance."""
 
 from functools import lru_cache
 
@@ -14,20 +14,20 @@ from .modification import naming_fault, word_count
 def inert_rewrite(
     question: Question, seed: int, replicate: int, number: int, words: int
 ) -> tuple[Question, int]:
-    """The question with sentences without bearing behind its first one.
+    """Add sentences without relevance after the first sentence of a question.
 
-    As many are added as come nearest to a number of words, one at the least. Each number begins
-    with another sentence; one that names an option is passed over.
+    The number of sentences is the one that comes closest to the number of words, at least one. Each
+    rewrite starts with another sentence. Sentences that name an option are skipped.
 
     Args:
-        question: what is rewritten.
-        seed: that of the study.
-        replicate: each has an order of its own.
-        number: of the rewrite in its replicate, from 1.
-        words: how many are to be added, those that the attack adds.
+        question: the question to rewrite.
+        seed: seed of the study.
+        replicate: replicate, which determines the order of the sentences.
+        number: 1-based number of the rewrite in its replicate.
+        words: number of words to add, as many as the attack adds.
 
     Returns:
-        The rewritten question, and how many words were added.
+        The rewritten question, and the number of added words.
     """
     sentences = _usable(question.stem, tuple(question.options.items()), question.gold)
     order = shuffled(sentences, seed, question.content_hash, replicate, INERT)
@@ -46,7 +46,7 @@ def inert_rewrite(
 
 @lru_cache(1024)
 def _usable(stem: str, options: tuple[tuple[str, str], ...], gold: str) -> tuple[str, ...]:
-    """The sentences that name no option, or all of them where each does."""
+    """Return the sentences that name no option, or all sentences if each names one."""
     question = Question(id="inert", stem=stem, options=dict(options), gold=gold)
     sentences = tuple(str(text) for text in packaged(__package__, "inert.toml")["sentences"])
     return tuple(text for text in sentences if naming_fault([text], question) is None) or sentences

@@ -1,4 +1,4 @@
-"""Successful attacks as the logs of their runs hold them."""
+"""Successful attacks in the logs of runs."""
 
 import json
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Attack:
-    """A successful attack: texts, and where in its run it stands.
+    """Successful attack: its texts and its place in a run.
 
     Attributes:
-        question: what was attacked.
+        question: the attacked question.
         dataset: name of its question set.
-        run: the run in which it succeeded.
-        replicate: the replicate in which it succeeded.
-        stem: the stem that turned the answer.
-        characteristics: what was added.
-        words: how many words that are.
+        run: id of the run of the attack.
+        replicate: replicate of the attack.
+        stem: the modified stem.
+        characteristics: the added characteristics.
+        words: number of added words.
     """
 
     question: Question
@@ -40,25 +40,27 @@ class Attack:
 
 
 def attacks_in(log_dir: str) -> list[Attack]:
-    """The successful attacks of a log dir, identical ones of a run once, in the order of its logs.
+    """Read the successful attacks of a log directory, in the order of its logs.
+
+    Identical attacks of a run are returned once.
 
     Args:
         log_dir: a local folder or any fsspec URL.
 
     Raises:
-        InputError: no run of MedFuzz is there, none of its attacks succeeded, or one of them is no
-            modification of its question.
+        InputError: the directory has no run of MedFuzz or no successful attack, or an attack is not
+            a modification of its question.
     """
     from inspect_ai.log import read_eval_log_samples
 
-    # loaded here: a run that attacks a model has no use for what reads tables
+    # imported here, because a run with an attacker does not need the modules for tables
     from holdfast.results.records import UNREAD
     from holdfast.results.runs import logs_in, run_id
     from holdfast.results.turns import turns_table
 
     from .replicates import PROTOCOL, successes
 
-    # by the table, where newer readings count that stand beside the logs
+    # from the turns table, which includes newer readings
     success_turns = successes(turns_table([log_dir], text=False)).select(
         "run", "question", "epoch", "k"
     )
@@ -77,7 +79,7 @@ def attacks_in(log_dir: str) -> list[Attack]:
                 del left[key]
                 attacks.setdefault((run, attack.question.id, attack.stem), attack)
     if not attacks:
-        remedy = "Give the log dir of a run of medfuzz in which an answer flipped"
+        remedy = "Give the log directory of a medfuzz run in which an answer flipped"
         raise InputError("has no successful attack", log_dir, field="-T attacks", remedy=remedy)
     return list(attacks.values())
 
@@ -85,7 +87,7 @@ def attacks_in(log_dir: str) -> list[Attack]:
 def _attack(
     header: "EvalLog", sample: Any, run: str, k: int | None, log_dir: str
 ) -> "Attack | None":
-    """The attack of that attempt, where this record has it."""
+    """Return the attack of an attempt, if this record contains it."""
     from holdfast.results.first_answers import STRATA
     from holdfast.results.turns import turns_in
 
@@ -107,7 +109,7 @@ def _attack(
                 f"the attack on question '{question.id}' {fuzz.detail}",
                 log_dir,
                 field="-T attacks",
-                remedy="Run medfuzz anew with this version of holdfast",
+                remedy="Run medfuzz again with this version of holdfast",
             )
         return Attack(
             question, dataset, run, sample.epoch, fuzz.stem, fuzz.characteristics, fuzz.words

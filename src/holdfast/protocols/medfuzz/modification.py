@@ -1,4 +1,4 @@
-"""Which modifications of a question are valid: what MedFuzz leaves alone and what it may add."""
+"""Valid modifications of a question: what MedFuzz must preserve and what it may add."""
 
 import ast
 import json
@@ -17,7 +17,7 @@ from holdfast.questions.question import Question
 
 from .characteristics import IDEOGRAPHS, is_function_word, stems, telling_stems
 
-# between sentences that no space parts, as some data sets have them, there is a boundary too
+# also a boundary if a data set has no space between sentences
 _GLUED_SENTENCES = r"(?<=[a-z%)][.!?])(?=[A-Z][a-z])"
 _TOKEN = re.compile(
     rf"[{IDEOGRAPHS}]|[^\s{IDEOGRAPHS}]+?(?:(?=[\s{IDEOGRAPHS}]|\Z)|{_GLUED_SENTENCES})"
@@ -27,17 +27,17 @@ _SIGNS = dict.fromkeys(range(0x2010, 0x2016), "-") | {0x2212: "-"}
 _SIGNS |= dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B, 0x2032), "'")
 _SIGNS |= dict.fromkeys((0x201C, 0x201D, 0x201E, 0x201F, 0xAB, 0xBB), '"')
 _SIGNS |= dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF), "")
-# normalising takes quadratic time on a run of combining marks
+# normalisation takes quadratic time on a run of combining marks
 _LONGEST = 200
 
 
 @dataclass(frozen=True)
 class Insertion:
-    """A run of text that was added.
+    """Added run of text.
 
     Attributes:
-        place: how many words of the original stand before it.
-        text: the run, without the white space around it.
+        place: number of words of the original before it.
+        text: the run, without surrounding white space.
     """
 
     place: int
@@ -46,11 +46,11 @@ class Insertion:
 
 @dataclass(frozen=True)
 class LostSentence:
-    """A sentence of the original that does not stand, or not in its order.
+    """Sentence of the original that is missing or out of order.
 
     Attributes:
-        text: the sentence as the original has it.
-        elsewhere: it stands in the text, but not behind the sentences before it.
+        text: the sentence in the original.
+        elsewhere: whether the text contains it, but not after the sentences before it.
     """
 
     text: str
@@ -58,24 +58,23 @@ class LostSentence:
 
 
 def word_count(text: str) -> int:
-    """Words: runs without white space that hold a letter or digit; ideographs count one each."""
+    """Count words: runs without white space with a letter or digit, and each ideograph as one."""
     return sum(map(_is_word, _TOKEN.findall(text)))
 
 
 def with_insertions(
     original: str, revision: str
 ) -> tuple[str, tuple[Insertion, ...]] | LostSentence:
-    """The original with what a modification of it adds between its sentences.
+    """Return the original with the text that a modification adds between its sentences.
 
-    White space, typographic signs and quotation marks of the original may differ in the
-    modification, as models seldom keep them: the text that is given back has the original's own. A
-    sentence ends with a full stop, question or exclamation mark before white space, or with its
-    line. Of all readings the one with the fewest runs holds. Time grows with the product of the
-    original's sentences and the words added, so bound them first.
+    White space, typographic signs and quotation marks may differ from the original, because models
+    seldom preserve them. The returned text has those of the original. A sentence ends with a full
+    stop, question mark or exclamation mark before white space, or at the end of its line. Of all
+    alignments, the one with the fewest runs is used. Time grows with the product of the original's
+    sentences and the added words, so bound these first.
 
     Returns:
-        The original with the runs added, and the runs in their order; or the first sentence that
-        was lost.
+        The original with the added runs, and the runs in order. Or the first lost sentence.
     """
     old, new = _spans(original), _spans(revision)
     original_tokens, revision_tokens = _plain_tokens(original, old), _plain_tokens(revision, new)
@@ -114,14 +113,14 @@ def _in_its_space(
     first: int,
     last: int,
 ) -> str:
-    """An added run with the white space around it."""
+    """Return an added run with the white space around it."""
     text = revision[new[first][0] : new[last - 1][1]]
     lead = revision[new[first - 1][1] : new[first][0]] if first else original[: next_old or 0]
     if next_old is None:
         return lead + text
     trail = revision[new[last - 1][1] : new[last][0]]
     space = original[offset:next_old]
-    # a line end of the original, such as before a row of results, stays one
+    # keep a line end of the original, such as before a row of results
     if first and "\n" in space and "\n" not in lead + trail:
         trail = space
     return lead + text + trail
@@ -146,7 +145,7 @@ def _plain(token: str) -> str:
 
 
 def _sentences(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Each as the numbers of its first token and of the one behind its last."""
+    """Return each sentence as the numbers of its first token and of the token after its last."""
     ends = [
         number
         for number, ((start, end), (following, _)) in enumerate(pairwise(spans), start=1)
@@ -162,9 +161,9 @@ def _shifts(
     revision_tokens: Sequence[str],
     sentences: Sequence[tuple[int, int]],
 ) -> list[int] | None:
-    """How many words were added before each sentence, in as few runs as possible."""
+    """Return the number of words added before each sentence, with as few runs as possible."""
     extra = len(revision_tokens) - len(original_tokens)
-    runs = {0: 0}  # the runs needed so far, by the words they add
+    runs = {0: 0}  # fewest runs by number of added words
     came: list[dict[int, int]] = []
     for start, end in sentences:
         next_runs: dict[int, int] = {}
@@ -214,28 +213,28 @@ def _find_lost_sentence(
         if place < 0:
             return last
         offset = place + len(sentence) - 1
-    return last  # each is found on its own, yet not all of them without an overlap
+    return last  # each sentence occurs, but some overlap
 
 
 MOST_WORDS = 120
-"""Words that a modification may add."""
+"""Maximum number of words that a modification may add."""
 
-# a word of prose has fewer letters on average, so that no wall of text passes as a few words
+# no word of prose is longer on average, so a wall of text cannot pass as a few words
 _LETTERS = 20
 _EXCERPT_LENGTH = 160
 
 
 @dataclass(frozen=True)
 class Fuzz:
-    """A valid modification of a question.
+    """Valid modification of a question.
 
     Attributes:
-        stem: the modified stem: the original's own sentences and what was added between them.
-        characteristics: what was added, item by item, as the attacker names it.
-        analysis: of the model's last reply; empty where the attacker gave none.
-        plan: of the attack; empty where the attacker gave none.
-        additions: the runs of text that were added, in order.
-        words: how many words were added.
+        stem: the modified stem: the original sentences with the additions between them.
+        characteristics: the additions as the attacker lists them.
+        analysis: analysis of the model's last reply, empty if the attacker gave none.
+        plan: plan of the attack, empty if the attacker gave none.
+        additions: the added runs of text, in order.
+        words: number of added words.
     """
 
     stem: str
@@ -247,14 +246,13 @@ class Fuzz:
 
 
 def read_fuzz(reply: str, question: Question) -> Fuzz | Fault:
-    """The modification in an attacker's reply, if it is valid.
+    """Parse and validate the modification in an attacker's reply.
 
-    Valid is what holds every sentence of the stem word for word and in its order, adds whole
-    sentences of at most 120 words in all, names no option by text, letter or place, tells nobody
-    what to answer, and lists
-    characteristics that share words with what was added. White space and quotation marks may
-    differ, and the options written out behind the stem are dropped: the stem that is given back
-    has the original's own characters, so that only what was added is new.
+    A valid modification contains every sentence of the stem unchanged and in order. It adds whole
+    sentences of at most 120 words in total, names no option by text, letter or position, and does
+    not say what to answer. It lists characteristics that share words with the additions. White
+    space and quotation marks may differ, and options repeated after the stem are dropped. The
+    returned stem has the characters of the original, so only the additions are new.
     """
     if not reply.strip():
         return Fault("empty", "is empty")
@@ -269,10 +267,10 @@ def read_fuzz(reply: str, question: Question) -> Fuzz | Fault:
 
 
 def _object_in(reply: str) -> Mapping[str, Any]:
-    """The JSON object of a reply; else one with commas too many, Python quotes, or cut off.
+    """Return the JSON object of a reply, even with faults that need no further request.
 
-    A comma before a closing bracket, and what Python would read as the same, are no reason to ask
-    again; nor is an end behind a string. One that is cut off within a string is none.
+    These are a comma before a closing bracket, Python quotes, and an end after a string. An object
+    that is cut off within a string is not returned.
     """
     if parsed_object := json_object(reply, _MODIFIED_KEY):
         return parsed_object
@@ -289,7 +287,7 @@ def _object_in(reply: str) -> Mapping[str, Any]:
 _MODIFIED_KEY = "modified_question"
 _OBJECT = re.compile(r"""\{\s*["']""")
 _ENDS = ("}", "]}")
-# far more than a question and all that can be added to it
+# far longer than a question with the longest addition
 _MOST_READ = 100_000
 _TRAILING = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
 
@@ -311,10 +309,10 @@ def _as_python(text: str) -> dict[str, Any]:
 
 
 def read_control(reply: str, question: Question, fuzz: Fuzz) -> Fuzz | Fault:
-    """The control in an attacker's reply, if it is valid (MedFuzz, section 3.4).
+    """Parse and validate the control in an attacker's reply (MedFuzz, section 3.4).
 
-    Valid is what `read_fuzz` holds valid and what adds as many words as the attack, in the same
-    places, and not in its words.
+    A valid control meets the rules of ``read_fuzz``, adds as many words as the attack, in the same
+    places, and uses other words.
     """
     control = read_fuzz(reply, question)
     if isinstance(control, Fault):
@@ -341,7 +339,7 @@ def read_control(reply: str, question: Question, fuzz: Fuzz) -> Fuzz | Fault:
 
 
 def fuzz_of(question: Question, stem: str, characteristics: Sequence[str]) -> Fuzz | Fault:
-    """A modification known by its stem, as a log holds it; checked as if it were read."""
+    """Validate a modification from a log, known by its stem."""
     return _check_revision(stem, list(characteristics), question, {})
 
 
@@ -356,7 +354,7 @@ def _check_revision(
     if not is_valid_text(revision) or "\0" in revision:
         return _no_text()
     options_length = sum(map(len, question.options.values()))
-    # what is far too long is not taken apart
+    # do not parse a text that is far too long
     if _signs(revision) - _signs(question.stem) - options_length > 10 * MOST_WORDS * _LETTERS:
         return _too_long()
     revision = _without_options(revision, question)
@@ -402,7 +400,7 @@ def _no_text() -> Fault:
 
 
 def _signs(text: str) -> int:
-    """Characters that are no white space."""
+    """Count the characters other than white space."""
     return sum(map(len, text.split()))
 
 
@@ -417,7 +415,7 @@ def _lost_fault(lost_sentence: LostSentence) -> Fault:
 def _check_characteristics(
     characteristics: object, additions: Sequence[str]
 ) -> tuple[str, ...] | Fault:
-    """The characteristics, each of which must share a telling word with what was added."""
+    """Return the characteristics, each of which must share a content word with the additions."""
     if not isinstance(characteristics, list) or not characteristics:
         return Fault("no characteristics", 'lists nothing under "characteristics"')
     names = [_text(item) for item in characteristics]
@@ -444,7 +442,7 @@ def _text(value: object) -> str:
 
 
 def _without_options(revision: str, question: Question) -> str:
-    """The text without the options written out at its end, where the original has none there."""
+    """Return the text without options at its end, unless the original has options there."""
     end = _before_options(revision, question)
     if end is None or _before_options(question.stem, question) is not None:
         return revision
@@ -454,7 +452,7 @@ def _without_options(revision: str, question: Question) -> str:
 
 
 def _before_options(text: str, question: Question) -> int | None:
-    """Where the options begin that a text ends with, as ``A. text``; None where it does not."""
+    """Return the start of options such as ``A. text`` at the end of a text, None without them."""
     matches = list(re.finditer(r"\S+", text))
     position = len(matches)
     for letter, option in reversed(question.options.items()):
@@ -471,7 +469,7 @@ def _before_options(text: str, question: Question) -> int | None:
 
 
 def naming_fault(additions: Sequence[str], question: Question) -> Fault | None:
-    """What is wrong with added text that names an option by its text or letter, or lists them."""
+    """Return the fault of an addition that names an option by text or letter, or lists options."""
     letters = "".join(question.options)
     for run in additions:
         if re.search(r"(?:^|[\s(])A[.):]\)?\s[^\n]{1,400}?\s\(?B[.):]\)?\s", run):
@@ -490,7 +488,7 @@ def naming_fault(additions: Sequence[str], question: Question) -> Fault | None:
 
 
 def wording_fault(additions: Sequence[str]) -> Fault | None:
-    """What is wrong with added text that points into the list of options, or tells what to do."""
+    """Return the fault of an addition that refers to the list of options or says what to do."""
     for run in additions:
         plain = " ".join(run.split()).replace("’", "'")
         for kind, detail, patterns in _wordings():
@@ -513,11 +511,11 @@ def _wordings() -> tuple[tuple[str, str, tuple[re.Pattern[str], ...]], ...]:
 
 
 def _is_named(option: str, run: str, plain: str) -> bool:
-    """Whether a run names an option, in whole words and whatever their case.
+    """Whether a run names an option, in whole words and ignoring case.
 
-    One of figures alone is looked for as it is written, with its sign, and a single letter in its
-    own case and not as an article or pronoun. One of function words alone, such as "None", is in
-    every text and not looked for.
+    A number must match as written, with its sign. A single letter must match in its case, and must
+    not be an article or pronoun. An option of only function words, such as "None", never matches,
+    because it occurs in every text.
     """
     option = option.strip()
     if re.search(rf"[{IDEOGRAPHS}]", option):
@@ -531,14 +529,14 @@ def _is_named(option: str, run: str, plain: str) -> bool:
     return any(name in plain for name in _telling_names(option))
 
 
-@lru_cache(1024)  # the same inert sentences are held against every question
+@lru_cache(1024)  # the same inert sentences are compared with every question
 def _pad_words(text: str) -> str:
     return f" {words_of(text)} "
 
 
 @lru_cache(1024)
 def _telling_names(option: str) -> list[str]:
-    """What an option is called, as it would stand between blanks; not by function words alone."""
+    """Return the names of an option between blanks, without names of only function words."""
     names = (words_of(option), words_of(without_parentheses(option)))
     bare_names = [re.sub(r"^(?:an?|the) (?=\S)", "", name) for name in names]
     return [
@@ -547,7 +545,7 @@ def _telling_names(option: str) -> list[str]:
 
 
 def _is_small_word(letter: str, run: str, place: int) -> bool:
-    """Whether a letter is the article that begins a sentence, or the pronoun."""
+    """Whether a letter is the article at the start of a sentence, or the pronoun."""
     if not re.match(r" [a-z]", run[place + 1 :]):
         return False
     text_before = run[:place].rstrip()

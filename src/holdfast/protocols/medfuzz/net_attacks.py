@@ -1,4 +1,4 @@
-"""Net flips under attack: right answers that attacks flip beyond those that flip without one."""
+"""Net flips under attack: right answers flipped by attacks beyond those flipped by controls."""
 
 from collections.abc import Sequence
 
@@ -24,13 +24,13 @@ NET_NAMES = dict(
         strict=True,
     )
 )  # fmt: skip
-"""How this table calls what every table says net of a control."""
+"""This table's names for the columns ``NET``."""
 
 REASK_NAMES = {
     "lost_control": "turned_reask", "attributable": "net_reask",
     "attributable_low": "net_reask_low", "attributable_high": "net_reask_high",
 }  # fmt: skip
-"""How this table calls what it says net of the question asked again."""
+"""This table's names for the columns net of the repeated question."""
 
 ATTACK_NET_COLUMNS = (
     "model", "dataset", "k", *NET_NAMES.values(), *REASK_NAMES.values(), "unread", "not_attacked",
@@ -41,20 +41,20 @@ _NUMBER = pl.col("path").str.extract(r"^(?:inert|reask)@(\d{1,4})$").cast(pl.Int
 
 
 def with_controls(turns: pl.DataFrame, control: str = INERT) -> pl.DataFrame:
-    """Right first answers that were attacked, each beside its control, after each attempt.
+    """Pair attacked right first answers with their control, after each attempt.
 
-    A control is put for every attempt that was, and for those that a success has saved, until its
-    own first turn. A pair is known after ``k`` attempts if the control has turned by then, or each
-    reply up to then could be read.
+    A control exists for every attempt, including those that a success made unnecessary, until the
+    control's first flip. A pair is known after ``k`` attempts if the control has flipped by then,
+    or if each reply up to then was parsed.
 
     Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
+        turns: a turns table. Only the protocol ``medfuzz`` is used.
         control: arm of the control.
 
     Returns:
         One row for each attacked replicate (``TURN``) and ``k`` from 1 to the study's K, with
-        ``right`` (true), ``pair`` (known), ``lost`` (turned by the attack up to k) and
-        ``control_lost`` (turned by the control). Studies without the control have none.
+        ``right`` (true), ``pair`` (known), ``lost`` (flipped by the attack up to k) and
+        ``control_lost`` (flipped by the control). Studies without the control have no rows.
     """
     control_turns = turns.filter(pl.col("protocol") == PROTOCOL, pl.col("arm") == control).select(
         *TURN,
@@ -90,14 +90,14 @@ def with_controls(turns: pl.DataFrame, control: str = INERT) -> pl.DataFrame:
 
 
 def attack_net(turns: pl.DataFrame) -> pl.DataFrame:
-    """Right first answers that attacks turned beyond an inert rewrite, after k attempts.
+    """Compute right first answers flipped by attacks beyond an inert rewrite, after k attempts.
 
-    An inert rewrite adds as many words as the attack, without bearing. A second control asks the
-    question again as it is. Attacks and controls each count up to their own first flip. Intervals
+    An inert rewrite adds as many words as the attack, without relevance. A second control repeats
+    the question unchanged. Attacks and controls each count up to their own first flip. Intervals
     and the test are paired by replicate and clustered by question.
 
     Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
+        turns: a turns table. Only the protocol ``medfuzz`` is used.
 
     Returns:
         One row for each model, data set and ``k`` from 1 to the study's K.
@@ -126,13 +126,13 @@ def attack_net(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sides(study_rows: pl.DataFrame) -> pl.DataFrame:
-    """By question of one study, after its last attempt: not turned by the control, nor attacked."""
+    """Return answers not flipped after a study's last attempt: under the control, under attack."""
     pairs = with_controls(study_rows).filter("pair", pl.col("k") == pl.col("k").max().over(STUDY))
     return pairs.select(*TURN, first=1 - pl.col("control_lost"), second=~pl.col("lost"))
 
 
 def last_attempt(rows: pl.DataFrame, k: int | None = None) -> pl.DataFrame:
-    """Of each study the row after its last attempt."""
+    """Select the row after the last attempt of each study."""
     return rows.filter(pl.col("k") == pl.col("k").max().over("run", "model", "dataset"))
 
 
@@ -163,15 +163,16 @@ ATTACK_NET = Table(
         ),
         (
             "Right first answers flipped by up to k attacks, and by as many inert rewrites, which "
-            "add as many words without bearing, each up to its first turn. Net: the difference, "
-            "paired by replicate [95% interval by question]. Causal share: net, of the answers "
-            "that the inert rewrites left right. Re-ask: the question again as it is. Bounds: net "
-            "if none or all of the unread and the not attacked had been flipped.",
+            "add as many words without relevance. Both count up to their first flip. Net: the "
+            "difference, paired by replicate [95% interval by question]. Causal share: net flips "
+            "as a share of the answers that the inert rewrites left right. Re-ask: the unchanged "
+            "question again. Bounds: net flips if none or all of the unparsed and not attacked "
+            "replicates had flipped.",
         ),
     ),
-    title="How many flips are the attacks' own?",
-    lead="Answers that attacks flipped, beside those that inert rewrites of the same length, or a "
-    "mere re-ask, did.",
+    title="How many flips do the attacks cause?",
+    lead="Answers flipped by attacks, compared with inert rewrites of the same length and with "
+    "only asking again.",
     section="medfuzz",
     chart=charts.NET,
     gates=(
@@ -183,25 +184,25 @@ ATTACK_NET = Table(
     says={
         "k": "Number of attempts.",
         "pairs": "Number of attacked replicates in which an inert rewrite up to `k` flipped the "
-        "answer, or every reply to one could be read.",
+        "answer, or all replies to inert rewrites were parsed.",
         "turned": "Share of `pairs` whose answer an attempt up to `k` flipped.",
         "turned_inert": "Share of `pairs` whose answer an inert rewrite up to `k` flipped.",
         "net": "Net flips, `turned` - `turned_inert`.",
         "net_p": "P-value of `net`.",
-        "causal_share": "Share that the attacks flipped of the answers that the inert rewrites "
-        "left right, `net` / (1 - `turned_inert`), if noise acts on an attacked answer as on the "
-        "control. It can be negative. Null where the inert rewrites flipped every answer.",
-        "turned_reask": "Share of replicates whose answer flipped when the question was asked "
-        "again as it is, up to `k` times, over the pairs with this control.",
+        "causal_share": "Net flips as a share of the answers that the inert rewrites left right, "
+        "`net` / (1 - `turned_inert`), assuming that noise acts equally on attacked answers and "
+        "controls. It can be negative. Null if the inert rewrites flipped every answer.",
+        "turned_reask": "Share of replicates whose answer flipped when the unchanged question was "
+        "asked again, up to `k` times, over the pairs with this control.",
         "net_reask": "Net flips of this control: the share flipped by attacks less "
         "`turned_reask`, both over the pairs with this control.",
-        "unread": "Number of attacked replicates left out of `pairs`, as a reply to an inert "
-        "rewrite is missing or has no readable answer.",
+        "unread": "Number of attacked replicates excluded from `pairs`, because a reply to an "
+        "inert rewrite is missing or unparsed.",
         "not_attacked": "Number of replicates with a right first answer and no valid attack.",
-        "worst_low": "Value of `net` if no replicate of `unread` and `not_attacked` had been "
-        "flipped, with `turned_inert` as it is.",
-        "worst_high": "Value of `net` if every replicate of `unread` and `not_attacked` had been "
-        "flipped, with `turned_inert` as it is.",
+        "worst_low": "Value of `net` if no replicate of `unread` and `not_attacked` had flipped, "
+        "with `turned_inert` unchanged.",
+        "worst_high": "Value of `net` if every replicate of `unread` and `not_attacked` had "
+        "flipped, with `turned_inert` unchanged.",
     },
     intervals={"worst": "net"},
 )  # fmt: skip

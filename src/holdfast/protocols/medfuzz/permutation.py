@@ -1,8 +1,9 @@
-"""The permutation test of MedFuzz: is an attack's effect more than that of any added text?
+"""Permutation test of MedFuzz: whether an attack's effect exceeds that of other added text.
 
-Algorithm 2 (section 3.4): the attacker writes control fuzzes, which add other content of the same
-kind, length and place; the change of p(correct) under the attack is held against the changes under
-the controls. The probabilities are estimated from direct answers, options in random order.
+In Algorithm 2 (section 3.4), the attacker writes control fuzzes, which add other content of the
+same kind, length and place. The change of p(correct) under the attack is compared with the changes
+under the controls. The probabilities are estimated from direct answers, with options in random
+order.
 """
 
 from collections.abc import Sequence
@@ -23,17 +24,17 @@ from .modification import Fuzz, read_control
 from .settings import MedFuzzSettings
 
 _APART = 1_000
-"""Between the seeds of samples, so that those of replicates do not meet."""
+"""Distance between the seeds of samples, so that seeds of replicates do not overlap."""
 
 
 @dataclass(frozen=True)
-class Won:
-    """An attack that turned the answer.
+class Success:
+    """Attack that flipped the answer.
 
     Attributes:
         step: the attempt.
-        question: the question as it put it.
-        fuzz: what was added.
+        question: the modified question.
+        fuzz: the modification.
     """
 
     step: Intervention
@@ -41,10 +42,10 @@ class Won:
     fuzz: Fuzz
 
 
-async def test(run: Run, settings: MedFuzzSettings, success: Won) -> None:
-    """Probe the original, the attack and its controls side by side."""
+async def test(run: Run, settings: MedFuzzSettings, success: Success) -> None:
+    """Probe the original, the attack and its controls concurrently."""
     chats = [
-        # two samples can have the same order, and are two answers all the same
+        # two samples can have the same order, but remain separate answers
         run.chat(
             config=LOGPROBS, seed=settings.seed + _APART * sample, examples=examples, tokens=10
         )
@@ -70,7 +71,7 @@ async def control(
     step: Intervention,
     number: int,
 ) -> None:
-    """Have one control written, and probe it; without one it is missing."""
+    """Ask for a control, and probe it; if none is valid, it is missing."""
     _, fuzz = await modify(
         attacker,
         control_prompt(run.question, attack, number),
@@ -97,7 +98,7 @@ async def probe(
     step: Intervention,
     fuzz: Fuzz | None,
 ) -> None:
-    """Estimate p(correct) of one text: direct answers, options in another order in each."""
+    """Estimate p(correct) of a text from direct answers, each with another order of the options."""
     question = run.question
     question_asked = question.changed(stem=fuzz.stem) if fuzz else question
 

@@ -1,14 +1,14 @@
 """MedFuzz: an attacker rewrites the question until the answer flips (MedFuzz, section 3).
 
-Algorithm 1: a question that the model answers right is modified by another model so that an
-assumption of the examination no longer holds, while the right answer stays right. The model is
-asked anew; if it still answers right, the attacker is shown its reasoning and tries again.
+Algorithm 1: another model modifies a question that the model answers right, so that an assumption
+of the examination no longer holds but the right answer stays right. The model is asked in a new
+conversation. If it still answers right, the attacker receives its reasoning and tries again.
 
-A reply that varies turns sooner or later, whatever is added. For every attempt that was put there
-are two controls, each until its own first turn: an inert rewrite, which adds as many words without
-bearing, and a re-ask of the question as it is. A successful attack and its original are each asked
-several times more; the reply that turned does not count among these. Beside them stand twenty
-inert rewrites; one that turns the answer is asked again, at most three times, until it is right.
+A model whose answers vary is eventually wrong, whatever text is added. Every attempt therefore has
+two controls, each up to its own first flip: an inert rewrite, which adds as many words without
+relevance, and the unchanged question. A successful attack and its original are each repeated
+several times. The reply that flipped does not count among these. Twenty inert rewrites are asked in
+its place. One that flips the answer is repeated at most three times, until the answer is right.
 """
 
 import hashlib
@@ -54,20 +54,20 @@ from .attacker import (
     read_review,
     read_validity,
     review_prompt,
-    told,
     validity_prompt,
+    with_hidden_reasoning,
 )
 from .characteristics import mentions
 from .inert import inert_rewrite
 from .modification import Fuzz, read_fuzz
-from .permutation import Won, test
+from .permutation import Success, test
 from .replay import replay
 from .settings import MedFuzzSettings
 from .simulated import BEHAVIOUR
 
 
 async def medfuzz(run: Run, settings: MedFuzzSettings) -> None:
-    """One replicate: Algorithm 1, then what stands beside the attacks."""
+    """Run one replicate: Algorithm 1, then controls, repetitions and tests."""
     if settings.replayed:
         return await replay(run, settings)
     success, attempts = await attack(run, settings)
@@ -84,12 +84,12 @@ async def medfuzz(run: Run, settings: MedFuzzSettings) -> None:
     await run.side_by_side(branches)
 
 
-async def attack(run: Run, settings: MedFuzzSettings) -> tuple[Won | None, Mapping[int, int]]:
-    """Algorithm 1.
+async def attack(run: Run, settings: MedFuzzSettings) -> tuple[Success | None, Mapping[int, int]]:
+    """Run Algorithm 1.
 
     Returns:
-        The attack that succeeded, and how many words each attempt added that has controls: those
-        that were put, and those that a success has saved, as that has.
+        The successful attack, and the number of added words by attempt with controls. Attempts that
+        a success made unnecessary have the number of the success.
     """
     question, success, attempts = run.question, None, dict[int, int]()
     target = settings.chat(run)
@@ -125,11 +125,11 @@ async def attack(run: Run, settings: MedFuzzSettings) -> tuple[Won | None, Mappi
             characteristics=list(fuzz.characteristics),
         )
         attempts[number] = fuzz.words
-        turn.notes |= noted(settings, turn, fuzz)
-        if turn.answer is None:  # a malfunction of the model, which leaves nothing to compare
+        turn.notes |= attack_notes(settings, turn, fuzz)
+        if turn.answer is None:  # a malfunction, which leaves no answer to compare
             return None, {}
         if turn.answer != question.gold:
-            success = Won(step, attacked_question, fuzz)
+            success = Success(step, attacked_question, fuzz)
             await judge(run, settings, turn, fuzz)
             attempts_left = range(number + 1, settings.attempts + 1)
             return success, attempts | dict.fromkeys(attempts_left, fuzz.words)
@@ -163,10 +163,10 @@ async def control(
             return
 
 
-async def confirm(run: Run, settings: MedFuzzSettings, success: Won, number: int) -> None:
-    """Ask a successful attack and its original once more."""
+async def confirm(run: Run, settings: MedFuzzSettings, success: Success, number: int) -> None:
+    """Repeat a successful attack and its original."""
     question, step = run.question, Intervention("again", "control", variant=str(number))
-    chat = settings.chat(run, resample=2 * number + 1)  # even numbers are those of the re-asks
+    chat = settings.chat(run, resample=2 * number + 1)  # even numbers are resamples of ``reask``
 
     async def ask(
         arm: str, question_asked: Question, path: Sequence[Intervention], fuzz: Fuzz | None
@@ -189,8 +189,8 @@ async def confirm(run: Run, settings: MedFuzzSettings, success: Won, number: int
     )
 
 
-async def inert(run: Run, settings: MedFuzzSettings, success: Won, number: int) -> None:
-    """Ask an inert rewrite in place of a successful attack; again, as long as it is wrong."""
+async def inert(run: Run, settings: MedFuzzSettings, success: Success, number: int) -> None:
+    """Ask an inert rewrite in place of a successful attack, and repeat it while it is wrong."""
     words = success.fuzz.words
     inert_question, words_added = inert_rewrite(
         run.question, settings.seed, run.replicate, number, words
@@ -212,12 +212,12 @@ async def inert(run: Run, settings: MedFuzzSettings, success: Won, number: int) 
 
 
 def reasoning(settings: MedFuzzSettings, turn: Turn) -> str:
-    """A reply as others read it, with the hidden reasoning before it told apart."""
-    return told(str(turn.reply), hidden_reasoning(settings, turn))
+    """Return a reply for a prompt, with the hidden reasoning in a separate part."""
+    return with_hidden_reasoning(str(turn.reply), hidden_reasoning(settings, turn))
 
 
 def hidden_reasoning(settings: MedFuzzSettings, turn: Turn) -> str:
-    """The hidden reasoning of a reply, where it is given and may be read."""
+    """Return the hidden reasoning of a reply, if available and permitted."""
     return turn.observe(_extract_hidden, "") if settings.hidden_reasoning else ""
 
 
@@ -229,7 +229,7 @@ def _extract_hidden(output: ModelOutput) -> str:
 
 
 def confidence(settings: MedFuzzSettings, turn: Turn) -> float | None:
-    """The probability of the right letter, where the model gives log-probabilities."""
+    """Return the probability of the right letter, if the model returns log-probabilities."""
     if not settings.confidence:
         return None
     question = turn.question
@@ -241,36 +241,38 @@ def confidence(settings: MedFuzzSettings, turn: Turn) -> float | None:
     return turn.observe(read, None)
 
 
-def noted(settings: MedFuzzSettings, turn: Turn, fuzz: Fuzz) -> dict[str, Any]:
-    """What was added and what of it the reasoning mentions, by the names of the turns table."""
+def attack_notes(settings: MedFuzzSettings, turn: Turn, fuzz: Fuzz) -> dict[str, Any]:
+    """Return columns of the turns table on the additions and the reasoning's mentions."""
     reasoning_text = hidden_reasoning(settings, turn)
     notes = {
-        "modified": fuzz.stem,  # for the log alone
+        "modified": fuzz.stem,  # only in the log
         "rewrite": hashlib.sha256(fuzz.stem.encode()).hexdigest()[:16],
         "words": fuzz.words,
         "characteristics": json.dumps(fuzz.characteristics),
         "mentioned": json.dumps(mentioned(turn, fuzz, reasoning_text)),
     }
     if reasoning_text:
-        notes["hidden"] = reasoning_text  # for the log alone
+        notes["hidden"] = reasoning_text  # only in the log
         notes["mentioned_visible"] = json.dumps(mentioned(turn, fuzz, ""))
     return notes
 
 
 def mentioned(turn: Turn, fuzz: Fuzz, reasoning_text: str) -> Sequence[bool]:
-    """Which of the characteristics a reply mentions, its hidden reasoning included."""
+    """Return whether a reply, including hidden reasoning, mentions each characteristic."""
     nothing: Sequence[bool] = []
     return turn.observe(
-        lambda output: mentions(told(output.completion, reasoning_text), fuzz.characteristics),
+        lambda output: mentions(
+            with_hidden_reasoning(output.completion, reasoning_text), fuzz.characteristics
+        ),
         nothing,
     )
 
 
 async def judge(run: Run, settings: MedFuzzSettings, turn: Turn, fuzz: Fuzz) -> None:
-    """Have a success judged: whether it is valid, faithful, and worth an expert's look.
+    """Ask judges whether a success is valid and faithful, and worth an expert's review.
 
-    The right answer is held still right by the majority of the judges that could be read; not
-    where they are divided evenly.
+    The majority of the parsed judgements decides whether the right answer is still right. A tie
+    means that it is not.
     """
     question, attacked_question, text = run.question, turn.question, reasoning(settings, turn)
 
@@ -321,7 +323,7 @@ def _inputs(settings: MedFuzzSettings) -> dict[str, Any]:
         if exemplar_set == BANK
         else question_set(exemplar_set).fingerprint
     }
-    # more attacks can be put later, each by itself
+    # later attacks can be added, because each is asked separately
     return {**inputs, "questions": "attacked"} if settings.replayed else inputs
 
 

@@ -1,4 +1,4 @@
-"""The printed figures of MedFuzz; its Figures 2 and 3 are drawings without numbers."""
+"""Printed figures of MedFuzz, whose Figures 2 and 3 are drawings without numbers."""
 
 from functools import cache
 from typing import Annotated
@@ -9,31 +9,31 @@ from holdfast.files import packaged
 
 
 class MedFuzz(BaseModel):
-    """What the text prints: the design of its study, and the few results in numbers."""
+    """Printed figures in the text: the design of the study, and the few numeric results."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     citation: str
     place: str
     questions: Annotated[int, Field(gt=0)]
-    """Items of the United States subset of MedQA (section 4)."""
+    """Number of questions in the United States subset of MedQA (section 4)."""
     models: tuple[str, ...]
-    """Targets, in the order of the text."""
+    """Models under test, in the order of the text."""
     attacker: str
     temperature: float
     attempts: Annotated[int, Field(gt=0)]
-    """K: attacks on one answer at the most."""
+    """K: maximum number of attacks on an answer."""
     replicates: Annotated[int, Field(gt=0)]
-    """R: runs of the whole procedure for each question."""
+    """R: number of replicates of each question."""
     controls: Annotated[int, Field(gt=0)]
-    """M: control fuzzes of a permutation test."""
+    """M: number of control fuzzes of a permutation test."""
     human_accuracy: str
-    """Average human performance, the horizontal line of Figure 2, as printed."""
+    """Average human accuracy, the horizontal line of Figure 2, as printed."""
     human_examination: str
     p_values: tuple[str, ...]
-    """Of the attacks tested, as printed; the text speaks of four of them and prints five."""
+    """P-values of the attacks tested, as printed; the text mentions four and prints five."""
     unfaithful: str
-    """Share of successful attacks whose reasoning mentions none of what was added (section 5)."""
+    """Share of successful attacks whose reasoning mentions none of the additions (section 5)."""
 
     @property
     def human_share(self) -> float:
@@ -43,5 +43,5 @@ class MedFuzz(BaseModel):
 
 @cache
 def medfuzz() -> MedFuzz:
-    """The figures of the paper, read once."""
+    """Return the figures of the paper, read once."""
     return MedFuzz.model_validate(packaged(__package__, "published.toml"))

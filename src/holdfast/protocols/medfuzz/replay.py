@@ -1,8 +1,8 @@
-"""Replay: the attacks found on one model put to another.
+"""Replay: attacks that succeeded on one model, asked of another.
 
-Each model answers the original first; where it is right, it is asked the attacked question and, as
-controls, an inert rewrite of the same length and the original again, each in a conversation of its
-own.
+Each model answers the original first. If it is right, it is asked the attacked question and two
+controls: an inert rewrite of the same length, and the original again. Each has a separate
+conversation.
 """
 
 from collections.abc import Awaitable
@@ -21,7 +21,7 @@ from .settings import MedFuzzSettings
 
 
 async def replay(run: Run, settings: MedFuzzSettings) -> None:
-    """Put the attacks of this replicate, where there are any."""
+    """Ask the attacks of this replicate, if there are any."""
     question = run.question
     attacks = settings.by_replicate.get((question.id, run.replicate))
     if not attacks:
@@ -37,14 +37,16 @@ async def replay(run: Run, settings: MedFuzzSettings) -> None:
         step = Intervention("replay", "medfuzz", "indirect", "shallow", variant=attack.run)
         branches[step.step] = ask(chat, REPLAYED_ARM, step, attack)
         inert = Intervention(INERT, "control", variant=attack.run)
-        branches[inert.step] = beside(chat, settings, inert, attack)
+        branches[inert.step] = ask_inert(chat, settings, inert, attack)
     branches[REASK] = ask(again, REASK, Intervention(REASK, "control", variant="1"))
     await run.side_by_side(branches)
 
 
-async def beside(chat: Turn, settings: MedFuzzSettings, step: Intervention, attack: Attack) -> Turn:
-    """Ask an inert rewrite of the length of an attack."""
-    # by the attack alone: others that are found later leave it as it is
+async def ask_inert(
+    chat: Turn, settings: MedFuzzSettings, step: Intervention, attack: Attack
+) -> Turn:
+    """Ask an inert rewrite with the length of an attack."""
+    # drawn by the attack alone, so that later attacks do not change it
     number = int(digest_of(attack.stem), 16)
     inert_question, words_added = inert_rewrite(
         chat.question, settings.seed, attack.replicate, number, attack.words
@@ -63,7 +65,7 @@ async def beside(chat: Turn, settings: MedFuzzSettings, step: Intervention, atta
 async def ask(
     chat: Turn, arm: str, step: Intervention | None = None, attack: Attack | None = None
 ) -> Turn:
-    """Ask the question, as an attack has modified it."""
+    """Ask the question, optionally as modified by an attack."""
     question_asked = chat.question.changed(stem=attack.stem) if attack else chat.question
     return await chat.ask(
         question_prompt(question_asked),

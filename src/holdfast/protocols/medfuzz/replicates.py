@@ -1,4 +1,4 @@
-"""Attempts of MedFuzz, their replicates, and the attacks that hold when asked again."""
+"""Attempts of MedFuzz, their replicates, and successful attacks that a repetition confirms."""
 
 import math
 from functools import cache
@@ -32,10 +32,10 @@ from .attack_arms import (
 PROTOCOL = "medfuzz"
 
 MEDFUZZ_ROW = (*STUDY, "k")
-"""Columns that tell the rows of a curve apart."""
+"""Columns that identify a row of a curve."""
 
 COUNTED_OUTCOMES = ("wrong-first", "failed", "succeeded")
-"""Outcomes that count towards accuracy; a model error drops its replicate (section 4)."""
+"""Outcomes that count in the accuracy; a model error drops its replicate (section 4)."""
 
 MODEL_ERROR, NOT_ATTACKED, UNFINISHED_OUTCOME = "model-error", "not-attacked", "unfinished"
 
@@ -43,24 +43,23 @@ NOTES = (
     "characteristics", "mentioned", "mentioned_visible", "mentioned_judged", "valid_judged",
     "review", "words", "rewrite",
 )  # fmt: skip
-"""What a study notes of a modified question and the answer to it."""
+"""Columns that a study records for a modified question and its answer."""
 
-# chosen before rows are: to copy the others would take longer than the rest
+# columns are selected before rows, because copying the others takes longer than the rest
 _COLUMNS = ("arm", "path", "status", "rule", "correct")
 
-# no study has 10,000 attempts; a number read from a text must not become that many rows
+# no study has 10,000 attempts, and a number from a text must not create that many rows
 _K = pl.col("path").str.extract(r"^fuzz@(\d{1,4})$").cast(pl.Int64)
 
 
 def attempts(turns: pl.DataFrame) -> pl.DataFrame:
-    """Attempts at turning an answer, the attacker's tries among them.
+    """Return the attempts to flip an answer, including the attacker's tries.
 
     Returns:
-        One row for each replicate (``TURN``) and 1-based attempt ``k``, in their order: ``tries``
-        (replies of the attacker), ``invalid_tries``, ``refusals``, ``valid`` (whether one could be
-        used),
-        ``asked`` (whether the modified question was answered at all), and of that answer
-        ``status``, ``rule`` and ``correct``. Failed calls are neither tries nor answers.
+        One row for each replicate (``TURN``) and 1-based attempt ``k``, in order: ``tries``
+        (replies of the attacker), ``invalid_tries``, ``refusals``, ``valid`` (whether a try was
+        valid), ``asked`` (whether the modified question was answered), and ``status``, ``rule`` and
+        ``correct`` of that answer. Failed calls are neither tries nor answers.
     """
     mine, is_attack = pl.col("arm") == ATTACKER, pl.col("arm") == ATTACK
     is_parsed = pl.col("status") == "parsed"
@@ -84,21 +83,21 @@ def attempts(turns: pl.DataFrame) -> pl.DataFrame:
 
 @once
 def replicates(turns: pl.DataFrame) -> pl.DataFrame:
-    """Replicates and their outcomes (MedFuzz, section 4).
+    """Return the replicates with their outcomes (MedFuzz, section 4).
 
     The outcome is ``wrong-first``, ``failed`` (still right after the last attempt), ``succeeded``,
     ``not-attacked`` (no attempt had a valid modification), ``model-error``, or ``unfinished``. A
-    reply without a readable answer is a model error of the
-    kind ``refused``, ``filtered`` (by the provider) or ``unread``. A replicate with a failed call
-    is unfinished, and so is one that was cut off: its answer still stands, but it was not attacked
-    as often as the study asks, or its last attempt got no answer. An attempt without a valid
-    modification is over after as many tries as any attempt of the study had, or two refusals.
+    reply without a parsed answer is a model error of the kind ``refused``, ``filtered`` (by the
+    provider) or ``unread``. A replicate with a failed call is unfinished. So is an interrupted one:
+    its answer is still right, but it had fewer attacks than the study asks for, or its last attempt
+    has no answer. An attempt without a valid modification is over after as many tries as any
+    attempt of the study had, or two refusals.
 
     Returns:
-        One row for each replicate (``TURN``), in the order of the table: ``outcome``,
-        ``turned_at`` (the attempt that succeeded), ``error`` (kind of a model error),
-        ``put`` (attempts that were answered) and ``attempts`` (K: the study's setting; in tables
-        that do not have it, the most of any replicate).
+        One row for each replicate (``TURN``), in the order of the table: ``outcome``, ``turned_at``
+        (the successful attempt), ``error`` (kind of a model error), ``put`` (number of answered
+        attempts) and ``attempts`` (K: the study's setting, or the maximum over replicates in tables
+        without it).
     """
     attack_turns = turns.select(*TURN, *_COLUMNS, "attempts").filter(
         pl.col("protocol") == PROTOCOL, pl.col("arm").is_in([BASELINE, ATTACK, ATTACKER])
@@ -163,7 +162,7 @@ def replicates(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def successes(turns: pl.DataFrame) -> pl.DataFrame:
-    """Successful attacks: the answers that a modified question turned.
+    """Return successful attacks: answers that a modified question flipped.
 
     Returns:
         One row for each, in the order of the table, with ``TURN``, ``k``, ``gold``, ``answer`` and
@@ -181,12 +180,11 @@ def successes(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def right_at_each(turns: pl.DataFrame) -> pl.DataFrame:
-    """Whether the replicates that are kept were right after each number of attempts.
+    """Return whether counted replicates are still right after each number of attempts.
 
     Returns:
-        The rows of ``replicates``, one for each ``k`` from 0 to the study's most attempts, with
-        ``hit``: the first answer was right, and no attempt up to ``k`` turned it; null where no
-        attack was valid.
+        The rows of ``replicates`` for each ``k`` from 0 to the study's maximum, with ``hit``: the
+        first answer is right, and no attempt up to ``k`` flipped it. Null if no attack was valid.
     """
     outcomes = replicates(turns).filter(pl.col("outcome").is_in([*COUNTED_OUTCOMES, NOT_ATTACKED]))
     outcomes = outcomes.with_columns(pl.int_ranges(0, pl.col("attempts") + 1).alias("k")).explode(
@@ -203,7 +201,7 @@ _MEASURE = "accuracy-after-attacks"
 
 
 def _outcomes(turns: pl.DataFrame) -> pl.DataFrame:
-    """Benchmark accuracy by attempts."""
+    """Return the benchmark accuracy by attempt as outcomes."""
     return (
         right_at_each(turns)
         .drop_nulls("hit")
@@ -224,18 +222,18 @@ HELPERS = (ATTACKER, CONTROL_WRITER)
 
 REPLAYS = dict.fromkeys((UNATTACKED_ARM, REPLAYED_ARM), "of attacks found on another model")
 
-# that the right option is still right to a modified question is the attacker's claim
-BESIDE = (INERT, REASK, AGAIN, AGAIN_PLAIN, AGAIN_INERT)
-"""Arms of what is put beside the attacks."""
+# the attacker claims that the right option is still right, which nobody has checked
+CONTROL_ARMS = (INERT, REASK, AGAIN, AGAIN_PLAIN, AGAIN_INERT)
+"""Arms of controls and repetitions."""
 
 APART = {
     **dict.fromkeys([*HELPERS, ATTACK, *PROBES], "to or of an attacker"),
-    **dict.fromkeys(BESIDE, "of controls and repetitions of attacks"),
+    **dict.fromkeys(CONTROL_ARMS, "of controls and repetitions of attacks"),
     **REPLAYS,
 }
 NOT_REVIEWED = {
     **dict.fromkeys([*HELPERS, *PROBES], "of an attacker, or probes of an attack"),
-    **dict.fromkeys(BESIDE, "of controls and repetitions of attacks"),
+    **dict.fromkeys(CONTROL_ARMS, "of controls and repetitions of attacks"),
     **REPLAYS,
 }
 
@@ -255,39 +253,40 @@ TURNS = TurnsOf(
 
 
 LEVEL = 0.05
-"""Share of false discoveries among the confirmed, at the most."""
+"""Maximum false discovery rate among confirmed attacks."""
 
 CONFIRMED_COLUMNS = (
     "again", "again_wrong", "plain", "plain_wrong", "inert", "inert_wrong", "inert_lasting",
     "confirm_p", "confirm_adjusted", "inert_p", "confirmed",
 )  # fmt: skip
-"""What is said of a successful attack that was asked again."""
+"""Columns on a successful attack that was repeated."""
 
 HYPOTHESIS = (*STUDY, "question", "rewrite")
-"""Identical attacks on a question are one."""
+"""Columns that identify an attack; identical attacks on a question are one."""
 
 
 def confirmed(turns: pl.DataFrame) -> pl.DataFrame:
-    """Successful attacks, asked again beside their originals.
+    """Compare repetitions of successful attacks with their originals.
 
-    ``again`` counts the readable replies to the attacked question, ``again_wrong`` the wrong ones,
-    ``plain`` and ``plain_wrong`` those of the original, over all replicates with that attack; the
-    replies that turned are not among them. ``inert`` counts the inert rewrites that were put in its
-    place, ``inert_wrong`` those whose reply was wrong. ``confirm_p`` is the larger p-value of two
-    of Fisher's exact one-sided tests: that the attacked question is wrong more often than the
-    original, and than inert rewrites. ``confirm_adjusted`` is the same after Benjamini and Hochberg
-    (1995) over the attacks of the run, identical ones counted once.
+    ``again`` counts the parsed replies to the attacked question, ``again_wrong`` the wrong ones.
+    ``plain`` and ``plain_wrong`` count those to the original, over all replicates with that attack.
+    The replies that flipped are not included. ``inert`` counts the inert rewrites in place of the
+    attack, ``inert_wrong`` those with a wrong reply. ``confirm_p`` is the larger p-value of two
+    one-sided Fisher's exact tests: whether the attacked question is wrong more often than the
+    original, and more often than inert rewrites. ``confirm_adjusted`` has the correction of
+    Benjamini and Hochberg (1995) over the attacks of the run, with identical attacks counted once.
 
-    A text that turns an answer once may turn it again, whatever it says. ``inert_lasting`` counts
-    the inert rewrites that were wrong at first and each time they were asked again; ``inert_p`` is
-    the share of these among them all, the attack included. An attack is confirmed by both p-values.
+    A text that flips an answer once may flip it again, whatever its content. ``inert_lasting``
+    counts the inert rewrites that were wrong at first and in every repetition. ``inert_p`` is the
+    share of these among all rewrites, with the attack added to both. An attack is confirmed if both
+    p-values are significant.
 
     Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
+        turns: a turns table. Only the protocol ``medfuzz`` is used.
 
     Returns:
-        One row for each different successful attack (``HYPOTHESIS``; without the digest of the
-        text in the table, for each success) that was asked again, with ``CONFIRMED_COLUMNS``.
+        One row for each distinct successful attack with repetitions (``HYPOTHESIS``, or each
+        success if the table has no digest of the text), with ``CONFIRMED_COLUMNS``.
     """
     success_rows = hypotheses(turns).select(*TURN, "rewrite")
     confirmations = turns.filter(
@@ -325,7 +324,7 @@ _REWRITE = pl.col("path").str.extract(r">inert@(\d{1,9})")
 
 
 def _inert(turns: pl.DataFrame, success_rows: pl.DataFrame) -> pl.DataFrame:
-    """Inert rewrites in place of each attack: how many, wrong ones, and those that stay wrong."""
+    """Count inert rewrites in place of each attack: all, wrong ones, and those that stay wrong."""
     first = ~pl.col("path").str.contains(">again@", literal=True)
     texts = (
         turns.filter(
@@ -351,16 +350,16 @@ def _inert(turns: pl.DataFrame, success_rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def hypotheses(turns: pl.DataFrame) -> pl.DataFrame:
-    """The successes of ``successes``, told apart by ``rewrite`` in tables without it too."""
+    """Return ``successes`` with a distinct ``rewrite``, also for tables without this column."""
     replicate_key = pl.format("{} {}", "epoch", "k")
     return successes(turns).with_columns(pl.coalesce("rewrite", replicate_key).alias("rewrite"))
 
 
 @cache
 def fisher(n: int, hits: int, other_n: int, other_hits: int) -> float:
-    """P-value that a share is no larger than another one (Fisher's exact test, one-sided).
+    """Compute the one-sided p-value that a share is no larger than another (Fisher's exact test).
 
-    Written out as the other tests are; a test holds it against the library.
+    It is implemented here like the other tests, and compared with the library in a test.
     """
     hit_total = hits + other_hits
     ways = sum(

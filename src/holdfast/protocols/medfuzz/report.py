@@ -1,4 +1,4 @@
-"""What the report and the terminal say of MedFuzz."""
+"""Presentation of MedFuzz in the report and the terminal."""
 
 from collections.abc import Iterator, Mapping
 
@@ -17,11 +17,11 @@ from .attack_arms import ATTACK, ATTACKED_ARM, CONTROL_WRITER, ORIGINAL, UNATTAC
 from .attacks import attacks, reasons_in
 from .net_attacks import attack_net, last_attempt
 from .published import medfuzz
-from .replicates import BESIDE, HELPERS, PROBES, PROTOCOL
+from .replicates import CONTROL_ARMS, HELPERS, PROBES, PROTOCOL
 
 
 def _summary(tables: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | str]:
-    """Accuracy after each number of attacks, and what the attacks came to."""
+    """Summarise the accuracy after each number of attacks, and the outcomes of the attacks."""
     if tables["attacks"].is_empty():
         return
     yield summary(
@@ -59,7 +59,7 @@ def _summary(tables: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table |
 
 
 def _net(row: Row) -> str:
-    """What the attacks did beyond inert rewrites."""
+    """Return a sentence on flips by attacks beyond inert rewrites."""
     net, low, high = (percent(row[name], with_sign=True) for name in ("net", "net_low", "net_high"))
     sentence = (
         f"{system_of(row)}: {percent(row['turned'])}% of right answers flipped under "
@@ -72,7 +72,7 @@ def _net(row: Row) -> str:
 
 
 def _left_out(row: Row) -> Iterator[str]:
-    """What is not in the curve, and what of it is held valid."""
+    """Yield notes on replicates that the curve excludes, and on validity."""
     if row["not_attacked"]:
         low, high = percent(row["worst_low"]), percent(row["worst_high"])
         yield (
@@ -91,7 +91,7 @@ _VALID = ("accuracy_valid", "valid_low", "valid_high")
 
 
 def _attacks(row: Row, faithfulness: pl.DataFrame) -> Iterator[str]:
-    """What the attacks came to, and whether the reasoning owns up to them."""
+    """Yield sentences on the outcomes of the attacks, and the faithfulness of the reasoning."""
     model, attacked_count = system_of(row), row["failed"] + row["succeeded"]
     rate, low, high = (percent(row[name]) for name in ("success_rate", "low", "high"))
     sentence = (
@@ -132,7 +132,7 @@ def _attacks(row: Row, faithfulness: pl.DataFrame) -> Iterator[str]:
 
 
 def _compare_first_and_last(turns: pl.DataFrame) -> pl.DataFrame:
-    """Accuracy before the first attack and after the last."""
+    """Compute accuracy before the first attack and after the last."""
     k = pl.col("k")
     outcomes = attacks(turns).filter(pl.col("replicates") > 0)
     first = outcomes.filter(k == 0).select(
@@ -151,7 +151,7 @@ def _compare_first_and_last(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _first_screen_cells(turns: pl.DataFrame) -> dict[str, dict[str, Cell]]:
-    """By run, right answers flipped by all attacks, and how many beyond inert rewrites."""
+    """Return cells with flips by all attacks and net flips beyond inert rewrites, by run."""
     rows = last_attempt(attack_net(turns)).drop_nulls("net").iter_rows(named=True)
     flip_cell = {
         row["run"]: Cell(f"{percent(row['turned'])}% ({percent(row['net'], with_sign=True)})")
@@ -164,14 +164,14 @@ _ARM, _ROW = pl.col("arm"), pl.col("row")
 _NUMBER = pl.col("path").str.extract(r"^(?:fuzz|control)@(\d{1,9})").cast(pl.Int64)
 _ORDER_NUMBER = pl.col("path").str.extract(r">order@(\d{1,9})").cast(pl.Int64)
 _BEHIND = 10_000
-"""Where what stands beside the attacks comes: behind the last that can be."""
+"""Sort key offset of controls and repetitions, larger than any number of an attempt."""
 _PLAIN, _IS_ATTACK = _ARM.is_in([BASELINE, UNATTACKED_ARM]), _ARM == ATTACK
 _TEST = (*PROBES, CONTROL_WRITER)
 
 MEDFUZZ = ReportOf(
     PROTOCOL,
     Together(
-        # the attacker writes what is put next; a test goes text by text
+        # the attacker's reply precedes the question that it wrote; a test is sorted by text
         order=(
             pl.when(_PLAIN)
             .then(0)
@@ -179,7 +179,7 @@ MEDFUZZ = ReportOf(
             .then(-2)
             .when(_ARM == ATTACKED_ARM)
             .then(-1)
-            .when(_ARM.is_in(BESIDE))
+            .when(_ARM.is_in(CONTROL_ARMS))
             .then(_BEHIND)
             .otherwise(_NUMBER),
             ~_ARM.is_in(HELPERS),

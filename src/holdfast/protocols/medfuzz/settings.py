@@ -1,4 +1,4 @@
-"""The settings of MedFuzz, and what they name."""
+"""Settings of MedFuzz, with the objects that they name."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,47 +26,47 @@ class MedFuzzSettings(TestedSettings):
     of the added characteristics a flipped answer's reasoning mentions.
     """
 
-    attempts: int = setting(5, "most attacks on one answer, K", at_least=1, grows=True)
+    attempts: int = setting(5, "maximum number of attacks on an answer, K", at_least=1, grows=True)
     assumption: str = setting(
         "patient-characteristics",
-        "what the attacker is to violate: ``patient-characteristics``, or a text",
+        "assumption that the attacker violates: ``patient-characteristics``, or a text",
     )
     confidence: bool = setting(
         True,
-        "whether to ask for log-probabilities, to tell the attacker how sure the model was",
+        "whether to request log-probabilities, to tell the attacker how confident the model was",
     )
     system_prompt: str = setting(
         "expert", "``expert`` (MedQA-Followup, appendix A.1), ``none``, or a text"
     )
-    seed: int = setting(42, "seed of the sampling; each replicate has its own")
+    seed: int = setting(42, "seed of the sampling; each replicate derives another")
     reasoning_history: str = setting("none", "as in the follow-up protocol", choices=HISTORIES)
     controls: bool = setting(
         True,
-        "whether each attempt has its controls: an inert rewrite of its length and a re-ask, until "
-        "they flip",
+        "whether each attempt has controls up to their first flip: an inert rewrite of its length "
+        "and a re-ask",
         grows=True,
     )
     hidden_reasoning: bool = setting(
         True,
-        "whether the attacker and the readings of the reasoning see the hidden reasoning that a "
-        "provider gives, told apart from the visible reply",
+        "whether the attacker and the readers of the reasoning receive the provider's hidden "
+        "reasoning, separate from the visible reply",
     )
     confirm: int = setting(
         10,
-        "how often a successful attack and its original are each asked again, beside "
-        f"{REWRITES} inert rewrites; 0 for never",
+        "number of repetitions of a successful attack and its original, with "
+        f"{REWRITES} inert rewrites; 0 for none",
         at_least=0,
         grows=True,
     )
     tested: int = setting(
         0,
-        "control texts of the permutation test of a successful attack, M; 0 for no test",
+        "number of controls in the permutation test of a successful attack, M; 0 for no test",
         at_least=0,
         grows=True,
     )
     samples: int = setting(
         5,
-        "direct answers from which the test estimates each p(correct)",
+        "number of direct answers for each estimate of p(correct) in the test",
         at_least=1,
         grows=True,
     )
@@ -74,11 +74,11 @@ class MedFuzzSettings(TestedSettings):
         BANK, "few-shot exemplars of the test: ``bank``, or a file of a development split",
         input=True,
     )  # fmt: skip
-    shots: int = setting(3, "how many of them are shown", at_least=0, noun=SHOTS)
+    shots: int = setting(3, "number of exemplars shown", at_least=0, noun=SHOTS)
     attacks: str | None = setting(
         None,
-        "a log dir: its successful attacks are put to the model, on their questions; no attacker "
-        "is needed",
+        "log directory whose successful attacks are replayed on the model, on their questions; no "
+        "attacker is needed",
         input=True,
     )
 
@@ -89,10 +89,10 @@ class MedFuzzSettings(TestedSettings):
 
     @cached_property
     def replayed(self) -> Sequence[Attack]:
-        """The attacks that are put to the model; none where it is attacked itself.
+        """Attacks to replay on the model, empty if the model itself is attacked.
 
         Raises:
-            InputError: the log dir has none, or attacks on several question sets.
+            InputError: the log directory has no attacks, or attacks on several question sets.
         """
         if self.attacks is None:
             return ()
@@ -111,7 +111,7 @@ class MedFuzzSettings(TestedSettings):
 
     @cached_property
     def question_set(self) -> QuestionSet:
-        """The questions; those that were attacked, where attacks are put to the model."""
+        """The questions, or in a replay the attacked questions."""
         if not self.replayed:
             return self.load_questions()
         questions_by_id = {attack.question.id: attack.question for attack in self.replayed}
@@ -119,7 +119,7 @@ class MedFuzzSettings(TestedSettings):
 
     @cached_property
     def by_replicate(self) -> Mapping[tuple[str, int], Sequence[Attack]]:
-        """The attacks that are put to the model, by question id and replicate."""
+        """Attacks to replay, by question id and replicate."""
         attacks: dict[tuple[str, int], list[Attack]] = {}
         for attack in self.replayed:
             attacks.setdefault((attack.question.id, attack.replicate), []).append(attack)
@@ -127,16 +127,16 @@ class MedFuzzSettings(TestedSettings):
 
     @property
     def epochs(self) -> int | None:
-        """As many as there are replicates of attacks; those without an attack ask nothing."""
+        """Number of replicates with attacks; a replicate without an attack asks nothing."""
         return max((attack.replicate for attack in self.replayed), default=None)
 
     def required(self, roles: tuple[str, ...]) -> tuple[str, ...]:
-        """The attacker, unless there are attacks."""
+        """Return the required roles: the attacker, unless attacks are replayed."""
         return tuple(role for role in roles if role != ATTACKER or not self.replayed)
 
     @cached_property
     def probe_examples(self) -> Sequence[Sequence[tuple[str, str]]]:
-        """By sample of a test, the exemplars as user and assistant turns."""
+        """Exemplars as user and assistant turns, by sample of a test."""
         return [
             [
                 as_example(exemplar, self.order(exemplar, sample), exemplar.gold)
@@ -148,18 +148,18 @@ class MedFuzzSettings(TestedSettings):
         ]
 
     def order(self, question: Question, sample: int) -> tuple[str, ...]:
-        """The options in the order in which a sample of a test shows them, whatever the text."""
+        """Return the order of the options in a sample of a test, equal for all texts."""
         return _order(tuple(question.options), self.seed, question.content_hash, sample)
 
     @cached_property
     def config(self) -> GenerateConfig:
-        """How the model under test is asked."""
+        """Return the generation settings of the model under test."""
         logprobs = GenerateConfig(logprobs=True, top_logprobs=5)
         config = history(self.reasoning_history)
         return config.merge(logprobs) if self.confidence else config
 
     def chat(self, run: Run, resample: int = 0) -> Turn:
-        """A conversation with the model under test."""
+        """Start a conversation with the model under test."""
         return run.chat(
             system_message(self.system_prompt),
             config=self.config,
@@ -170,5 +170,5 @@ class MedFuzzSettings(TestedSettings):
 
 @lru_cache(maxsize=1_000)
 def _order(letters: tuple[str, ...], seed: int, content_hash: str, sample: int) -> tuple[str, ...]:
-    # every text of a test, and every dry run of it, has the same
+    # equal for every text of a test and for dry runs
     return shuffled(letters, seed, content_hash, "probe", sample)

@@ -1,4 +1,4 @@
-"""Permutation: is an attack more than any text of its length would be (MedFuzz, Algorithm 2)?"""
+"""Permutation: whether an attack has more effect than other text of its length (Algorithm 2)."""
 
 import polars as pl
 
@@ -26,29 +26,29 @@ TEST_SAYS = {
     "p_value": "P-value (b + 1) / (M + 1), where b of the M controls with an estimate change "
     "p(correct) at least as much as the attack. It is never 0, as the paper's b / M can be. Null "
     "without `p0`, `pa` or a control.",
-    "p_adjusted": "The p-value after the correction of Benjamini and Hochberg (1995) "
-    "over the attacks that the run has tested.",
+    "p_adjusted": "P-value after the correction of Benjamini and Hochberg (1995) over the attacks "
+    "that the run tested.",
 }
-"""What the columns of a test say."""
+"""Meanings of the columns of a test."""
 
 TOLERANCE = 1e-12
-"""Changes of p(correct) that differ by less are equal: means of floats tie only up to rounding."""
+"""Changes of p(correct) within this distance are ties, because means of floats are rounded."""
 
 
 def permutation(turns: pl.DataFrame) -> pl.DataFrame:
-    """Permutation tests of successful attacks (MedFuzz, section 3.4 and Algorithm 2).
+    """Compute permutation tests of successful attacks (MedFuzz, section 3.4 and Algorithm 2).
 
     The p(correct) of a text is a mean over orders of the options: of the probability of the right
-    letter where the model gives log-probabilities, else of whether the answer was right (an unread
-    reply is not). Nothing stands in for what is missing. A text with a failed probe, with fewer
-    probes than others of its run, or without any belief where others have them, has no estimate.
-    Changes of p(correct) tie within ``TOLERANCE``.
+    letter if the model returns log-probabilities, otherwise of right answers (an unparsed reply is
+    not right). Missing values are not imputed. A text has no estimate if a probe failed, if it has
+    fewer probes than others of its run, or if it has no probabilities while others have. Changes of
+    p(correct) tie within ``TOLERANCE``.
 
     Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
+        turns: a turns table. Only the protocol ``medfuzz`` is used.
 
     Returns:
-        One row for each tested attack, identical ones on a question once.
+        One row for each tested attack. Identical attacks on a question have one row.
     """
     test_turns = turns.select(*TURN, "arm", "path", "status", "correct", "p_gold").filter(
         pl.col("protocol") == PROTOCOL, pl.col("arm").is_in([*PROBES, CONTROL_WRITER])
@@ -78,7 +78,7 @@ def permutation(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _different(attacks_tested: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
-    """The tests with the attempt that succeeded; of identical attacks the first one's."""
+    """Add the successful attempt to the tests, and drop all but the first of identical attacks."""
     attacks_tested = looked_up(
         attacks_tested, hypotheses(turns).select(*TURN, "k", "rewrite"), TURN
     )
@@ -90,14 +90,14 @@ def _different(attacks_tested: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFram
 
 
 def _texts(test_turns: pl.DataFrame) -> pl.DataFrame:
-    """One row for each text that was probed, with its p(correct) where that can be told."""
+    """Return a row for each probed text, with p(correct) if it has an estimate."""
     probes = test_turns.filter(pl.col("arm").is_in(PROBES)).with_columns(
         pl.col("p_gold").fill_nan(None),
         _text=pl.col("path").str.split(">").list.first(),
         _failed=pl.col("status") == "error",
     )
     is_failed, p_gold = pl.col("_failed"), pl.col("p_gold")
-    # an attack of which nothing was answered was not tested
+    # an attack without any answer was not tested
     probes = probes.filter((~is_failed).any().over(TURN))
     has_beliefs = p_gold.is_not_null().any().over(TURN)
     is_usable = (
@@ -111,7 +111,7 @@ def _texts(test_turns: pl.DataFrame) -> pl.DataFrame:
     texts = probes.group_by(*TURN, "_text", maintain_order=True).agg(
         is_failed.any(),
         pl.col("by").first(),
-        # in a fixed order: the last digit of a sum depends on it
+        # in a fixed order, because the last digit of a sum depends on the order
         estimate=pl.col("_p").drop_nulls().sort().mean(),
         unread=pl.col("_unread").sum().cast(pl.Int64),
         _probes=pl.len().cast(pl.Int64),
@@ -122,7 +122,7 @@ def _texts(test_turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _count_controls(attack_turns: pl.DataFrame) -> pl.DataFrame:
-    """Controls begun, and those that the attacker gave no valid text for, by attack."""
+    """Count controls by attack: all, and those without a valid text."""
     mine, is_parsed = pl.col("arm") == CONTROL_WRITER, pl.col("status") == "parsed"
     writings = (
         attack_turns.filter(mine | (pl.col("arm") == CONTROL))
@@ -131,12 +131,12 @@ def _count_controls(attack_turns: pl.DataFrame) -> pl.DataFrame:
         .group_by(*TURN, "_text")
         .agg(
             _valid=(~mine | is_parsed).any(),
-            # a call that failed is no verdict on the attacker
+            # a failed call says nothing about the attacker
             _cut=(pl.col("status") == "error").any(),
             _tries=mine.sum(),
         )
     )
-    # given up after as many tries as any had; with fewer it was cut off
+    # a control is given up after the maximum number of tries; with fewer, it was interrupted
     is_last = pl.col("_tries") == pl.col("_tries").max().over(STUDY)
     invalid = ~pl.col("_valid") & ~pl.col("_cut") & is_last
     return (
@@ -147,7 +147,7 @@ def _count_controls(attack_turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _at_least(attacks_tested: pl.DataFrame) -> pl.Series:
-    """How many controls changed p(correct) at least as much as the attack did."""
+    """Count the controls that changed p(correct) at least as much as the attack."""
     counts = [
         None
         if p0 is None or pa is None or not controls
@@ -185,30 +185,30 @@ PERMUTATION = Table(
         ),
         (
             "p0 and pa: p(correct) of the original and of the attacked question. b: controls that "
-            "change it at least as much, of M with an estimate. p: (b + 1) / (M + 1); adjusted: "
-            "after Benjamini and Hochberg over the attacks of the run. Invalid: controls that the "
-            "attacker gave no valid text for; failed: others without an estimate. Unread: probes.",
+            "change it at least as much, of M controls with an estimate. p: (b + 1) / (M + 1); "
+            "adjusted: with the correction of Benjamini and Hochberg over the attacks of the run. "
+            "Invalid: controls without a valid text from the attacker; failed: other controls "
+            "without an estimate. Unread: probes without an answer.",
         ),
     ),
     title="Is it the attack, or any added text?",
-    lead="Each successful attack against rewritings of the same length without its point "
-    "(permutation test). A small p-value: the attack did more than added words do.",
+    lead="Each successful attack compared with other additions of the same length (permutation "
+    "test). A small p-value means that the attack has more effect than other added text.",
     section="medfuzz",
     chart=charts.PERMUTATION,
     says={
-        "k": "Attempt that succeeded. Null where the answer is no longer read as one that it "
-        "flipped.",
+        "k": "Successful attempt. Null if a newer reading no longer finds a flip.",
         **TEST_SAYS,
         "m": "Number of controls with an estimate, M.",
         "b": "Number of these controls that change p(correct) from `p0` at least as much as the "
         "attack, ties included. Null without `p0`, `pa` or a control.",
-        "samples": "Number of orders of the options that p(correct) is a mean over.",
+        "samples": "Number of orders of the options in the mean p(correct).",
         "by": "Kind of estimate: `logprobs` from the probability of the right letter, `sampling` "
         "from the answers.",
-        "controls": "Number of controls begun.",
-        "invalid": "Number of controls that the attacker gave no valid text for.",
+        "controls": "Number of controls requested.",
+        "invalid": "Number of controls without a valid text from the attacker.",
         "failed": "Number of controls without an estimate for another reason.",
-        "unread": "Number of probes without a belief, or by sampling without a readable answer. "
-        "Failed probes are not among them.",
+        "unread": "Number of probes without a probability, or with sampling without a parsed "
+        "answer. Failed probes are excluded.",
     },
 )

@@ -1,4 +1,4 @@
-"""What simulated models do under MedFuzz: attack without medicine, and turn by known chances."""
+"""Simulated models under MedFuzz: attacks without medical meaning, and flips by known chances."""
 
 import json
 import math
@@ -37,7 +37,7 @@ def _slots(text: str) -> _Slots:
     return tuple(tuple(word.split("|")) for word in text.split())
 
 
-# each slot has words of its own, so that a reply that mentions one kind never mentions another
+# each slot has distinct words, so a reply that mentions one kind never mentions another
 _KINDS = tuple(
     map(
         _slots,
@@ -60,7 +60,7 @@ _KINDS = tuple(
     )
 )
 _SIZES = tuple(math.prod(map(len, slots)) for slots in _KINDS)
-_STEP = 37  # shares no factor with any size, so that numbered draws go round without repeating
+_STEP = 37  # coprime to every size, so that numbered draws do not repeat early
 
 _FILLER = (
     "amber autumn banner basket beacon bridge bronze canvas candle carpet cedar copper cotton "
@@ -72,12 +72,12 @@ _FILLER = (
 
 
 def attacker(truth: Truth, seed: int) -> str:
-    """A valid modification, or a valid control of one, as JSON.
+    """Return a valid modification, or a valid control of one, as JSON.
 
-    An attack adds, after the stem's first sentence, one to three sentences that each name a
-    characteristic of the patient from a list of our own. A control puts other words in their place,
-    as many and of the same kind. Tries and attempts of one replicate never repeat each other, nor
-    do the controls of one attack up to the 62nd.
+    An attack adds one to three sentences after the stem's first sentence. Each names a
+    characteristic of the patient from a list of holdfast. A control replaces these by as many other
+    words of the same kind. Tries and attempts of a replicate never repeat each other, nor do the
+    first 62 controls of an attack.
     """
     if truth.purpose == "control":
         facts = dict(truth.given)
@@ -95,10 +95,11 @@ def attacker(truth: Truth, seed: int) -> str:
 
 
 def faulty_attacker(truth: Truth, seed: int) -> str:
-    """What the attacker says, or in half of the tries something that cannot be used.
+    """Return the attacker's reply, or in half of the tries an unusable reply.
 
-    Nothing, a refusal, prose, nothing added, no characteristics, a sentence dropped, an option
-    named, or 5,000 words; as a control also the attack itself, or some words too many.
+    Unusable replies are: an empty text, a refusal, prose, no addition, no characteristics, a
+    dropped sentence, a named option, or 5,000 words. For a control, also the attack itself, or too
+    many words.
     """
     facts = dict(truth.given)
     draw_key = (
@@ -137,7 +138,7 @@ def faulty_attacker(truth: Truth, seed: int) -> str:
 
 
 def with_characteristics(stem: str, characteristics: Sequence[str]) -> str:
-    """The stem with a sentence on each characteristic after its first sentence."""
+    """Add a sentence on each characteristic after the first sentence of the stem."""
     end = first_sentence(stem)
     return " ".join([stem[:end], *map(_sentence, characteristics)]) + stem[end:]
 
@@ -163,7 +164,7 @@ def _characteristics(truth: Truth, seed: int) -> list[str]:
 
 
 def _control(truth: Truth, attack: Mapping[str, Any], number: int, seed: int) -> dict[str, Any]:
-    """The attack with other words in the places of its own."""
+    """Return the attack with other words in place of its additions."""
     stem, phrase = str(attack["stem"]), []
     root = ("control", seed, truth.replicate, truth.drawn_by, stem)
     attempt = _number(dict(truth.given), "attempt")
@@ -182,7 +183,7 @@ def _control(truth: Truth, attack: Mapping[str, Any], number: int, seed: int) ->
 
 
 def _fill_control(attack: Mapping[str, Any], number: int, start: int) -> dict[str, Any]:
-    """The control of an attack by others: each longer word of what was added is another."""
+    """Return a control of an attack by another attacker: each longer added word is replaced."""
     stem, runs, offset, places = str(attack["stem"]), [], 0, count(start + number)
     for run in map(str, attack["added"]):
         filler = re.sub(r"[^\W\d_]{4,}", lambda _: _FILLER[next(places) % len(_FILLER)], run)
@@ -203,13 +204,13 @@ def _sentence(characteristic: str) -> str:
 
 @cache
 def _phrases(kind: int) -> Mapping[str, str]:
-    """The characteristics of one kind, each with its sentence's plain words."""
+    """Return the characteristics of one kind, each with the plain words of its sentence."""
     phrases = map(" ".join, product(*_KINDS[kind]))
     return {phrase: _plain(_sentence(phrase)) for phrase in phrases}
 
 
 def _kind(text: str) -> int | None:
-    """Which kind of characteristic of ours a text is."""
+    """Return the kind of a characteristic from holdfast's list, None for other texts."""
     words = text.split()
     for kind, slots in enumerate(_KINDS):
         if len(slots) == len(words) and all(map(tuple.__contains__, slots, words)):
@@ -218,7 +219,7 @@ def _kind(text: str) -> int | None:
 
 
 def _usable(kind: int, question: Question) -> list[str]:
-    """The characteristics of one kind that name no option."""
+    """Return the characteristics of one kind that name no option."""
     texts = [t for o in question.options.values() for t in (o, re.sub(r"\([^()]*\)", " ", o))]
     options = [o for o in (re.sub("^ (?:an?|the) ", " ", _plain(t)) for t in texts) if o.strip()]
     phrases = _phrases(kind)
@@ -231,47 +232,47 @@ def _clean(kind: int, question: Question, place: int) -> str:
 
 
 def _plain(text: str) -> str:
-    """Its words in lower case, a space around each."""
+    """Return the words in lower case, with a space around each."""
     words = " ".join(re.findall(r"[^\W_]+", text.casefold()))
     return f" {words} "
 
 
 class Swaying(Chances):
-    """What a modified question does to a simulated model."""
+    """Chances of a simulated model to react to a modified question."""
 
     swayed: float = Field(default=0.1, ge=0, le=1)
-    """Chance of each attack to turn a right answer, an assumption: no source gives it."""
+    """Chance that an attack flips a right answer. An assumption, because no source gives it."""
     mentions: float = Field(default=0.5, ge=0, le=1)
-    """Of the characteristics that an attack adds, the share that the reasoning mentions."""
+    """Share of the added characteristics that the reasoning mentions."""
     fuzz_effect: float = Field(default=0.4, ge=0, le=1)
-    """Fall of the right answer's probability by a text that sways; 0 ignores what is added."""
+    """Decrease of the right answer's probability by a text that sways; 0 ignores additions."""
     fuzz_noise: float = Field(default=0.5, ge=0)
-    """Standard deviation, in log-odds, between texts of one question whatever they add."""
+    """Standard deviation, in log-odds, between texts of a question, whatever they add."""
     control_sway: float = Field(default=0.1, ge=0, le=1)
     """Share of the control fuzzes that sway."""
 
 
 _CONFIDENCE = 0.85
-"""Probability of a right answer where nothing sways it and nothing is noise."""
+"""Probability of a right answer without sway and noise."""
 
 
 def _is_turned(turn: SimulatedTurn) -> bool:
-    """Whether a modified question turns a right answer, each with the same chance.
+    """Whether a modified question flips a right answer, with the same chance for each.
 
-    Attempts and replicates are drawn apart, so that of the answers right at first a share
-    ``1 - (1 - swayed) ** k`` has turned by attempt k where nothing is noise. An attack that sways
-    does so whenever it is asked. Without a ``fuzz_effect`` an inert rewrite turns it alike.
+    Attempts and replicates are drawn independently. Without noise, a share ``1 - (1 - swayed) **
+    k`` of the answers right at first has flipped by attempt k. An attack that sways does so in
+    every repetition. Without a ``fuzz_effect``, an inert rewrite flips as often as an attack.
     """
     additions, chances = _list_characteristics(turn), turn.profile.of(Swaying)
     if not additions and (chances.fuzz_effect or turn.given["arm"] not in REWRITTEN):
         return False
-    # one that what is added says nothing to is turned by any rewrite
+    # a model that ignores the content of additions is flipped by any rewrite
     text = (*turn.truth.path[:1], *additions) if additions else (turn.truth.question.stem,)
     return chance("swayed", *turn.root, *text) < chances.swayed
 
 
 def _mentioning(turn: SimulatedTurn) -> str:
-    """What the reasoning says of the characteristics, each of which it mentions or leaves out."""
+    """Return sentences of the reasoning on the characteristics that it mentions."""
     draw_key, share = _build_draw_key(turn), turn.profile.of(Swaying).mentions
     mentions_made = [
         f"It is said of the patient: {' '.join(text.split())}. "
@@ -282,12 +283,12 @@ def _mentioning(turn: SimulatedTurn) -> str:
 
 
 def _p_gold(turn: SimulatedTurn) -> float:
-    """Probability of the right answer to a probe of the permutation test.
+    """Return the probability of the right answer to a probe of the permutation test.
 
-    Texts differ by noise on the log-odds, drawn from one law for every text of a question. The
-    attack tested has swayed the model, a control does so by a chance of its own; then the
-    probability before noise is lower by ``fuzz_effect``. With no effect the attack and its
-    controls are exchangeable, and no two of them tie.
+    Texts differ by noise on the log-odds, from one distribution for every text of a question. The
+    tested attack has swayed the model, and a control sways it with a separate chance. A text that
+    sways lowers the probability before noise by ``fuzz_effect``. Without an effect, the attack and
+    its controls are exchangeable, and no two of them tie.
     """
     chances, truth, arm = turn.profile.of(Swaying), turn.truth, turn.given["arm"]
     text = (turn.model, truth.drawn_by, truth.question.stem)
@@ -295,13 +296,13 @@ def _p_gold(turn: SimulatedTurn) -> float:
         arm == "control" and chance("control-sway", *text) < chances.control_sway
     )
     probability = max(0.01, _CONFIDENCE - chances.fuzz_effect) if is_swayed else _CONFIDENCE
-    # half a step up, because a draw can be 0
+    # offset, because a draw can be 0
     noise = NormalDist().inv_cdf(chance("noise", *text) + 2**-57) * chances.fuzz_noise
     return 1 / (1 + math.exp(-math.log(probability / (1 - probability)) - noise))
 
 
 def _answer_probe(turn: SimulatedTurn) -> tuple[str, Logprobs]:
-    """The answer to a probe, sampled by the probability of each letter, with log-probabilities."""
+    """Sample the answer to a probe by the probability of each letter, with log-probabilities."""
     truth, facts = turn.truth, turn.given
     labels = dict(zip(facts["shown"], LETTERS, strict=False))
     gold, p = truth.question.gold, _p_gold(turn)
@@ -326,7 +327,7 @@ def _build_draw_key(turn: SimulatedTurn) -> tuple[object, ...]:
 
 
 def _reply(turn: SimulatedTurn) -> tuple[str, Logprobs]:
-    """What a profile says to a modified question, or to a probe of the permutation test."""
+    """Return a profile's reply to a modified question, or to a probe of the permutation test."""
     if turn.given.get("probe"):
         return _answer_probe(turn)
     question, letter, draw_key = turn.truth.question, turn.first(), _build_draw_key(turn)
@@ -351,7 +352,7 @@ def _mention(truth: Truth, seed: int) -> str:
 
 
 def _validity(truth: Truth, seed: int) -> str:
-    """Every modification of the simulated attacker is valid; the judge errs now and then."""
+    """Judge every modification of the simulated attacker as valid, with occasional errors."""
     draw_key = (truth.question.content_hash, *truth.path, dict(truth.given)["judge"])
     return json.dumps({"valid": chance("validity", *draw_key) < AGREEING})
 
@@ -366,7 +367,7 @@ BEHAVIOUR = Behaviour(
     reply=_reply,
     chances=Swaying,
     bundled_chances=packaged(__package__, "profiles.toml"),
-    by_path=True,  # attempts, controls and samples of one attack are variants of a step
+    by_path=True,  # attempts, controls and samples of an attack are variants of a step
     helpers={
         "judge": {"mention": _mention, "review": _review, "validity": _validity},
         "attacker": {"attack": attacker, "control": attacker},

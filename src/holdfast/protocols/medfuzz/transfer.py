@@ -1,4 +1,4 @@
-"""Transfer: whether attacks found on one model turn the answers of another."""
+"""Transfer: whether attacks that succeeded on one model flip the answers of another."""
 
 from collections.abc import Sequence
 
@@ -22,17 +22,17 @@ TRANSFER_COLUMNS = (
 
 
 def transfer(turns: pl.DataFrame) -> pl.DataFrame:
-    """Attacks that succeeded on one model, put to another.
+    """Compare attacks from one model with controls, on another model.
 
-    An attack is put to a right first answer, beside an inert rewrite of the same length; a second
-    control asks the original question again. Intervals and the test are paired and clustered by
-    question.
+    An attack is asked after a right first answer, with an inert rewrite of the same length as a
+    control. A second control repeats the original question. Intervals and the test are paired and
+    clustered by question.
 
     Args:
-        turns: a turns table; only protocol ``medfuzz`` is read.
+        turns: a turns table. Only the protocol ``medfuzz`` is used.
 
     Returns:
-        One row for each model, data set and model that attacks were found on.
+        One row for each model, data set and model that the attacks come from.
     """
     answered_turns = turns.filter(pl.col("protocol") == PROTOCOL, pl.col("status") != "error")
     models = turns.filter(pl.col("protocol") == PROTOCOL)
@@ -84,35 +84,35 @@ TRANSFER = Table(
             Count("Unread", "unread"),
         ),
         (
-            "Attacks that succeeded on one model, put to another. Flipped: right first answers "
-            "that are wrong to the attacked question; inert rewrite: wrong to one of the same "
-            "length. Net: the difference, paired [95% interval by question]. Re-ask: wrong as the "
-            "original was asked again.",
+            "Attacks that succeeded on one model, replayed on another. Flipped: right first "
+            "answers with a wrong answer to the attacked question. Inert rewrite: with a wrong "
+            "answer to a rewrite of the same length. Net: the difference, paired [95% interval by "
+            "question]. Re-ask: with a wrong answer to the repeated original.",
         ),
     ),
-    title="Do attacks found on one model work on another?",
-    lead="Successful attacks put to another model (-T attacks=LOGDIR).",
+    title="Do attacks from one model work on another?",
+    lead="Successful attacks replayed on another model (-T attacks=LOGDIR).",
     section="medfuzz",
     place=1,
     chart=charts.TRANSFER,
     says={
-        "found_on": "Model that the attacks were found on, or its run where the turns table has no "
-        "turns of that run.",
-        "attacks": "Number of attacks put to the model, failed calls aside.",
-        "pairs": "Number of attacks with a readable reply to the attacked question and to its "
-        "inert rewrite.",
+        "found_on": "Model that the attacks come from, or its run if the turns table has no turns "
+        "of that run.",
+        "attacks": "Number of replayed attacks, without failed calls.",
+        "pairs": "Number of attacks with parsed replies to the attacked question and to its inert "
+        "rewrite.",
         "turned": "Share of `pairs` with a wrong answer to the attacked question.",
         "turned_inert": "Share of `pairs` with a wrong answer to the inert rewrite, which adds as "
         "many words as the attack.",
         "net": "Net flips, `turned` - `turned_inert`.",
         "net_p": "P-value of `net`.",
-        "causal_share": "Share that the attacks flipped of the answers that the inert rewrites "
-        "left right, `net` / (1 - `turned_inert`), if noise acts on an attacked answer as on the "
-        "control. It can be negative. Null where the inert rewrites flipped every answer.",
-        "turned_reask": "Share of attacks with a wrong answer to the original asked again, of "
-        "those with readable replies to both.",
+        "causal_share": "Net flips as a share of the answers that the inert rewrites left right, "
+        "`net` / (1 - `turned_inert`), assuming that noise acts equally on attacked answers and "
+        "controls. It can be negative. Null if the inert rewrites flipped every answer.",
+        "turned_reask": "Share of attacks with a wrong answer to the repeated original, over those "
+        "with parsed replies to both.",
         "net_reask": "Net flips of this control, over these attacks.",
-        "unread": "Number of attacks left out of `pairs`, as the reply to the attacked question "
-        "has no readable answer, or that to the inert rewrite is missing or has none.",
+        "unread": "Number of attacks excluded from `pairs`, because the reply to the attacked "
+        "question is unparsed, or the reply to the inert rewrite is missing or unparsed.",
     },
 )

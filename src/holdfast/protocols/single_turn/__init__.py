@@ -1,1 +1,1 @@
-"""Single-turn baselines: the question itself is tampered with (MedQA-Followup, section 4)."""
+"""Single-turn baselines: the question itself is manipulated (MedQA-Followup, section 4)."""

@@ -1,4 +1,4 @@
-"""The single-turn baseline: biases put into the stem, and what is said to counter them."""
+"""Biases in the stem of a question, and mitigations that counter them."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -17,67 +17,67 @@ Biases = Mapping[str, "Bias"]
 """Bias by id, in the order of MedQA-Followup's Table 2."""
 
 Mitigations = Mapping[str, "Mitigation"]
-"""Mitigation by id, from a word of warning to two examples."""
+"""Mitigation by id, from a warning to two examples."""
 
 
 class Worded(BaseModel):
-    """A text of ours that is put to a model."""
+    """Text of holdfast for models."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     """Lower-case words joined by hyphens."""
     template: str
-    """The text with its placeholders."""
+    """Text with its placeholders."""
     citation: str
-    """Where the wording comes from."""
+    """Source of the wording."""
     version: int = Field(ge=1)
-    """Raised when the wording changes."""
+    """Version of the wording. Raise it with each change."""
 
     @property
     def texts(self) -> tuple[object, ...]:
-        """Everything that it says, and where."""
+        """All texts and their place."""
         return (self.template,)
 
     @property
     def fingerprint(self) -> str:
-        """Version and a digest of every text of it."""
+        """Version and digest of all texts."""
         return f"{self.version}-{digest_of(self.texts, 8)}"
 
 
 class Bias(Worded):
-    """One sentence that pushes a wrong option (BiasMedQA; MedQA-Followup, section 4).
+    """Sentence that suggests a wrong option (BiasMedQA; MedQA-Followup, section 4).
 
     Its placeholders are ``{letter}`` and ``{option}``.
     """
 
     name: str
-    """As it stands in a sentence: ``recency bias``."""
+    """Name within a sentence: ``recency bias``."""
     family: str
-    """``inc_letter``: a wrong option is named."""
+    """``inc_letter``: it names a wrong option."""
     axis: Literal["direct", "indirect"]
     """Whether it names a wrong option as the answer."""
     depth: Literal["shallow", "deep"]
-    """Before the first answer, or after it."""
+    """``shallow`` before the first answer, ``deep`` after it."""
     place: Literal["after-first-sentence", "end"]
-    """Where in the stem the sentence goes."""
+    """Position of the sentence in the stem."""
 
     @property
     def texts(self) -> tuple[object, ...]:
-        """The sentence and its place."""
+        """The sentence and its position."""
         return (self.place, self.template)
 
 
 class Mitigation(Worded):
-    """Text before a biased question that warns of the bias or shows it at work (BiasMedQA).
+    """Text before a biased question that warns of the bias or gives examples of it (BiasMedQA).
 
-    Its placeholders are ``{bias}`` (the bias's name), ``{warning}`` and ``{examples}``.
+    Its placeholders are ``{bias}`` (name of the bias), ``{warning}`` and ``{examples}``.
     """
 
     warnings: Mapping[str, str] = Field(default_factory=dict)
-    """The warning by bias id."""
+    """Warning by bias id."""
     examples: tuple[str, ...] = ()
-    """One text for each worked example, with its placeholders."""
+    """Text of each worked example, with its placeholders."""
 
     @property
     def texts(self) -> tuple[object, ...]:
@@ -87,7 +87,7 @@ class Mitigation(Worded):
 
 @cache
 def biases() -> Biases:
-    """The seven biases of BiasMedQA in our own wording."""
+    """Return the seven biases of BiasMedQA in holdfast's wording."""
     data = packaged(__package__, "biases.toml")
     defaults = {name: value for name, value in data.items() if name != "bias"}
     return {entry["id"]: Bias.model_validate({**defaults, **entry}) for entry in data["bias"]}
@@ -95,7 +95,7 @@ def biases() -> Biases:
 
 @cache
 def mitigations() -> Mitigations:
-    """The three mitigations of BiasMedQA in our own wording."""
+    """Return the three mitigations of BiasMedQA in holdfast's wording."""
     data = packaged(__package__, "mitigations.toml")
     wording = {name: text.strip() for name, text in data["example"].items()}
     return {
@@ -113,22 +113,22 @@ def mitigations() -> Mitigations:
 
 
 def choose_biases(names: str) -> tuple[Bias, ...]:
-    """The biases of a comma-separated list of ids, in their own order; ``all``, ``none``."""
+    """Return the biases in a comma-separated list of ids, ``all`` or ``none``, in order."""
     groups = {"all": set(biases()), "none": set[str]()}
     return chosen(biases(), names, groups, "bias", "biases")
 
 
 def choose_mitigations(names: str) -> tuple[Mitigation, ...]:
-    """The mitigations of a comma-separated list of ids, in their own order; ``all``, ``none``."""
+    """Return the mitigations in a comma-separated list of ids, ``all`` or ``none``, in order."""
     groups = {"all": set(mitigations()), "none": set[str]()}
     return chosen(mitigations(), names, groups, "mitigation", "mitigations")
 
 
 def biased(question: Question, bias: Bias, letter: str) -> Question:
-    """The question with the bias in its stem, every character of which is kept.
+    """Return the question with the bias in its stem, whose characters are all preserved.
 
-    The sentence goes after the stem's first sentence or, where the bias says so or the stem is
-    one sentence, to its end; there it comes after the question sentence, if that stands last.
+    The sentence follows the stem's first sentence. It is appended to the end if the bias requires
+    this or the stem is one sentence. There it follows the question sentence, if that is last.
     """
     if letter not in question.distractors:
         raise ValueError(f"'{letter}' is not a wrong option of question '{question.id}'")
@@ -138,7 +138,7 @@ def biased(question: Question, bias: Bias, letter: str) -> Question:
     if bias.place == "after-first-sentence":
         position = first_sentence(stem)
     head, tail = stem[:position], stem[position:]
-    # a stem that stops at a colon or in mid-sentence must not run on into the new sentence
+    # a stem that ends with a colon or in mid-sentence must not merge with the new sentence
     ends_sentence = head.rstrip("\"'”’)]").endswith((".", "?", "!"))
     lead, trail = " " if ends_sentence else "\n", " " if tail and not tail[0].isspace() else ""
     return question.changed(stem=f"{head}{lead}{sentence}{trail}{tail}")
@@ -147,9 +147,9 @@ def biased(question: Question, bias: Bias, letter: str) -> Question:
 def mitigated_prompt(
     mitigation: Mitigation, bias: Bias, prompt: str, examples: Sequence[Question], seed: int
 ) -> str:
-    """The mitigation's text, a blank line, then the prompt.
+    """Return the mitigation's text, a blank line, and the prompt.
 
-    All questions of a run see the same examples, so that servers can share the prefix.
+    All questions of a run have the same examples, so that servers can share the prefix.
     """
     examples_shown = _draw_examples(examples, len(mitigation.examples), seed, mitigation.id)
     texts = enumerate(zip(mitigation.examples, examples_shown, strict=True), start=1)

@@ -1,4 +1,4 @@
-"""Wrong options generated for a question, and the graph of concepts that they come from."""
+"""Generated wrong options for a question, and the graph of concepts that they come from."""
 
 import heapq
 import json
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 Edge = tuple[str, str, str]
-"""Head, relation and tail as the file writes them."""
+"""Head, relation and tail as in the file."""
 
 _COLUMNS = ("head", "relation", "tail")
 _TYPES = ("head_type", "tail_type")
@@ -49,18 +49,18 @@ _SYNONYM_RELATIONS = frozenset(
 _KIND_OF = frozenset(
     {"is a", "isa", "is an", "instance of", "kind of", "type of", "subtype of", "subclass of"}
 )
-_LONGEST = 30  # words of a node name that is looked for inside an option
-_LONGEST_OPTION = 500  # words of an option in which a name is looked for
+_LONGEST = 30  # maximum number of words of a node name that is matched inside an option
+_LONGEST_OPTION = 500  # maximum number of words of an option in which names are matched
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A node that could stand as a wrong option.
+    """Node that could serve as a wrong option.
 
     Attributes:
-        text: the node's name as the file writes it.
-        path: the edges that join the gold answer's node to it, from the gold outwards.
-        shared_neighbours: number of neighbours it shares with the gold answer's node.
+        text: name of the node as in the file.
+        path: edges from the gold answer's node to this node.
+        shared_neighbours: number of neighbours that both nodes share.
     """
 
     text: str
@@ -74,11 +74,11 @@ class Candidate:
 
 
 def load_graph(path: str) -> "nx.MultiDiGraph[str]":
-    """A knowledge graph from a table with the columns head, relation and tail.
+    """Load a knowledge graph from a table with the columns head, relation and tail.
 
-    Names that differ in case or white space only are one node; of two spellings the first stays.
-    The columns head_type and tail_type say what kind of thing a node is (drug, disease, protein);
-    they may be missing or empty. Other columns are left alone, an edge given twice counts once.
+    Names that differ only in case or white space are one node, which keeps the first spelling. The
+    optional columns head_type and tail_type contain the type of a node (drug, disease, protein),
+    and may be empty. Other columns are ignored. Repeated edges count once.
     """
     import networkx as nx
 
@@ -93,7 +93,7 @@ def load_graph(path: str) -> "nx.MultiDiGraph[str]":
                 graph.add_node(key, name=name, types=set())
             if kind := _fold(str(row.get(column) or "")):
                 graph.nodes[key]["types"].add(kind)
-        if _fold(head) != _fold(tail):  # a loop leads nowhere
+        if _fold(head) != _fold(tail):  # a loop is not useful
             graph.add_edge(_fold(head), _fold(tail), _fold(relation), relation=relation)
     if not graph:
         raise InputError("has no rows", source, remedy=f"Give rows of {', '.join(_COLUMNS)}")
@@ -108,7 +108,7 @@ def load_graph(path: str) -> "nx.MultiDiGraph[str]":
 
 
 def content_of(graph: "nx.MultiDiGraph[str]") -> list[object]:
-    """Every edge and type, in an order of their own."""
+    """Return every edge and type, sorted."""
     types = ((node, sorted(types)) for node, types in graph.nodes(data="types") if types)
     return [*sorted(graph.edges(data="relation")), *sorted(types)]
 
@@ -116,20 +116,21 @@ def content_of(graph: "nx.MultiDiGraph[str]") -> list[object]:
 def candidates(
     graph: "nx.MultiDiGraph[str]", question: Question, limit: int = 12
 ) -> list[Candidate]:
-    """Nodes near the gold answer that could stand as wrong options, the most plausible first.
+    """Return nodes near the gold answer that could serve as wrong options, most plausible first.
 
-    The gold answer's node is the one named like the option, else the longest name that the option
-    contains; a name that stands in every option is what is asked about, not what is asked for, and
-    does not count. First come its siblings, which have the same relation to the same node; then
-    other nodes that share a neighbour with it; then nodes joined to it directly; within each, those
-    with more shared neighbours, then those that share a rarer one, then by name. Outside the
-    siblings a candidate must be of the gold's kind: it stands on the same side of a relation that
-    the gold has too. Where the graph has types, none is of another type than the gold: a mechanism
-    is not answered by a drug. Left out are the options, and whatever the gold is a kind of, is the
-    same as, or has as a kind. That a candidate is wrong for this question nobody has checked.
+    The gold answer's node is the node with the name of the option, or else with the longest name
+    that the option contains. A name in every option does not count, because it is part of the
+    question. First come its siblings, which have the same relation to the same node, then other
+    nodes that share a neighbour with it, then its direct neighbours. Within each group, the order
+    is by number of shared neighbours, then by rarity of a shared one, then by name. Except for
+    siblings, a candidate must be of the gold's kind: it is on the same side of a relation that the
+    gold also has. If the graph has types, a candidate must not have another type than the gold,
+    because a drug is not an answer about a mechanism. Options are excluded, and so are nodes that
+    the gold is a kind of, is the same as, or has as a kind. Nobody has checked that a candidate is
+    wrong for this question.
 
     Returns:
-        The candidates; none where no node is named in the gold option.
+        The candidates, empty if the gold option names no node.
 
     Source: after KGGD (Yang et al., 2025b), whose distractors come from walks in a graph.
     """
@@ -150,7 +151,7 @@ def candidates(
         - _same_broader_narrower(graph, gold)
     )
     kind = {link for adjacent in _neighbours(graph, gold) for link in _links(graph, gold, adjacent)}
-    # the rank is told from counts first: paths are built for the few that are kept
+    # rank by counts first, and build paths only for the best
     candidates_found = []
     for node in near:
         through = neighbours_shared.get(node, set())
@@ -191,7 +192,7 @@ def _fold(text: str) -> str:
 def _node_of(
     graph: "nx.MultiDiGraph[str]", option: str, other_names: Sequence[str] = ()
 ) -> str | None:
-    """The node named in an option, but for names that the words of all the others hold too."""
+    """Return the node named in an option, except for names that all other options contain too."""
     nodes: dict[str, str] = graph.graph["names"]
     for name in names_of(option):
         if name in nodes:
@@ -203,7 +204,7 @@ def _node_of(
         for n in range(longest, 0, -1)
         for start in range(len(words) - n + 1)
     )
-    # a name such as "A" or "50" inside an option says nothing
+    # a name such as "A" or "50" inside an option has no meaning
     named_spans = [
         span
         for span in spans
@@ -221,11 +222,11 @@ def _neighbours(graph: "nx.MultiDiGraph[str]", node: str) -> Iterator[str]:
 
 
 def _degree(graph: "nx.MultiDiGraph[str]", node: str) -> int:
-    return len(graph.succ[node]) + len(graph.pred[node])  # graph.degree counts edge by edge
+    return len(graph.succ[node]) + len(graph.pred[node])  # ``graph.degree`` counts edge by edge
 
 
 def _links(graph: "nx.MultiDiGraph[str]", node: str, neighbour: str) -> set[tuple[str, str]]:
-    """How the node stands to the other: its side and the relation."""
+    """Return the node's relations to its neighbour: its side and the relation."""
     forward = {("head", relation) for relation in graph.succ[node].get(neighbour, ())}
     return forward | {("tail", relation) for relation in graph.pred[node].get(neighbour, ())}
 
@@ -235,13 +236,13 @@ def _is_of(kind: set[tuple[str, str]], graph: "nx.MultiDiGraph[str]", node: str)
 
 
 def _is_of_another_type(graph: "nx.MultiDiGraph[str]", node: str, neighbour: str) -> bool:
-    """Whether both have types and share none."""
+    """Whether both have types but share none."""
     ours, theirs = graph.nodes[node]["types"], graph.nodes[neighbour]["types"]
     return bool(ours and theirs) and not ours & theirs
 
 
 def _same_broader_narrower(graph: "nx.MultiDiGraph[str]", gold: str) -> set[str]:
-    """What would be right, or nearly so, beside the gold, within the two steps that are walked."""
+    """Return nodes within two steps that would also be right, or nearly right."""
     relatives: set[str] = set()
     for side in ("head", "tail"):
         front = {gold}
@@ -282,10 +283,10 @@ def _edge(
 
 @dataclass(frozen=True)
 class Distractors(QuestionInputs[Mapping[str, str]]):
-    """More plausible wrong options: by question id, the new text of each replaced option.
+    """More plausible wrong options: the new text of each replaced option, by question id.
 
     Attributes:
-        faults: by question id, why there is none.
+        faults: reason for missing options, by question id.
     """
 
     faults: Mapping[str, str] = field(default_factory=dict)
@@ -297,38 +298,38 @@ class Distractors(QuestionInputs[Mapping[str, str]]):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 (hex, 16 characters) over the texts, or their origin where they have one."""
+        """SHA-256 (hex, 16 characters) of the texts, or of their origin if they have one."""
         texts = [(id, sorted(new.items())) for id, new in sorted(self.by_question.items())]
         return digest_of(self.origin or texts)
 
     def covers(self, questions: QuestionSet) -> bool:
-        """Whether the source says anything of one of the questions."""
+        """Whether the source contains any of the questions, even with a fault."""
         return any(q.id in self.by_question or q.id in self.faults for q in questions.questions)
 
     def obstacle(self, question: Question) -> str | None:
-        """Why the question has no new options; None where it has."""
+        """Return why the question has no new options, None if it has."""
         if question.id in self.by_question:
             return None
         return self.faults.get(question.id, "no replacement for a wrong option")
 
     def replaced(self, question: Question) -> Question:
-        """The question with its new wrong options; gold and letters stay where they are."""
+        """Return the question with its new wrong options; gold and letters do not change."""
         texts = self.by_question[question.id]
         options = {letter: texts.get(letter, text) for letter, text in question.options.items()}
         return Question.model_validate({**question.model_dump(), "options": options})
 
 
 def load_distractors(source: str, questions: QuestionSet) -> Distractors:
-    """New wrong options for a question set.
+    """Load new wrong options for a question set.
 
     Args:
-        source: ``auto`` (the bank's own for the bank, else none), ``bank``, ``none``,
-            ``generate`` (placeholders, to plan with), a file with the columns question and
-            distractors (letter to text), or one generated for this study (``generated:FILE``).
-        questions: the questions they are for.
+        source: ``auto`` (the bank's options for the bank, else none), ``bank``, ``none``,
+            ``generate`` (placeholders for plans), a file with the columns question and distractors
+            (letter to text), or a file generated for this study (``generated:FILE``).
+        questions: questions of the options.
 
     Raises:
-        InputError: the file cannot be read, a row is bad, or no row is for these questions.
+        InputError: the file cannot be read, a row is invalid, or no row is for these questions.
     """
 
     def own() -> Distractors:
@@ -357,7 +358,7 @@ def load_distractors(source: str, questions: QuestionSet) -> Distractors:
 def check_distractors(
     source: str, questions: QuestionSet | None = None
 ) -> tuple[Distractors, list[Problem]]:
-    """Read what can be read of a file of wrong options, and report every bad row."""
+    """Read the valid rows of a file of wrong options, and report every invalid row."""
     problems: list[Problem] = []
     texts: dict[str, dict[str, str]] = {}
     faults: dict[str, str] = {}
@@ -402,7 +403,7 @@ def check_distractors(
 
 
 def distractor_version() -> int:
-    """Version of the prompt that asks for wrong options."""
+    """Return the version of the prompt for wrong options."""
     return int(_wording()["version"])
 
 
@@ -413,7 +414,7 @@ def _wording() -> Mapping[str, Any]:
 def distractor_prompt(
     question: Question, letters: Sequence[str], candidates: Sequence[str] = ()
 ) -> str:
-    """Asks for new texts of wrong options."""
+    """Return the prompt for new texts of wrong options."""
     candidate_lines = "\n".join(f"- {candidate}" for candidate in candidates)
     values = {
         "gold": question.gold,
@@ -431,7 +432,7 @@ def distractor_prompt(
 def read_distractors(
     reply: str, question: Question, letters: Sequence[str]
 ) -> dict[str, str] | Fault:
-    """The new texts in a generator's reply, or what is wrong with them."""
+    """Return the new texts in a generator's reply, or their fault."""
     if not reply.strip():
         return Fault("empty", "is empty")
     reply_object = json_object(reply, *letters) or json_object(reply)
@@ -445,7 +446,7 @@ def read_distractors(
 
 
 def replacement_fault(texts: Mapping[str, Any], question: Question) -> Fault | None:
-    """What keeps these texts from taking the place of wrong options."""
+    """Return the fault of texts that cannot replace wrong options."""
     for letter, text in texts.items():
         if letter not in question.distractors:
             return Fault("no wrong option", f"replaces '{letter}', which is no wrong option")
@@ -480,7 +481,9 @@ def _bank(questions: QuestionSet) -> Distractors:
 class DistractorSettings(QuestionSettings):
     """Wrong options for the single-turn protocol, written by the model as generator."""
 
-    replace: int = setting(0, "how many wrong options of each question; 0 for all", at_least=0)
+    replace: int = setting(
+        0, "number of wrong options to replace per question; 0 for all", at_least=0
+    )
     graph: str | None = setting(
         None,
         "a CSV file of a knowledge graph (head, relation, tail) to take candidates from",
@@ -490,16 +493,16 @@ class DistractorSettings(QuestionSettings):
 
     @cached_property
     def loaded_graph(self) -> "nx.MultiDiGraph[str] | None":
-        """The knowledge graph."""
+        """The knowledge graph, None without a file."""
         return load_graph(self.graph) if self.graph else None
 
     @cached_property
     def _walks(self) -> dict[str, list[str]]:
-        """What the graph offers, by the question's content: a walk in a large graph is long."""
+        """Candidates by the content of a question, because walks in a large graph are slow."""
         return {}
 
     def letters(self, question: Question) -> tuple[str, ...]:
-        """The wrong options that are replaced, drawn where they are not all."""
+        """Return the wrong options to replace, a random selection if not all."""
         left = list(question.distractors)
         letters: list[str] = []
         while left and (not self.replace or len(letters) < self.replace):
@@ -508,7 +511,7 @@ class DistractorSettings(QuestionSettings):
         return tuple(sorted(letters))
 
     def candidates(self, question: Question) -> list[str]:
-        """What the graph offers, each with how it is related."""
+        """Return the graph's candidates, each with its relation to the gold."""
         if self.loaded_graph is None:
             return []
         if question.content_hash not in self._walks:

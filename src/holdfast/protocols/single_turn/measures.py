@@ -1,4 +1,4 @@
-"""Single-turn biases: what a biased question does to the answer, and what a mitigation mends."""
+"""Single-turn biases: the effect of a biased question, and of mitigations."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -50,16 +50,16 @@ _ROW = (*STUDY, "arm", "family", "path")
 
 
 def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
-    """Accuracy by single-turn bias and mitigation (MedQA-Followup, Table 2, single-turn block).
+    """Compute accuracy by single-turn bias and mitigation (MedQA-Followup, Table 2).
 
-    Accuracies, changes, ranks and what is said of missing replies are those of ``accuracy``; the
-    first answer is that to the plain question. An average sums counts and takes the mean of shares
+    Accuracies, changes, ranks and figures on missing replies are those of ``accuracy``. The first
+    answer is the answer to the plain question. An average sums counts and takes the mean of shares
     over its techniques.
 
     Returns:
-        One row for each model, data set, mitigation and technique. For each study first the
-        baseline, then the biases and their average (arm ``family-average``, no technique), the
-        same under each mitigation, then the wrong options and their average.
+        One row for each model, data set, mitigation and technique. Each study has first the
+        baseline, then the biases and their average (arm ``family-average``, no technique), the same
+        under each mitigation, then the wrong options and their average.
     """
     protocol_turns = turns.filter(
         pl.col("protocol") == _PROTOCOL, pl.col("arm").is_in([BASELINE, _ARM])
@@ -71,13 +71,13 @@ def single_turn(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _extras(answered_turns: pl.DataFrame) -> pl.DataFrame:
-    """What ``accuracy`` does not have, by row."""
+    """Compute the columns that ``accuracy`` does not have, by row."""
     biased_turns = answered_turns.filter(pl.col("arm") == _ARM).with_columns(_mitigation())
     plain = biased_turns.filter(pl.col("mitigation") == "").select(
         *TURN, "technique", plain_correct="correct"
     )
     pushes = pl.col("suggested").is_not_null()
-    is_pushed = pl.col("answer") == pl.col("suggested")  # null where either is
+    is_pushed = pl.col("answer") == pl.col("suggested")  # null if either is null
     right, is_mitigated = pl.col("first_correct"), pl.col("mitigation") != ""
     pairs = looked_up(biased_turns, plain, [*TURN, "technique"])
     rows = pairs.group_by(*_ROW, "technique", "mitigation", maintain_order=True).agg(
@@ -101,14 +101,14 @@ def _extras(answered_turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _mitigation() -> pl.Expr:
-    """What stands before the bias in the path; of an average, its whole path."""
+    """Return the mitigation in a path; for an average, it is the whole path."""
     average = pl.col("arm") == FAMILY_AVERAGE
     mitigation_path = pl.col("path").str.replace(r">?[^>]*$", "")
     return pl.when(average).then("path").otherwise(mitigation_path).alias("mitigation")
 
 
 def _order_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Averages below what they average, mitigations below the plain biases."""
+    """Sort averages below their techniques, and mitigations below the plain biases."""
     rows = rows.with_row_index("_row").with_columns(_mitigation())
     return rows.sort(
         pl.col("_row").min().over(STUDY),
@@ -122,7 +122,7 @@ def _order_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _layout(rows: Sequence[Row]) -> list[Grid] | None:
-    """Accuracies by bias and mitigation, and how often the suggested option was answered."""
+    """Lay out accuracies by bias and mitigation, and the share of suggested options answered."""
     columns = studies(rows)
     figures, pushed_cells = [], []
     for row in rows:
@@ -139,8 +139,8 @@ def _layout(rows: Sequence[Row]) -> list[Grid] | None:
     grids += missing_grid(zip(rows, figures, strict=True), columns.headers)
     if pushed_cells:
         note = (
-            "Cells: share of the answers that are the suggested option, in percent (answers that "
-            "were right to the plain question)."
+            "Cells: share of the answers that are the suggested option, in percent (number of "
+            "these whose plain question was answered right)."
         )
         grids.append(
             matrix(pushed_cells, columns.headers, "Took the suggested option", [note, *footnotes])

@@ -1,4 +1,4 @@
-"""Whether new wrong options are as plausible as those they replace, by a judge who is not told."""
+"""Plausibility of new wrong options compared with those they replace, by a blinded judge."""
 
 import json
 import re
@@ -31,11 +31,11 @@ _VERDICT_WORDS = {"1": "1", "first": "1", "2": "2", "second": "2"} | dict.fromke
 
 @dataclass(frozen=True)
 class PlausibilityCounts:
-    """How often a judge held the new options more, as, or less plausible than the old.
+    """Number of questions for which a judge found the new options more, equally, or less plausible.
 
     Attributes:
         more, ties, less: questions by verdict.
-        unread: questions whose verdict could not be read.
+        unread: questions with an unparsed verdict.
     """
 
     more: int
@@ -45,39 +45,39 @@ class PlausibilityCounts:
 
     @property
     def n(self) -> int:
-        """Questions with a verdict."""
+        """Number of questions with a verdict."""
         return self.more + self.ties + self.less
 
     @property
     def not_below(self) -> tuple[float, float, float]:
-        """Share of questions where the new are not less plausible, with its 95% interval."""
+        """Share of questions whose new options are not less plausible, with its 95% interval."""
         return _share(self.more + self.ties, self.n)
 
     @property
     def below(self) -> bool:
-        """Whether the judge prefers the old: of verdicts for a side, the interval is below half."""
+        """Whether the judge prefers the old options: the interval, without ties, is below half."""
         return _share(self.more, self.more + self.less)[2] < 0.5
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
+        """Return the counts as JSON data."""
         counts = {"more": self.more, "same": self.ties, "less": self.less, "unread": self.unread}
         share = zip(("not_below", "low", "high"), self.not_below, strict=True)
         return {**counts, "n": self.n, **(dict(share) if self.n else {}), "below": self.below}
 
     def line(self, judge: str) -> str:
-        """For people."""
+        """Return the counts as a line for people."""
         share, low, high = (100 * value for value in self.not_below)
         share_text = (
-            f"not below the old in {share:.1f}% [{low:.1f}, {high:.1f}], " if self.n else ""
+            f"not less plausible in {share:.1f}% [{low:.1f}, {high:.1f}], " if self.n else ""
         )
         return (
             f"plausibility by {judge}: {share_text}n = {self.n} (more plausible: {self.more}, as "
-            f"plausible: {self.ties}, less: {self.less}; unread: {self.unread})"
+            f"plausible: {self.ties}, less: {self.less}; unparsed: {self.unread})"
         )
 
 
 def verdicts(rows: Iterable[Mapping[str, Any]], distractors: Distractors) -> PlausibilityCounts:
-    """The verdicts on these wrong options among the rows of a file."""
+    """Count the verdicts on these wrong options among the rows of a file."""
     counts = Counter(
         row.get("verdict", "unread")
         for row in rows
@@ -87,7 +87,7 @@ def verdicts(rows: Iterable[Mapping[str, Any]], distractors: Distractors) -> Pla
 
 
 def read_verdict(reply: str) -> str | Fault:
-    """The set that a reply holds more plausible (``1``, ``2``), or ``same``."""
+    """Parse which set a reply finds more plausible (``1``, ``2``), or ``same``."""
     verdict_text = json_object(reply, "more_plausible").get("more_plausible", reply)
     verdicts = {
         _VERDICT_WORDS[word]
@@ -104,7 +104,7 @@ class PlausibilitySettings(QuestionSettings):
     """New wrong options against those they replace, by the model as judge."""
 
     distractors: str = setting("bank", "the new wrong options, a file or ``bank``", input=True)
-    seed: int = setting(42, "of which set is shown first and of the model's sampling")
+    seed: int = setting(42, "seed of the set shown first and of the model's sampling")
 
     @cached_property
     def wrong_options(self) -> Distractors:
@@ -112,11 +112,11 @@ class PlausibilitySettings(QuestionSettings):
         return load_distractors(self.distractors, self.question_set)
 
     def new_at(self, question: Question) -> str:
-        """Which set the new options are, drawn by seed and content."""
+        """Return which set contains the new options, drawn by seed and content."""
         return draw(("1", "2"), self.seed, question.content_hash, "plausibility")
 
     def sets(self, question: Question) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The wrong options of the first set and of the second, in the order of their letters."""
+        """Return the wrong options of the first and second set, in the order of their letters."""
         new = self.wrong_options.replaced(question).options
         option_sets = [tuple(of[x] for x in question.distractors) for of in (new, question.options)]
         return (
@@ -126,7 +126,7 @@ class PlausibilitySettings(QuestionSettings):
         )
 
     def prompt(self, question: Question) -> str:
-        """What the judge is asked."""
+        """Return the prompt for the judge."""
         first, second = (
             "\n".join(f"- {text}" for text in options) for options in self.sets(question)
         )

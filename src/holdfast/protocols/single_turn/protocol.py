@@ -31,7 +31,7 @@ from .bias import (
 from .distractors import Distractors, load_distractors
 
 VERSION = 1
-"""Raised when the protocol changes in a way that changes prompts or results."""
+"""Version of the protocol. Raise it if prompts or results change."""
 
 ARM = "single-turn"
 
@@ -39,14 +39,14 @@ WRONG_OPTION = Intervention("wrong-option", "wrong_op", "indirect", "shallow")
 """The question with more plausible wrong options."""
 
 STATEMENTS: Mapping[str, str] = {"type1": "misleading_context", "type2": "statements"}
-"""Column of what is put before the question: one wrong option's statement, or those of all options,
-the right one's included (MedMisBench, Zhou et al., 2026)."""
+"""Column of the statements before the question: for one wrong option, or for all options including
+the right one (MedMisBench, Zhou et al., 2026)."""
 
 RULES: Mapping[str, Rule] = {
     "extracted": extract_answer,
     "first-character": first_character,
 }
-"""How an answer is read, by the name of the setting ``answers``."""
+"""Rule that extracts an answer, by the value of the setting ``answers``."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class SingleTurnSettings(TestedSettings):
     )
     statements: bool = setting(
         True,
-        "whether questions that came with a statement for each option are also put after one "
-        "(``type1``) and after all of them (``type2``)",
+        "whether to also ask the questions that have a statement for each option after one "
+        "statement (``type1``) and after all statements (``type2``)",
         grows=True,
     )
     suggest: str = setting(
@@ -89,8 +89,7 @@ class SingleTurnSettings(TestedSettings):
     )
     controls: bool = setting(
         True,
-        "whether the plain question is also asked afresh (``resample``), to tell a change from "
-        "chance",
+        "whether to resample the plain question (``resample``), to distinguish changes from chance",
         grows=True,
     )
 
@@ -101,7 +100,7 @@ class SingleTurnSettings(TestedSettings):
 
     @cached_property
     def chosen_mitigations(self) -> tuple[Mitigation, ...]:
-        """The mitigations, each with as many exemplars left as it shows."""
+        """The mitigations, checked to have enough exemplars."""
         mitigations = choose_mitigations(listed(self.mitigations))
         most_examples = max((len(mitigation.examples) for mitigation in mitigations), default=0)
         if most_examples > len(self.examples):
@@ -114,7 +113,7 @@ class SingleTurnSettings(TestedSettings):
 
     @cached_property
     def examples(self) -> tuple[Question, ...]:
-        """Exemplars that a mitigation may show: none of the questions asked."""
+        """Exemplars for mitigations, none of which is among the questions."""
         hashes = {question.content_hash for question in self.question_set.questions}
         return tuple(q for q in exemplars() if q.content_hash not in hashes)
 
@@ -125,13 +124,13 @@ class SingleTurnSettings(TestedSettings):
 
     @cached_property
     def statement_rows(self) -> Mapping[str, Mapping[str, Any]]:
-        """The statements that came with the questions, by question id."""
+        """Statements that come with the questions, by question id."""
         came = self.question_set.contexts if self.statements else ()
         return {row["question"]: row for row in came if row.get("statements")}
 
     @cached_property
     def letters(self) -> Letters | None:
-        """The suggested letters, where a file names them."""
+        """Suggested letters from a file, None without a file."""
         letters = load_letters(self.suggest, self.question_set)
         if letters is None and self.suggest not in ("per-question", "per-technique"):
             remedy = "Use per-question, per-technique or a file with question, suggested and path"
@@ -141,27 +140,27 @@ class SingleTurnSettings(TestedSettings):
 
     @cached_property
     def rule(self) -> Rule:
-        """How an answer is read."""
+        """Rule that extracts an answer."""
         if self.answers not in RULES:
             raise unknown("rule", self.answers, RULES, "answers")
         return RULES[self.answers]
 
     @property
     def simulated(self) -> Mapping[str, str]:
-        """Wrong options, where they are simulated."""
+        """Simulated wrong options."""
         return {"distractors": "wrong options"} if self.wrong_options.is_simulated else {}
 
     def check_made(self) -> None:
-        """Refuse wrong options that are still to be generated."""
+        """Raise an error for wrong options that are not generated yet."""
         self.wrong_options.check_made()
 
     def notes(self) -> list[str]:
-        """Wrong options for questions that are not asked."""
+        """Notes on wrong options for questions that are not asked."""
         return self.wrong_options.remarks()
 
 
 async def single_turn(run: Run, settings: SingleTurnSettings) -> None:
-    """The plain question and every condition, each in a conversation of its own."""
+    """Ask the plain question and every condition, each in a separate conversation."""
     question = run.question
     opening: dict[str, Any] = {
         "system": system_message(settings.system_prompt),
@@ -207,7 +206,7 @@ async def ask_biased(
     letter: str,
     mitigation: Mitigation | None,
 ) -> Turn:
-    """Ask the question with a bias in its stem, and what a mitigation says against it."""
+    """Ask the question with a bias in its stem, and optionally a mitigation."""
     question = biased(chat.question, bias, letter)
     prompt = question_prompt(question)
     steps = [Intervention(bias.id, bias.family, bias.axis, bias.depth, letter)]
@@ -228,7 +227,7 @@ async def ask_after_statement(chat: Turn, kind: str, row: Mapping[str, Any]) -> 
 def suggested(
     settings: SingleTurnSettings, question: Question, path: str, bias: Bias
 ) -> str | None:
-    """The wrong option that a bias names."""
+    """Return the wrong option that a bias names."""
     if settings.letters:
         return settings.letters.of(question, path)
     rule = suggest_rule(settings.suggest)

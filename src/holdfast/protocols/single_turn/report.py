@@ -1,4 +1,4 @@
-"""What the report says of biases in the question."""
+"""Presentation of single-turn biases in the report."""
 
 from dataclasses import replace
 from functools import partial
@@ -7,7 +7,7 @@ from holdfast.render.reported import HEADLINE, ReportOf, paths
 
 SINGLE_TURN = ReportOf(
     "single-turn",
-    # the plain question was asked apart
+    # the plain question has a separate conversation
     partial(paths, stepwise=False),
     opening=replace(
         HEADLINE,

@@ -1,1 +1,1 @@
-"""Stick-or-Switch: the options of a question one after another (Guo et al., 2026)."""
+"""Stick-or-Switch: options of a question are offered one after another (Guo et al., 2026)."""

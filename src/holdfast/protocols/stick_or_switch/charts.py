@@ -28,18 +28,18 @@ def _arm(row: Row) -> str:
 
 
 def _keep_any(*columns: str) -> Any:
-    """To keep all rows where one of them has a figure in one of these columns."""
+    """Return a function that keeps all rows if any of them has a value in one of these columns."""
     return lambda rows: rows if any(r[c] is not None for r in rows for c in columns) else []
 
 
 _TURNS = Axis("turn", "Turn t (1: the binary choice)")
 
 SURVIVAL = Chart(
-    title="Survival of the target against one offer after another",
+    title="Survival of the target over successive offers",
     notes=(
         counted("n", "questions (and epochs)"),
-        "S(t): share of all questions whose target was answered at every turn up to t. Hazard: "
-        "share of those asked at turn t, who still held the target, that departed there.",
+        "S(t): share of all questions answered with the target at every turn up to t. Hazard: "
+        "share of the conversations that reach turn t with the target and leave it there.",
         INTERVALS,
     ),
     empty="no turn has a survival",
@@ -73,7 +73,7 @@ _TAX_HEADINGS = {
 
 
 def _comparable(rows: Sequence[Row]) -> list[Row]:
-    """The rows; beside figures of the paper, with its own tax in place of ours."""
+    """Return the rows, with the paper's tax in all rows if any row is from the paper."""
     if not any(map(is_published, rows)):
         return list(rows)
     bounds = dict.fromkeys(("low", "high", *_bounds("tax"), *_bounds("abstention_tax")))
@@ -86,11 +86,11 @@ def _comparable(rows: Sequence[Row]) -> list[Row]:
 
 
 def _meaning(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
-    """What a tax is less."""
+    """Explain the baseline of the tax."""
     if any(map(is_published, rows)):
-        return "Tax: end to end less the single shots, as the paper has it; it has no intervals."
+        return "Tax: end to end less the single shots, as in the paper, without intervals."
     return (
-        "Tax: end to end less that of the control, or less the choice at turn 1; a loss is "
+        "Tax: end to end less that of the control, or less the choice at turn 1. A loss is "
         "negative. Whiskers: 95% intervals, paired over questions."
     )
 
@@ -110,7 +110,7 @@ _TAX_POINTS = Measure(
 )
 
 TAX = Chart(
-    title="The conversation tax: a target held to the end against all options at once",
+    title="The conversation tax: targets kept to the end, compared with all options at once",
     notes=(
         counted("n", "questions (and epochs)"),
         _meaning,
@@ -138,8 +138,8 @@ FLEXIBILITY = Chart(
     notes=(
         counted("n_correct", "abstentions offered the right answer"),
         counted("n_incorrect", "abstentions offered a wrong one"),
-        "Whiskers: 95% intervals. Diagonal: blind switching, right and wrong offers taken alike. "
-        "Bottom right: right ones only.",
+        "Whiskers: 95% intervals. Diagonal: blind switching, which accepts right and wrong offers "
+        "equally often. Bottom right: only right offers accepted.",
         lacking("Without one of the rates, not drawn", "correct_rate", "incorrect_rate"),
     ),
     empty="no model has both switch rates",
@@ -167,8 +167,9 @@ POSITIONS = Chart(
     title="Position and order: targets kept by where and when an option is offered",
     notes=(
         counted("n", "offers to a held target"),
-        "Whiskers: 95% intervals. If only content decides, the levels of a panel differ by "
-        "chance; turns also because targets held longest are those that the model knows best.",
+        "Whiskers: 95% intervals. If only content decides, the levels of a panel differ only by "
+        "chance. Turns also differ because the targets kept longest are those that the model knows "
+        "best.",
     ),
     empty="no share in any row",
     panel="{dataset}: {arm}",
@@ -186,7 +187,7 @@ POSITIONS = Chart(
 )
 
 WINNERS = Chart(
-    title="Which option wins: offers adopted there and then, by the option's letter",
+    title="Which option wins: offers accepted at once, by the option's letter",
     notes=(
         counted("offered", "offers to a held target"),
         "Whiskers: 95% intervals. Letters as in the question itself.",
@@ -228,12 +229,12 @@ BELIEFS = Chart(
     notes=(
         counted("n", "turns with beliefs"),
         _switches,
-        "Mean probabilities, of survivors only: turns up to the first departure. "
-        f"{INTERVALS} Below: the belief that the held answer had at the turn "
-        "before a switch, and before none.",
+        "Mean probabilities of survivors only: turns up to the first departure. "
+        f"{INTERVALS} Below: the belief in the current answer at the turn before a switch, and "
+        "before no switch.",
     ),
     empty="no turn has beliefs",
-    remedy="Ask a model that gives log-probabilities",
+    remedy="Use a model that returns log-probabilities",
     panel="{dataset}: {study}",
     columns="{arm}",
     words={"arm": lambda row: _SHORT_ARMS.get(row["arm"], label(row["arm"]))},
@@ -306,7 +307,7 @@ SCALE = Chart(
         lacking("Size unknown, not drawn", "parameters"),
     ),
     empty="no model of known size",
-    remedy="Name sizes with --models CSV (model,family,parameters)",
+    remedy="Give sizes with --models CSV (model,family,parameters)",
     keep=_select_sized,
     spacing=14,
     kind=[

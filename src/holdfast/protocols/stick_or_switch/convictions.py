@@ -1,4 +1,4 @@
-"""Convictions of Stick-or-Switch: how long a target is held, and what the conversation costs."""
+"""Convictions of Stick-or-Switch: how long a target is retained, and the conversation tax."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -27,10 +27,10 @@ from . import charts
 PROTOCOL = "stick-or-switch"
 
 CONVICTIONS = ("positive", "negative")
-"""Arms that hold a target: the right answer, or an abstention."""
+"""Arms whose target is the right answer, or an abstention."""
 
 FLEXIBLE = "flexible-correct"
-"""Arm in which the right answer is offered to an abstention."""
+"""Arm in which the right answer is offered after an abstention."""
 
 SURVIVAL_COLUMNS = (
     "model", "dataset", "arm", "turn", "n", "kept", "survival", "low", "high", "at_risk", "lost",
@@ -51,7 +51,7 @@ PLACE = (
     pl.when(_PAIR.list.first() == pl.col("target")).then(pl.lit("1"))
     .when(_PAIR.list.last() == pl.col("target")).then(pl.lit("2"))
 )  # fmt: skip
-"""Place of the target in the first pair; null where a turn does not tell what it showed."""
+"""Position of the target in the first pair, null if a turn does not record what it showed."""
 
 _OFFER = (
     pl.format("offer {}", pl.col("turn") + 1),
@@ -69,7 +69,7 @@ _BECAME = {
 _IS_FLEXIBLE = pl.col("arm") == FLEXIBLE
 _SAYS = pl.col("answer").is_not_null()
 _HELD_ON = pl.when(_IS_FLEXIBLE).then(_SAYS & ~IS_TAKEN).otherwise(IS_KEPT)
-# an abstention's belief stands in the arm that the offer of the right answer branches off
+# the arm with the offer of the right answer starts from the abstention's turn
 _ROOT = (pl.col("arm") == "negative") & (pl.col("turn") == 0)
 _BEFORE = (
     pl.when(_IS_FLEXIBLE).then(pl.col("p_answer").filter(_ROOT).first().over(TURN))
@@ -93,15 +93,15 @@ OFFER = pl.concat_list(
         for became, became_statuses in _BELIEF_PANELS.items()
     ),
 )
-"""What a turn put to its target, and what became of that; conversations are chosen by it."""
+"""Offer of a turn and the outcome for its target, by which conversations are selected."""
 
 CONVICTION, ABSTENTION, ASYMMETRY = "conviction", "abstention", "asymmetry"
 SINGLE_SHOT, SINGLE_SHOT_ABSTAIN = "single-shot", "single-shot-abstain"
 CONTROL = "control"
-"""What a tax is held against where the same turns are spent on the first two options again."""
+"""Baseline of a tax with as many turns, which repeat the first two options."""
 
 CONTROLS = {"positive-control": "positive", "negative-control": "negative"}
-"""Arm of each control, and the conviction whose first turn it shares."""
+"""Conviction that shares its first turn with each control, by arm of the control."""
 
 _ROWS = (
     (CONVICTION, CONTROL),
@@ -111,7 +111,7 @@ _ROWS = (
     (ABSTENTION, SINGLE_SHOT_ABSTAIN),
     (ASYMMETRY, SINGLE_SHOT),
 )
-"""Behaviour, and the baseline that it is held against."""
+"""Behaviour, and the baseline that it is compared with."""
 
 _BEHAVIOURS = {"positive": CONVICTION, "negative": ABSTENTION}
 
@@ -121,23 +121,23 @@ _TAX_KEYS = (*STUDY, "behaviour", "against")
 
 
 def conviction_turns(turns: pl.DataFrame, *more_columns: str) -> pl.DataFrame:
-    """The turns of both convictions up to the first departure, of conversations that are whole.
+    """Return the turns of both convictions up to the first departure, for complete conversations.
 
-    A conversation is left out where one of its turns failed, and where it ended early with its
-    target still held (a run that was cut off). How many offers a question has is read off what
-    it showed: all options at once in its single shot, one more at each turn.
+    Conversations with a failed turn are skipped, and so are conversations of interrupted runs that
+    end with the target retained. The number of a question's offers comes from the options that it
+    showed: all at once in its single shot, and one more at each turn.
 
     Returns:
-        Turns in their order with ``STUDY``, ``arm``, ``epoch``, ``question``, ``turn`` (0-based),
-        ``suggested``, ``target``, ``answer``, ``status`` and ``others``, and with ``kept`` (the
-        target is answered), ``lost_at`` (``turn`` of the first departure, null where there is
-        none) and ``longest`` (most offers of a question in this arm of the study).
+        Turns in order with ``STUDY``, ``arm``, ``epoch``, ``question``, ``turn`` (0-based),
+        ``suggested``, ``target``, ``answer``, ``status`` and ``more_columns``, and with ``kept``
+        (the answer is the target), ``lost_at`` (``turn`` of the first departure, null without one)
+        and ``longest`` (maximum number of offers of a question in this arm of the study).
     """
     offers = pl.col("shown").str.split(",").list.len().cast(pl.Int64) - 1
     protocol_turns = answering(turns).filter(pl.col("protocol") == PROTOCOL).select(
         *_CONVERSATION, "turn", "suggested", "target", "answer", "status", *more_columns,
         IS_KEPT.alias("kept"),
-        # the flexible branch shows the right answer on top of what the others show
+        # the flexible branch shows the right answer in addition to the others
         offers.filter(pl.col("arm") != FLEXIBLE).max().over(*STUDY, "question").alias("_offers"),
     )  # fmt: skip
     conviction_rows = protocol_turns.filter(pl.col("arm").is_in(CONVICTIONS)).with_columns(
@@ -145,7 +145,7 @@ def conviction_turns(turns: pl.DataFrame, *more_columns: str) -> pl.DataFrame:
         pl.col("turn").max().over(_CONVERSATION).alias("_last"),
         (pl.col("status") == "error").any().over(_CONVERSATION).alias("_failed"),
     )
-    # without what was shown, a conversation is as long as it is
+    # if no turn records what it showed, the conversation counts as complete
     offers = pl.max_horizontal("_offers", pl.col("_last") + 1)
     is_finished = pl.col("lost_at").is_not_null() | (pl.col("_last") + 1 == offers)
     whole = conviction_rows.filter(~pl.col("_failed"), is_finished).with_columns(
@@ -156,9 +156,9 @@ def conviction_turns(turns: pl.DataFrame, *more_columns: str) -> pl.DataFrame:
 
 
 def control_turns(turns: pl.DataFrame) -> pl.DataFrame:
-    """``conviction_turns`` of the controls, each under the arm whose first turn it shares.
+    """Return ``conviction_turns`` of the controls, under the arm whose first turn they share.
 
-    Studies without a control have none.
+    Studies without a control have no rows.
     """
     protocol_turns = turns.filter(pl.col("protocol") == PROTOCOL)
     with_any = (
@@ -172,15 +172,15 @@ def control_turns(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def survival(turns: pl.DataFrame) -> pl.DataFrame:
-    """Survival of the target by turn (Stick-or-Switch, section 3.2, equation 1).
+    """Compute the survival of the target by turn (Stick-or-Switch, section 3.2, equation 1).
 
-    A conversation counts neither where one of its turns failed nor where a run was cut off while
-    it still kept its target. A question with fewer offers than the longest stays kept after its
-    last one, so the last row is the end-to-end figure S(T) over all questions. Intervals are 95%
-    Wilson intervals.
+    Conversations with a failed turn are skipped, and so are conversations of interrupted runs that
+    still retain their target. A question with fewer offers than the longest counts as retained
+    after its last offer, so the last row is the end-to-end figure S(T) over all questions.
+    Intervals are 95% Wilson intervals.
 
     Args:
-        turns: a turns table; only protocol ``stick-or-switch`` is read.
+        turns: a turns table. Only the protocol ``stick-or-switch`` is used.
 
     Returns:
         One row for each model, data set, arm and turn, with ``SURVIVAL_COLUMNS``.
@@ -228,35 +228,36 @@ def _departures(departures: pl.DataFrame) -> pl.DataFrame:
 
 
 def single_shots(turns: pl.DataFrame) -> pl.DataFrame:
-    """Of each question that conviction is compared on, ``single``: right with all options."""
+    """Return ``single`` (right with all options at once) for each question with a conviction."""
     return _pairs(turns).filter(behaviour=CONVICTION, against=SINGLE_SHOT)
 
 
 def tax(turns: pl.DataFrame) -> pl.DataFrame:
-    """The conversation tax of conviction and of abstention (Stick-or-Switch, 5.2 and 6.2).
+    """Compute the conversation tax of conviction and abstention (Stick-or-Switch, 5.2 and 6.2).
 
-    A loss is a negative tax, as in Tables A.1 and A.2, and its interval is paired over questions.
-    Against ``control`` the tax is net of the turns themselves: S(T) less that of conversations
-    that share turn 1 and then show its two options again, ended by the same rule.
+    A loss is a negative tax, as in Tables A.1 and A.2. Its interval is paired over questions. With
+    ``control`` as the baseline, the tax is net of the turns themselves: S(T) less that of
+    conversations that share turn 1 and then repeat its two options, ended by the same rule.
 
-    Without a control, the tax is S(T) less ``isolated``, the share that chose the target at turn 1:
-    what was given up of the first choices. Against single shots, as the paper has it, a model that
-    guesses and then sticks gains, since a guess is right once in k options at once, but once in two
-    at turn 1; that tax is ``raw_tax``. Conviction stands beside single-shot accuracy. Abstention
-    stands beside that too, as in Table A.2, and beside single-shot abstention (right answer
-    removed, ``None of the Above`` added), which is ours. The row ``asymmetry`` is over the
-    questions that have single-shot accuracy and both behaviours.
+    Without a control, the tax is S(T) less ``isolated``, the share that chose the target at turn 1.
+    It is the share of first choices that was given up. The paper's tax, with single shots as the
+    baseline, is ``raw_tax``. With it, a model that guesses and then sticks gains, because a guess
+    is right once in k options at once, but once in two at turn 1. Conviction is compared with
+    single-shot accuracy. Abstention is compared with the same, as in Table A.2, and with
+    single-shot abstention (right answer removed, ``None of the Above`` added), which the paper does
+    not have. The row ``asymmetry`` is over the questions with single-shot accuracy and both
+    behaviours.
 
-    Every figure of a row is over the questions (and epochs) that have what it compares. A
-    question whose options hold a none of the above has no abstention, so ``asymmetry`` can differ
-    from the difference of the rows above it. An unread single-shot reply counts as wrong.
+    Every figure of a row is over the questions (and epochs) with both sides. A question with none
+    of the above among its options has no abstention, so ``asymmetry`` can differ from the
+    difference of the rows above it. An unparsed single-shot reply counts as wrong.
 
     Args:
-        turns: a turns table; only protocol ``stick-or-switch`` is read.
+        turns: a turns table. Only the protocol ``stick-or-switch`` is used.
 
     Returns:
-        Rows with ``TAX_COLUMNS`` for each model and data set that has questions with both sides:
-        conviction and abstention against each baseline and their control, asymmetry.
+        Rows with ``TAX_COLUMNS`` for each model and data set with questions that have both sides:
+        conviction and abstention with each baseline and their control, and asymmetry.
     """
     pairs = _pairs(turns)
     rows = pairs.group_by(_TAX_KEYS, maintain_order=True).agg(
@@ -279,9 +280,10 @@ def tax(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pairs(turns: pl.DataFrame) -> pl.DataFrame:
-    """Outcomes of each question on both sides of each row, ``first`` less ``second``.
+    """Pair the outcomes of each question for each row, ``first`` less ``second``.
 
-    ``end`` is held to the end, ``single`` what the baseline gave, ``isolated`` the first choice.
+    ``end`` is whether the target is retained to the end, ``single`` the outcome of the baseline,
+    and ``isolated`` the first choice.
     """
     behaviour = pl.col("arm").replace_strict(_BEHAVIOURS, return_dtype=pl.String)
     first_turns = conviction_turns(turns).filter(pl.col("turn") == 0).select(
@@ -318,10 +320,10 @@ def _pairs(turns: pl.DataFrame) -> pl.DataFrame:
         _add_sides(net, pl.col("single")),
         asymmetric.with_columns(
             pl.lit(ASYMMETRY).alias("behaviour"),
-            # what each gave up, in 0 to 1: the taxes differ by twice as much
+            # losses of both behaviours, scaled to 0 to 1: the taxes differ by twice as much
             first=_given_up("end", "isolated"),
             second=_given_up("_end", "_isolated"),
-            # of the paper's taxes, the baseline drops out
+            # the baseline cancels in the difference of the paper's taxes
             single=pl.col("_end"),
             isolated=pl.lit(None, pl.Boolean),
         ),
@@ -349,7 +351,7 @@ _ARMS = {
 
 
 def arm_label(row: Row) -> str:
-    """A row's arm in words."""
+    """Return the label of a row's arm."""
     arm = one_line(row["arm"])
     return _ARMS.get(arm, arm)
 
@@ -377,7 +379,7 @@ def _of_behaviour(
 
 
 def _sides(behaviour: str, against: str = SINGLE_SHOT) -> Callable[[pl.DataFrame], pl.DataFrame]:
-    """By question of one study: the baseline (``first``), and held to the end (``second``)."""
+    """Return a function to the outcomes of a study: baseline (``first``) and end (``second``)."""
     is_side = (pl.col("behaviour") == behaviour) & (pl.col("against") == against)
     return lambda turns: (
         _pairs(turns).filter(is_side).rename({"first": "second", "second": "first"})
@@ -392,13 +394,13 @@ _TURNS_OF_PROTOCOL = {"protocol": PROTOCOL}
 _ARM_OF = {behaviour: arm for arm, behaviour in _BEHAVIOURS.items()}
 
 
-def put_at(became: str) -> Callable[[Row], LinkFilters]:
-    """The conversations that were asked at the row's turn, by what became of the target there."""
+def link_at_turn(became: str) -> Callable[[Row], LinkFilters]:
+    """Return the link to the conversations asked at a row's turn, by the target's outcome there."""
     return lambda row: {"protocol": PROTOCOL, "offer": f"offer {row['turn']}{became}"}
 
 
 def _link_end_to_end(row: Row) -> LinkFilters:
-    """The conversations that end to end is of; an asymmetry is of those of two arms."""
+    """Return the link to the conversations of the end-to-end figure (two arms for asymmetry)."""
     if row["behaviour"] not in _ARM_OF:
         return {"run": None}
     return {"protocol": PROTOCOL, "arm": _ARM_OF[row["behaviour"]]}
@@ -438,23 +440,23 @@ SURVIVAL = Table(
             Count("n", "n", of=_TURNS_OF_PROTOCOL),
             Count("Kept", "kept", of=_TURNS_OF_PROTOCOL | {"flip": "kept"}),
             Share("S(t) %", "survival", "", of=_TURNS_OF_PROTOCOL, among="n"),
-            Count("At risk", "at_risk", of=put_at("")),
-            Count("Lost", "lost", of=put_at(", lost")),
+            Count("At risk", "at_risk", of=link_at_turn("")),
+            Count("Lost", "lost", of=link_at_turn(", lost")),
             Share("Hazard %", "hazard", "hazard_"),
-            Count("To offered", "lost_to_suggested", of=put_at(", taken")),
-            Count("To another", "lost_to_other", of=put_at(", another")),
-            Count("To unread", "lost_unread", of=put_at(", unread")),
+            Count("To offered", "lost_to_suggested", of=link_at_turn(", taken")),
+            Count("To another", "lost_to_other", of=link_at_turn(", another")),
+            Count("To unread", "lost_unread", of=link_at_turn(", unread")),
         ),
         (
-            "S(t): share of all questions whose target was answered at every turn up to t [95% "
-            "interval]. Hazard: share of those asked at turn t that departed there. A question "
-            "that has run out of offers stays kept and is not at risk.",
+            "S(t): share of all questions answered with the target at every turn up to t [95% "
+            "interval]. Hazard: share of the conversations asked at turn t that left the target "
+            "there. A question without further offers stays kept and is not at risk.",
         ),
         arm_label,
     ),
     title="How long does the target survive?",
-    lead="S(t) is the share of all questions whose target was answered at every turn up to "
-    "t; the hazard is the share of those still holding it that leave it at turn t.",
+    lead="S(t) is the share of all questions answered with the target at every turn up to t. The "
+    "hazard is the share of the conversations still at the target that leave it at turn t.",
     section="stick-or-switch",
     chart=charts.SURVIVAL,
     gates=(
@@ -467,33 +469,33 @@ SURVIVAL = Table(
 )  # fmt: skip
 
 _TAX_SAYS = {
-    "behaviour": "`conviction` (hold the right answer), `abstention` (hold None of the Above while "
+    "behaviour": "`conviction` (keep the right answer), `abstention` (keep None of the Above while "
     "the right answer is withheld) or `asymmetry` (abstention less conviction).",
     "against": "Baseline of the tax: `single-shot` (accuracy with all options at once), "
-    "`single-shot-abstain` (abstention with all wrong options at once) or `control` (held to the "
-    "end of the control).",
-    "n": "Number of questions (and epochs) that have everything the row compares.",
+    "`single-shot-abstain` (abstention with all wrong options at once) or `control` (target kept "
+    "to the end of the control).",
+    "n": "Number of questions (and epochs) with everything that the row compares.",
     "single_shot": "Share of successes in the baseline that `against` names. Null for `asymmetry`.",
     "isolated": "Share that chose the target at turn 1, between two options. Null for `asymmetry`.",
-    "end_to_end": "S(T), the share that held the target to the last turn. Null for `asymmetry`.",
-    "tax": "`end_to_end` less `isolated`, what was given up of the first choices; against "
-    "`control`, less `single_shot`. For `asymmetry`, the tax of abstention less that of "
+    "end_to_end": "S(T), the share that kept the target to the last turn. Null for `asymmetry`.",
+    "tax": "`end_to_end` less `isolated`, the share of first choices given up; with `control` as "
+    "the baseline, less `single_shot`. For `asymmetry`, the tax of abstention less that of "
     "conviction, both less `isolated`.",
-    "raw_tax": "`end_to_end` less `single_shot`, the tax of the paper: positive for a model that "
-    "guesses and then sticks, as a guess is right more often between two options. For "
-    "`asymmetry`, the difference of both. Null against `control`.",
+    "raw_tax": "`end_to_end` less `single_shot`, the tax of the paper. It is positive for a model "
+    "that guesses and then sticks, because a guess is right more often between two options. For "
+    "`asymmetry`, the difference of both. Null with `control` as the baseline.",
 }
 
 
 def with_raw(
     columns: Sequence[Column], raw: Mapping[str, str], rows: Sequence[Row]
 ) -> list[Column]:
-    """The columns, and behind them the paper's own taxes where figures of the paper are shown.
+    """Append the paper's taxes to the columns if the rows contain figures of the paper.
 
     Args:
-        columns: of a table.
-        raw: header of each of the paper's, by name.
-        rows: of the table.
+        columns: columns of a table.
+        raw: header of each of the paper's columns, by name.
+        rows: rows of the table.
     """
     more = [Share(header, name, signed=True) for name, header in raw.items()]
     return [*columns, *(more if any(map(is_published, rows)) else [])]
@@ -514,9 +516,9 @@ _TAX_LAYOUT = ByStudy(
     ),
     (
         "Isolated: the target chosen at turn 1. Tax: end to end less isolated, in percentage "
-        "points [95% interval, paired over questions]; against the control (as many turns that "
-        "show the first two options again), less the baseline. Asymmetry: the tax of abstention "
-        "less that of conviction.",
+        "points [95% interval, paired over questions]; with the control (as many turns that repeat "
+        "the first two options) as the baseline, less the baseline. Asymmetry: the tax of "
+        "abstention less that of conviction.",
     ),
     _label_tax,
 )
@@ -526,7 +528,7 @@ TAX = Table(
     tax,
     layout=_tax_layout,
     title="What does the conversation cost?",
-    lead="End-to-end success less that of the control, which is net of what turns alone cost, and "
+    lead="End-to-end success less that of the control, which removes the cost of turns alone, and "
     "less the first choices.",
     section="stick-or-switch",
     chart=charts.TAX,
@@ -545,11 +547,11 @@ TAX = Table(
 
 
 def second_offers(turns: pl.DataFrame) -> pl.DataFrame:
-    """Offers to an abstention, of the right answer or of another distractor.
+    """Return offers after an abstention, of the right answer or of another distractor.
 
     Returns:
-        The turns that answered them, in their order, with ``switched`` (what was offered is what
-        is answered); none that failed.
+        The turns that answered these offers, in order and without failed turns, with ``switched``
+        (the answer is the offered option).
     """
     protocol_turns = turns.filter(
         pl.col("protocol") == PROTOCOL,
@@ -570,7 +572,7 @@ _SWITCHES = {FLEXIBLE: "correct-switches", "negative": "incorrect-switches"}
 
 
 def _whole(turns: pl.DataFrame) -> pl.DataFrame:
-    """Convictions that are whole; of the flexible branch that cannot be told, and each is taken."""
+    """Return complete convictions, and all flexible branches, whose completeness is unknown."""
     flexible = turns.filter(pl.col("protocol") == PROTOCOL, pl.col("arm") == FLEXIBLE)
     arms = [conviction_turns(turns), answering(flexible)]
     return pl.concat(arm_turns.select(_CONVERSATION) for arm_turns in arms).unique(
@@ -579,7 +581,7 @@ def _whole(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _outcomes(turns: pl.DataFrame) -> pl.DataFrame:
-    """Targets kept to the last turn, and second offers that were taken after an abstention."""
+    """Return targets retained to the last turn, and switches to offers after an abstention."""
     first_turns = conviction_turns(turns).filter(pl.col("turn") == 0)
     return pl.concat(
         rows.select(

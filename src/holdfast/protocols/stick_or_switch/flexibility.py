@@ -1,4 +1,4 @@
-"""Offers of Stick-or-Switch: which are taken, after what, and with which belief."""
+"""Flexibility in Stick-or-Switch: accepted offers, previous answers, and probabilities."""
 
 import math
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from holdfast.results.declaration import (
     Table,
     Text,
 )
-from holdfast.results.first_answers import STUDY, TURN, answering, carried
+from holdfast.results.first_answers import STUDY, TURN, answering, carried_forward
 from holdfast.results.grid import Row, one_line
 from holdfast.results.inference import (
     looked_up,
@@ -40,7 +40,7 @@ from .convictions import (
     PROTOCOL,
     arm_label,
     conviction_turns,
-    put_at,
+    link_at_turn,
     second_offers,
 )
 
@@ -78,31 +78,31 @@ _AT_TURN = (*STUDY, "arm", "turn")
 BLIND, NOT_BLIND, UNDETERMINED_VERDICT = "blind", "not blind", "undetermined"
 
 MARGIN = 0.5
-"""d' up to which switches are as good as blind, unless told otherwise."""
+"""Default d' up to which switches are practically blind."""
 
 
 def flexibility(turns: pl.DataFrame, margin: float = MARGIN) -> pl.DataFrame:
-    """Switches from an abstention to a right and to a wrong offer (Stick-or-Switch, section 7).
+    """Compute switches from an abstention to right and wrong offers (Stick-or-Switch, section 7).
 
-    A switch is an answer that takes the offer; an unread reply is not. Failed turns are counted on
-    neither side. Signal detection counts switches to the right answer as hits and those to a wrong
-    one as false alarms, both rates with the log-linear correction, (count + 0.5) / (n + 1).
-    Intervals are 95%: Wilson for the rates, paired over questions for the rest.
+    A switch is an answer that accepts the offer. An unparsed reply is not a switch. Failed turns
+    are skipped. In terms of signal detection, switches to the right answer are hits, and switches
+    to a wrong answer are false alarms. Both rates have the log-linear correction, (count + 0.5) /
+    (n + 1). Intervals are at 95%: Wilson for the rates, paired over questions for other figures.
 
     Args:
-        turns: a turns table; only protocol ``stick-or-switch`` is read.
-        margin: d' up to which switches are as good as blind, 0 or more.
+        turns: a turns table. Only the protocol ``stick-or-switch`` is used.
+        margin: d' up to which switches are practically blind, 0 or more.
 
     Returns:
-        One row for each model and data set that was asked for abstentions; a rate over 0 trials,
-        and what is computed from it, is null.
+        One row for each model and data set with abstentions requested. A rate over 0 trials is
+        null, and so are figures computed from it.
 
     Raises:
         InputError: the margin is below 0.
     """
     if not margin >= 0:
         remedy = f"Give a d' of 0 or more, such as {MARGIN}"
-        raise InputError(f"'{margin}' is no margin", field="margin", remedy=remedy)
+        raise InputError(f"'{margin}' is not a margin", field="margin", remedy=remedy)
     protocol_turns = answering(turns).filter(
         pl.col("protocol") == PROTOCOL,
         pl.col("arm").is_in(["negative", FLEXIBLE]),
@@ -144,7 +144,7 @@ def flexibility(turns: pl.DataFrame, margin: float = MARGIN) -> pl.DataFrame:
 
 
 def _pairs(protocol_turns: pl.DataFrame) -> pl.DataFrame:
-    """Whether each abstention gave way to the right (``first``) and a wrong (``second``) offer."""
+    """Return whether abstentions gave way to a right (``first``) and a wrong offer (``second``)."""
     has_switched, right = pl.col("switched"), pl.col("arm") == FLEXIBLE
     return (
         second_offers(protocol_turns)
@@ -154,7 +154,7 @@ def _pairs(protocol_turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_detection(hits: Counts, false_alarms: Counts) -> tuple[float, ...]:
-    """Values and bounds of ``_DETECTION``."""
+    """Compute values and bounds of ``_DETECTION``."""
     sums = [float(part.sum()) for side in (hits, false_alarms) for part in side]
     bounds = detection_bounds(hits, false_alarms)
     if not (sums[1] and sums[3]):
@@ -163,35 +163,35 @@ def _of_detection(hits: Counts, false_alarms: Counts) -> tuple[float, ...]:
 
 
 def log_linear(successes: float, n: float) -> float:
-    """A rate with the log-linear correction, never 0 or 1 (Hautus, 1995)."""
+    """Compute a rate with the log-linear correction, never 0 or 1 (Hautus, 1995)."""
     return (successes + 0.5) / (n + 1)
 
 
 def d_prime(hits: float, n_hits: float, false_alarms: float, n_false_alarms: float) -> float:
-    """Sensitivity d' = z(hit rate) - z(false-alarm rate), log-linear; 0 for who cannot tell."""
+    """Compute sensitivity d' = z(hit rate) - z(false-alarm rate), log-linear; 0 means none."""
     z = NormalDist().inv_cdf
     return z(log_linear(hits, n_hits)) - z(log_linear(false_alarms, n_false_alarms))
 
 
 def criterion(hits: float, n_hits: float, false_alarms: float, n_false_alarms: float) -> float:
-    """Criterion c = -(z(hit rate) + z(false-alarm rate)) / 2; below 0 for who switches."""
+    """Compute criterion c = -(z(hit rate) + z(false-alarm rate)) / 2; negative favours switches."""
     z = NormalDist().inv_cdf
     return -(z(log_linear(hits, n_hits)) + z(log_linear(false_alarms, n_false_alarms))) / 2
 
 
 def positions(turns: pl.DataFrame) -> pl.DataFrame:
-    """Targets kept, by display position, by the offered option's letter, and by order of offer.
+    """Compute targets retained, by display position, letter of the offered option, and offer.
 
-    The two options of turn 1 count as the first offer. For ``position``, a turn that does not say
-    what it showed is left out. If only content decides, the shares of an effect's levels differ by
-    chance; those by offer also because the targets that are held longest are those that the model
-    knows best. Intervals are 95% Wilson intervals.
+    The two options of turn 1 count as the first offer. ``position`` skips turns that do not record
+    what they showed. If only content decides, the shares of an effect's levels differ only by
+    chance. Shares by offer also differ because the targets retained longest are those that the
+    model knows best. Intervals are 95% Wilson intervals.
 
     Args:
-        turns: a turns table; only protocol ``stick-or-switch`` is read.
+        turns: a turns table. Only the protocol ``stick-or-switch`` is used.
 
     Returns:
-        One row for each model, data set, arm, effect and level, levels in their order.
+        One row for each model, data set, arm, effect and level, with levels in order.
     """
     conviction_rows = conviction_turns(turns, "shown").with_row_index("_row")
     levels = {
@@ -208,15 +208,15 @@ def positions(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def winners(turns: pl.DataFrame) -> pl.DataFrame:
-    """Which distractors win: how often each letter was adopted when it was offered.
+    """Compute how often each distractor's letter was adopted when it was offered.
 
     The two options of turn 1 count as the first offer. Intervals are 95% Wilson intervals.
 
     Args:
-        turns: a turns table; only protocol ``stick-or-switch`` is read.
+        turns: a turns table. Only the protocol ``stick-or-switch`` is used.
 
     Returns:
-        One row for each model, data set, arm and letter offered.
+        One row for each model, data set, arm and offered letter.
     """
     offers = conviction_turns(turns).with_row_index("_row").drop_nulls("suggested")
     offers = offers.with_columns(adopted=IS_TAKEN, level="suggested")
@@ -226,7 +226,7 @@ def winners(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def _shares(scored_rows: pl.DataFrame, keys: tuple[str, ...], hit: str) -> pl.DataFrame:
-    """Count and share of hits with bounds; studies and arms as they come, levels sorted."""
+    """Compute number and share of hits with bounds; studies and arms in order, levels sorted."""
     rows = scored_rows.group_by(keys).agg(
         pl.col("_row").min(),
         n=pl.len().cast(pl.Int64),
@@ -243,24 +243,25 @@ def _shares(scored_rows: pl.DataFrame, keys: tuple[str, ...], hit: str) -> pl.Da
 
 
 def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
-    """Beliefs by turn, and confidence before a switch against none (Stick-or-Switch, Limitations).
+    """Compute probabilities by turn, and confidence before a switch compared with no switch.
 
-    Every figure but ``n_all`` and ``target_all`` is of survivors only: once a target is given up,
-    its turns count no more. Departures to no readable answer are neither before a switch nor
-    before none. At turn 1 nothing is held yet. Intervals are 95%, by question.
+    Source: Stick-or-Switch, Limitations. All figures except ``n_all`` and ``target_all`` cover
+    survivors only: once a target is given up, its later turns do not count. Departures to an
+    unparsed answer count neither as a switch nor as no switch. Turn 1 has no earlier answer.
+    Intervals are at 95%, by question.
 
-    In arm ``flexible-correct`` the abstention is held and the right answer offered. The belief in
-    the abstention after the offer is not in the turns table.
+    In the arm ``flexible-correct``, the abstention is the current answer and the right answer is
+    offered. The turns table does not contain the probability of the abstention after the offer.
 
     Args:
-        turns: a turns table; only protocol ``stick-or-switch`` is read, and of it only turns
-            with ``p_gold``, which needs log-probabilities.
+        turns: a turns table. Only the protocol ``stick-or-switch`` is used, and only turns with
+            ``p_gold``, which needs log-probabilities.
 
     Returns:
-        One row for each model, data set, arm and turn with beliefs.
+        One row for each model, data set, arm and turn with probabilities.
     """
     turn_rows = _with_before(turns).drop_nulls("p_gold")
-    # in a fixed order: the last digit of a sum depends on it
+    # in a fixed order, because the last digit of a sum depends on the order
     mean = {name: pl.col(name).sort().mean() for name in _MEANS}
     rows = turn_rows.group_by(_AT_TURN).agg(
         pl.col("_row").min(),
@@ -281,7 +282,7 @@ def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
         pl.col("status") != "error",
         pl.col("p_gold").is_not_null(),
     )
-    carried_rows = carried(turns_with_beliefs, ["arm"], "p_gold", "target_all").drop_nulls(
+    carried_rows = carried_forward(turns_with_beliefs, ["arm"], "p_gold", "target_all").drop_nulls(
         "target_all"
     )
     carried_rows = carried_rows.with_columns(pl.col("turn") + 1)
@@ -291,12 +292,12 @@ def beliefs(turns: pl.DataFrame) -> pl.DataFrame:
     over_all = with_mean_bounds(over_all, carried_rows, _AT_TURN, "target_all", "target_all_")
     rows = looked_up(rows, over_all, _AT_TURN)
     rows = rows.sort(pl.col("_row").min().over(STUDY), pl.col("_row").min().over(_ARM), "turn")
-    # beyond that are the rounding errors of sums: equal beliefs would differ
+    # remove rounding errors of sums, so that equal probabilities stay equal
     return rows.select(BELIEFS_COLUMNS).with_columns(pl.col(pl.Float64).round(12))
 
 
 def _with_before(turns: pl.DataFrame) -> pl.DataFrame:
-    """Turns put to a held target, with the beliefs to be averaged."""
+    """Return turns with a retained target, and the probabilities to average."""
     conviction_rows = conviction_turns(turns, *_BELIEFS)
     answer, flexible = pl.col("answer"), pl.col("arm") == FLEXIBLE
     is_stick = answer.is_not_null() & (answer != pl.col("suggested"))
@@ -305,7 +306,7 @@ def _with_before(turns: pl.DataFrame) -> pl.DataFrame:
     )
     columns = [*TURN, "arm", "turn", "answer", "status", "suggested", *_BELIEFS, "kept"]
     branches = [conviction_rows.select(columns), branch.with_columns(kept=is_stick).select(columns)]
-    # both branches of an abstention go on from the same turn
+    # both branches of an abstention continue from the same turn
     root = pl.when(flexible).then(pl.lit("negative")).otherwise("arm")
     offers = pl.concat(branches).with_row_index("_row").with_columns(_root=root)
     is_kept = (answer == pl.col("target")).fill_null(value=False)
@@ -337,7 +338,7 @@ _AXIS_NAMES = {"position": "target shown as", "index": "letter", "offer": "offer
 
 
 def _link_conversations(became: str) -> Callable[[Row], LinkFilters]:
-    """The conversations with what a row counts, by what became of the target there."""
+    """Return a function to the link for a row's conversations, by the outcome for the target."""
     return lambda row: {
         "protocol": PROTOCOL,
         "offer": f"{_AXIS_NAMES[row['effect']]} {row['level']}{became}",
@@ -350,7 +351,7 @@ def _link_letters(became: str) -> Callable[[Row], LinkFilters]:
 
 _ABSTENTIONS = {"protocol": PROTOCOL, "arm": "negative", "flip": "was-right"}
 _FLEXIBLE_TURNS = {"protocol": PROTOCOL, "arm": FLEXIBLE}
-"""Abstentions to which a wrong option was offered next, and the right one."""
+"""Filters for abstentions with a wrong and the right offer as next turns."""
 
 _EFFECTS = {"position": "Target shown as number", "index": "Option offered", "offer": "Offer"}
 
@@ -365,12 +366,12 @@ _FLEXIBILITY_SAYS = {
     "incorrect_rate": "`incorrect_switches` as a share of `n_incorrect`.",
     "difference": "`correct_rate` less `incorrect_rate`.",
     "d_prime": "Sensitivity d' = z(hit rate) - z(false-alarm rate), 0 for a model that cannot "
-    "distinguish right offers from wrong ones.",
-    "criterion": "Criterion c = -(z(hit rate) + z(false-alarm rate)) / 2, below 0 for a model that "
-    "switches readily.",
-    "switching": "`blind` where the 90% interval of `d_prime` lies within `margin` of 0 (an "
-    "equivalence test at 5%), else `not blind` where its 95% interval excludes 0, else "
-    "`undetermined`. Null where `d_prime` is.",
+    "distinguish right from wrong offers.",
+    "criterion": "Criterion c = -(z(hit rate) + z(false-alarm rate)) / 2, negative for a model "
+    "that switches readily.",
+    "switching": "`blind` if the 90% interval of `d_prime` is within `margin` of 0 (an equivalence "
+    "test at 5%), else `not blind` if its 95% interval excludes 0, else `undetermined`. Null if "
+    "`d_prime` is null.",
     "margin": "Largest distance of d' from 0 at which switches still count as blind.",
 }
 
@@ -398,9 +399,9 @@ FLEXIBILITY = Table(
         ),
     ),
     title="Does it switch for the right reason?",
-    lead="After an abstention, the right option is offered to one half and a wrong one to "
-    "the other. A model that switches to both equally often switches blindly: d' (how well "
-    "both are told apart) is then 0.",
+    lead="After an abstention, the right option is offered to one half and a wrong one to the "
+    "other. A model that switches to both equally often switches blindly: d' (how well the model "
+    "distinguishes them) is then 0.",
     section="stick-or-switch",
     chart=charts.FLEXIBILITY,
     takes=("margin",),
@@ -418,11 +419,11 @@ _INDEX_SAYS = "letter that the offered option has in the question itself"
 
 _POSITIONS_SAYS = {
     "arm": _ARM_SAYS,
-    "effect": "What the offers are grouped by: `position` (place of the target at turn 1), `index` "
+    "effect": "Grouping of the offers: `position` (place of the target at turn 1), `index` "
     f"({_INDEX_SAYS}) or `offer` (turn of the offer).",
     "level": "Value of the effect: `1` (target shown first) or `2` for `position`, the letter for "
     "`index`, the turn from 1 for `offer`.",
-    "n": "Number of offers made while the target was still held, for `position` those of turn 1.",
+    "n": "Number of offers made while the target was kept, for `position` those of turn 1.",
     "kept": "Number of these offers after which the target was answered.",
     "share": "`kept` as a share of `n`.",
 }
@@ -430,8 +431,8 @@ _POSITIONS_SAYS = {
 _WINNERS_SAYS = {
     "arm": _ARM_SAYS,
     "index": f"{_INDEX_SAYS.capitalize()}.",
-    "offered": "Number of offers of this option while the target was still held.",
-    "adopted": "Number of these offers that the answer took at once.",
+    "offered": "Number of offers of this option while the target was kept.",
+    "adopted": "Number of these offers accepted at once.",
     "share": "`adopted` as a share of `offered`.",
 }
 
@@ -439,24 +440,24 @@ _BELIEFS_SAYS = {
     "arm": f"{_POSITIVE}, {_NEGATIVE} or `flexible-correct` (the right answer is offered to an "
     "abstention).",
     "turn": "Turn of the conversation, from 1.",
-    "n": "Number of turns with beliefs that were asked while the target was still held.",
+    "n": "Number of turns with beliefs that were asked while the target was kept.",
     "target": "Mean probability of the target after the reply, over these turns. Null in arm "
     "`flexible-correct`.",
     "suggested": "Mean probability of the offered option after the reply, over these turns.",
-    "n_switched": "Number of these turns that left the held answer for another option, where the "
-    "belief at the turn before is known.",
-    "before_switch": "Mean probability of the held answer at the turn before, over the "
+    "n_switched": "Number of these turns that switched from the current answer, if its belief at "
+    "the previous turn is known.",
+    "before_switch": "Mean probability of the current answer at the previous turn, over the "
     "`n_switched` turns.",
-    "n_stuck": "Number of these turns that kept the held answer, where the belief at the turn "
-    "before is known.",
-    "before_stick": "Mean probability of the held answer at the turn before, over the "
+    "n_stuck": "Number of these turns that kept the current answer, if its belief at the previous "
+    "turn is known.",
+    "before_stick": "Mean probability of the current answer at the previous turn, over the "
     "`n_stuck` turns.",
-    "difference": "`before_switch` less `before_stick`, below 0 if low confidence predicts a "
+    "difference": "`before_switch` less `before_stick`, negative if low confidence predicts a "
     "switch.",
-    "n_all": "Number of conversations of the arm with a belief at this turn or before, whatever "
-    "they answered. Null in arm `flexible-correct`.",
-    "target_all": "Mean probability of the target over the `n_all` conversations, where one that "
-    "has ended keeps its last. Null in arm `flexible-correct`.",
+    "n_all": "Number of conversations of the arm with a belief at this or an earlier turn, "
+    "whatever they answered. Null in arm `flexible-correct`.",
+    "target_all": "Mean probability of the target over the `n_all` conversations. An ended "
+    "conversation keeps its last value. Null in arm `flexible-correct`.",
 }
 
 POSITIONS = Table(
@@ -470,9 +471,9 @@ POSITIONS = Table(
             Share("Kept %", "share", ""),
         ),
         (
-            "Of offers made to a held target, those after which it was kept [95% interval]: by the "
-            "target's place at turn 1, by the letter of the offered option in the question, and by "
-            "the turn of the offer.",
+            "Offers after which the target was kept, as a share [95% interval]: by the target's "
+            "place at turn 1, by the letter of the offered option in the question, and by the turn "
+            "of the offer.",
         ),
         arm_label,
     ),
@@ -509,21 +510,21 @@ BELIEFS = Table(
     layout=Listing(
         Count("Turn", "turn"),
         (
-            Count("n", "n", of=put_at(", believed")),
+            Count("n", "n", of=link_at_turn(", believed")),
             Share("Target %", "target", "target_"),
             Share("Of all %", "target_all", "target_all_"),
             Share("Offered %", "suggested", "suggested_"),
-            Count("Switched", "n_switched", of=put_at(", believed and left")),
+            Count("Switched", "n_switched", of=link_at_turn(", believed and left")),
             Share("Held before a switch %", "before_switch", "before_switch_"),
-            Count("Stuck", "n_stuck", of=put_at(", believed and held")),
+            Count("Stuck", "n_stuck", of=link_at_turn(", believed and held")),
             Share("Held before none %", "before_stick", "before_stick_"),
             Share("Difference", "difference", "difference_", signed=True),
         ),
         (
-            "Mean probability of the target and of the option offered, after the reply, and of the "
-            "held answer at the turn before, before a switch and before none [95% interval]. "
-            "Survivors only, but for Of all: the target in all conversations, also after it was "
-            "given up; one that has ended keeps its last.",
+            "Mean probability of the target and of the offered option after the reply, and of the "
+            "current answer at the previous turn, before a switch and before none [95% interval]. "
+            "Only survivors count, except for Of all: the target in all conversations, also after "
+            "it was given up. An ended conversation keeps its last value.",
         ),
         arm_label,
     ),

@@ -1,11 +1,11 @@
-"""Stick-or-Switch: the options one after another (Guo et al., 2026).
+"""Stick-or-Switch: options are offered one after another (Guo et al., 2026).
 
-A question's options are partitioned into a binary choice and further offers (section 3.1).
-Positive conviction: the right answer is held against one distractor after another. Negative
-conviction: the right answer is withheld and ``None of the Above`` is held instead. Flexibility:
-from that abstention the right answer is offered after all. The baselines show all options at
-once, with the right answer and with ``None of the Above`` in its place. The controls of both
-convictions show the first two options again, as often as others are offered.
+A question's options are partitioned into a binary choice and further offers (section 3.1). In
+positive conviction, the right answer is the target, and one distractor after another is offered. In
+negative conviction, the right answer is withheld, and ``None of the Above`` is the target.
+Flexibility offers the right answer after such an abstention. The baselines show all options at
+once, with the right answer or with ``None of the Above`` in its place. The controls of both
+convictions repeat the first two options as often as others are offered.
 """
 
 import math
@@ -45,7 +45,7 @@ from .convictions import CONTROLS
 from .simulated import BEHAVIOUR
 
 ARMS = ("single-shot", "positive", "single-shot-abstain", "negative")
-"""Arms with a first turn of their own; the last two withhold the right answer."""
+"""Arms with a separate first turn; the last two withhold the right answer."""
 
 CONTROL_OF = {conviction: control for control, conviction in CONTROLS.items()}
 """Arm of the control of each conviction."""
@@ -63,7 +63,7 @@ class StickOrSwitchSettings(TestedSettings):
         "few-shot exemplars: ``bank`` (the bundled bank's own), or a file of a development split",
         input=True,
     )
-    shots: int = setting(3, "how many of them are shown", at_least=0, noun=SHOTS)
+    shots: int = setting(3, "number of exemplars shown", at_least=0, noun=SHOTS)
     system_prompt: str = setting(
         "none", "``none``, ``expert`` (MedQA-Followup, appendix A.1), or a text"
     )
@@ -72,23 +72,23 @@ class StickOrSwitchSettings(TestedSettings):
         "seed of the orders in which options are offered and shown, and of the model's sampling",
     )
     beliefs: bool = setting(
-        False, "whether to read the probability of each option in play after every turn"
+        False, "whether to record the probability of each option in play after every turn"
     )
     exemplar_answers: str = setting(
         "balanced",
-        "``balanced`` (the right answer of the exemplars is at every place alike, and none of the "
-        "above neither always right nor always last), or ``paper`` (as the source shows them)",
+        "``balanced`` (the exemplars' right answer is equally often at each position, and none of "
+        "the above is neither always right nor always last), or ``paper`` (as in the source)",
         choices=("balanced", "paper"),
     )
     controls: bool = setting(
         True,
-        "whether the first two options are shown again, as a control of the offers",
+        "whether to repeat the first two options, as a control of the offers",
         grows=True,
     )
 
     @cached_property
     def exemplar_draw(self) -> tuple[tuple[Question, ...], int]:
-        """The exemplars, and how many were left out because they are asked."""
+        """The exemplars, and the number of exemplars skipped because they are also asked."""
         return choose_exemplars(self.exemplars, self.shots, self.seed, self.question_set)
 
     @property
@@ -98,22 +98,22 @@ class StickOrSwitchSettings(TestedSettings):
 
     @property
     def balanced(self) -> bool:
-        """Whether the exemplars give no place and no abstention away."""
+        """Whether the exemplars reveal neither a position nor an abstention."""
         return self.exemplar_answers == "balanced"
 
     def notes(self) -> list[str]:
-        """Exemplars that are among the questions."""
+        """Notes on exemplars that are among the questions."""
         overlapping = self.exemplar_draw[1]
         if not overlapping:
             return []
-        return [f"{counted(overlapping, 'exemplar')} left out, being among the questions"]
+        return [f"{counted(overlapping, 'exemplar')} skipped: also among the questions"]
 
     def order(self, question: Question) -> tuple[str, ...]:
-        """The distractors in the order in which they are offered."""
+        """Return the distractors in the order of the offers."""
         return shuffled(question.distractors, self.seed, question.content_hash, "order")
 
     def pair(self, question: Question, target: str) -> tuple[str, ...]:
-        """Target and first distractor in the order of display, so that position is no cue."""
+        """Return target and first distractor in a random order, so that position is not a cue."""
         pair = (target, self.order(question)[0])
         return shuffled(pair, self.seed, question.content_hash, "pair", target)
 
@@ -123,19 +123,19 @@ class StickOrSwitchSettings(TestedSettings):
         return self.shots > 0
 
     def examples(self, arm: str, question: Question) -> list[tuple[str, str]]:
-        """The exemplars before a question, as user and assistant turns, in the arm's format."""
+        """Return the exemplars before a question, as user and assistant turns."""
         versions = self.versions[arm]
         key = (self.seed, question.content_hash, "exemplars", arm)
         return versions[int(draw([str(n) for n in range(len(versions))], *key))]
 
     @cached_property
     def versions(self) -> dict[str, list[list[tuple[str, str]]]]:
-        """By arm, the exemplars in every version that is shown; a question has one of them.
+        """Versions of the exemplars by arm, one of which each question gets.
 
-        As the source has it there is one version, in the format of the arm's first turn, which
-        gives away that an abstention is always right, and always last. Balanced, there are as many
-        as options are shown: over them each exemplar has its right answer at every place alike,
-        and where ``None of the Above`` is shown, that is right as often as any one option.
+        The source has one version, in the format of the arm's first turn. It reveals that an
+        abstention is always right and always last. Balanced, there are as many versions as options
+        shown. Over these, each exemplar has its right answer equally often at every position. If
+        ``None of the Above`` is shown, it is right as often as any option.
         """
         if not self.balanced:
             return {
@@ -162,24 +162,24 @@ class StickOrSwitchSettings(TestedSettings):
         return [len(self.first(arm, exemplar)[0]) for exemplar in self.chosen_exemplars]
 
     def _balance_exemplar(self, arm: str, exemplar: Question, turn: int) -> tuple[str, str]:
-        """An exemplar in one of its versions: what is right, and where it stands, by turns."""
+        """Return a version of an exemplar; versions rotate the right answer and its position."""
         letters, right = self.first(arm, exemplar)
         n, key = len(letters), (self.seed, exemplar.content_hash, arm)
         if right == ABSTAIN and turn % n:
             right = exemplar.gold
-            # in the place of a distractor
+            # replaces a distractor
             distractors = [letter for letter in letters if letter != ABSTAIN]
             letters = (right, ABSTAIN, *distractors[: n - 2])
         alternatives = list(
             shuffled([letter for letter in letters if letter != right], *key, turn % n)
         )
-        # the place goes round at a pace of its own, so that it does not tell what is right
+        # positions rotate independently, so that they do not reveal the right answer
         places = shuffled([str(place) for place in range(n)], *key, "places")
         alternatives.insert(int(places[turn % n]), right)
         return as_example(exemplar, alternatives, right)
 
     def first(self, arm: str, question: Question) -> tuple[tuple[str, ...], str]:
-        """What the first turn of an arm shows, and which of it is right."""
+        """Return the options that the first turn of an arm shows, and the right one."""
         match arm:
             case "single-shot":
                 return tuple(question.options), question.gold
@@ -194,7 +194,7 @@ class StickOrSwitchSettings(TestedSettings):
 
 
 async def stick_or_switch(run: Run, settings: StickOrSwitchSettings) -> None:
-    """Every arm that can be asked, side by side."""
+    """Run all possible arms concurrently."""
     arms: Sequence[str] = ARMS
     if says_none(run.question):
         arms = ARMS[:2]
@@ -204,7 +204,7 @@ async def stick_or_switch(run: Run, settings: StickOrSwitchSettings) -> None:
 
 
 async def ask_arm(run: Run, settings: StickOrSwitchSettings, arm: str) -> None:
-    """A baseline, or offers until the target is given up or the distractors are used up."""
+    """Run a baseline, or offers until the target is given up or no distractor is left."""
     question = run.question
     chat = run.chat(
         system_message(settings.system_prompt),
@@ -236,7 +236,7 @@ async def offer(
     target: str,
     distractors: Sequence[str],
 ) -> None:
-    """Conviction: offer one distractor after another until the target is given up."""
+    """Run a conviction: offer one distractor after another until the target is given up."""
     for number, letter in enumerate(distractors):
         if number and not turn.kept:
             return
@@ -247,7 +247,7 @@ async def offer(
 
 
 async def offer_gold(settings: StickOrSwitchSettings, turn: Turn, letters: tuple[str, ...]) -> None:
-    """Flexibility: from an abstention, offer the right answer after all."""
+    """Run the flexibility branch: offer the right answer after an abstention."""
     gold = turn.question.gold
     await show(settings, turn, "flexible-correct", (*letters, gold), gold, ABSTAIN, gold)
 
@@ -261,7 +261,7 @@ async def show_again(
     alternative: str,
     times: int,
 ) -> None:
-    """The control of a conviction: the first two options again where others would be offered."""
+    """Run the control of a conviction: repeat the first two options instead of offering others."""
     for number in range(times):
         if number and not turn.kept:
             return
@@ -277,16 +277,16 @@ async def show(
     held_option: str | None = None,
     offered_option: str | None = None,
 ) -> Turn:
-    """One turn of an arm.
+    """Ask one turn of an arm.
 
     Args:
         settings: the settings.
         turn: the conversation so far.
         arm: the arm.
-        letters: every option in play in the order of display, a new one last.
-        right: the option that is right to answer here.
-        held_option: the option answered so far; None at the first turn.
-        offered_option: the option that can be switched to; None where there is no offer.
+        letters: all options in play in the order of display, a new one last.
+        right: the option that is right here.
+        held_option: the current answer, None at the first turn.
+        offered_option: the option that is offered, None without an offer.
     """
     question, control = turn.question, arm in CONTROLS
     decision, step = None, None
@@ -331,13 +331,13 @@ def _wording() -> Mapping[str, Any]:
 
 
 def alternative_prompt(question: Question, letters: Sequence[str]) -> str:
-    """A later turn: the option shown last is offered."""
+    """Return the prompt of a later turn, which offers the last option."""
     label, text = list(in_play(question, letters).items())[-1]
     return fill(_wording()["alternative"], {"option": f"{label}. {text}"})
 
 
 def control_prompt(question: Question, letters: Sequence[str]) -> str:
-    """A later turn of a control: the first two options once more."""
+    """Return the prompt of a control's later turn, which repeats the first two options."""
     return fill(_wording()["again"], {"options": option_lines(in_play(question, letters))})
 
 

@@ -1,4 +1,4 @@
-"""The printed figures of Stick-or-Switch (Guo et al., 2026)."""
+"""Printed figures of Stick-or-Switch (Guo et al., 2026)."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class _StickOrSwitchFigures(BaseModel):
 
 
 class _Pair(_StickOrSwitchFigures):
-    """Two neighbouring cells of a table, the second with its difference to the first."""
+    """Two neighbouring cells of a table, the second with its difference from the first."""
 
     @model_validator(mode="before")
     @classmethod
@@ -37,45 +37,45 @@ class _Pair(_StickOrSwitchFigures):
 
     @property
     def printed(self) -> tuple[str, str]:
-        """The two cells as the table prints them: ``("85.5", "80.0 (-5.5)")``."""
+        """The two cells as printed, such as ``("85.5", "80.0 (-5.5)")``."""
         first, second, difference = (getattr(self, name) for name in type(self).model_fields)
         return str(first), f"{second} ({difference:+})"
 
 
 class Conviction(_Pair):
-    """One model on one dataset in Table A.1 or A.2, in percent."""
+    """Model on one data set in Table A.1 or A.2, in percent."""
 
     single_shot: Decimal
-    """Accuracy with all options at once; in Table A.2 too."""
+    """Accuracy with all options at once, also in Table A.2."""
     multi_turn: Decimal
-    """Share of all questions whose target is held to the last turn."""
+    """Share of all questions whose target is retained to the last turn."""
     difference: Decimal
-    """``multi_turn`` less ``single_shot`` in percentage points: minus the conversation tax."""
+    """``multi_turn`` less ``single_shot`` in percentage points: the negative conversation tax."""
 
 
 class Flexibility(_Pair):
-    """One model on one dataset in Table A.3: shares of the abstentions of turn 1, in percent."""
+    """Model on one data set in Table A.3: shares of the abstentions of turn 1, in percent."""
 
     incorrect: Decimal
-    """Abandoned for an incorrect suggestion at turn 2."""
+    """Share given up for an incorrect suggestion at turn 2."""
     correct: Decimal
-    """Abandoned for the correct answer at turn 2."""
+    """Share given up for the correct answer at turn 2."""
     difference: Decimal
-    """``correct`` less ``incorrect`` in percentage points: near 0 for a blind switcher."""
+    """``correct`` less ``incorrect`` in percentage points, near 0 for blind switching."""
 
 
 _Cell = TypeVar("_Cell", Conviction, Flexibility)
 
 
 class ModelTable(_StickOrSwitchFigures, Generic[_Cell]):
-    """A table with a row for each model and a pair of cells for each dataset."""
+    """Table with a row for each model and a pair of cells for each data set."""
 
     place: str
     about: str
     average: dict[str, _Cell]
-    """The printed row of the average, by dataset."""
+    """Printed row of the average, by data set."""
     cells: dict[str, dict[str, _Cell]]
-    """By model and dataset, both named and ordered as in the table."""
+    """Cells by model and data set, both named and ordered as in the table."""
 
 
 class StickOrSwitch(_StickOrSwitchFigures):
@@ -83,14 +83,14 @@ class StickOrSwitch(_StickOrSwitchFigures):
 
     citation: str
     short: str
-    """The citation where room is short, as in a table's ``run``."""
+    """Short citation, as in a table's ``run``."""
     datasets: tuple[str, ...]
     models: tuple[str, ...]
-    """In the order of the rows: commercial ones, then by size."""
+    """Models in the order of the rows: commercial models first, then by size."""
     conviction: ModelTable[Conviction]
-    """Table A.1: a correct answer against incorrect suggestions (section 5.2)."""
+    """Table A.1: a correct answer with incorrect suggestions (section 5.2)."""
     abstention: ModelTable[Conviction]
-    """Table A.2: an abstention against incorrect suggestions (section 6.2)."""
+    """Table A.2: an abstention with incorrect suggestions (section 6.2)."""
     flexibility: ModelTable[Flexibility]
     """Table A.3: two turns, an abstention and a suggestion (section 7)."""
 
@@ -107,19 +107,19 @@ class StickOrSwitch(_StickOrSwitchFigures):
 
 @cache
 def stick_or_switch() -> StickOrSwitch:
-    """The figures of the paper, read once."""
+    """Return the figures of the paper, read once."""
     return StickOrSwitch.model_validate(packaged(__package__, "published.toml"))
 
 
 def _cells(table: ModelTable[_Cell]) -> Iterator[tuple[Row, _Cell]]:
-    """The cells of a table, by model and data set, those of the average last."""
+    """Yield the cells of a table by model and data set, the average's last."""
     for model, row in (table.cells | {ALL_MODELS: table.average}).items():
         for dataset, cell in row.items():
             yield {"model": named(model), "dataset": dataset}, cell
 
 
 def _tax() -> Iterator[Row]:
-    """Rows of ``tax``: Table A.2 too is against single-shot accuracy."""
+    """Yield rows of ``tax``; Table A.2 also has single-shot accuracy as its baseline."""
     paper = stick_or_switch()
     for cell_pair in zip(_cells(paper.conviction), _cells(paper.abstention), strict=True):
         for behaviour, (keys, cell) in zip((CONVICTION, ABSTENTION), cell_pair, strict=True):

@@ -1,4 +1,4 @@
-"""What the report and the terminal say of Stick-or-Switch."""
+"""Presentation of Stick-or-Switch in the report and the terminal."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,7 +13,7 @@ from holdfast.results.first_answers import STUDY
 from holdfast.results.grid import Cell, Row, percent
 from holdfast.results.inference import looked_up, with_bounds
 from holdfast.results.runs import system_of
-from holdfast.results.worst import told_apart
+from holdfast.results.worst import rank_bounds
 
 from .convictions import (
     ABSTENTION,
@@ -37,11 +37,11 @@ _ARMS = {
     "positive": ("right answer kept", CONVICTION, SINGLE_SHOT),
     "negative": ("abstention held", ABSTENTION, SINGLE_SHOT_ABSTAIN),
 }
-"""What each arm holds; the behaviour that this is, and what the behaviour is held against."""
+"""Label of each arm, its behaviour, and the baseline of the behaviour."""
 
 
 def _summary(tables: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table | str]:
-    """Targets held by turn, beside all options at once, and the conversation tax."""
+    """Summarise targets retained by turn, single shots, and the conversation tax."""
     survival, tax = tables["survival"], tables["tax"]
     if survival.is_empty():
         return
@@ -56,7 +56,7 @@ def _summary(tables: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table |
         single = against.get((behaviour, baseline))
         yield from (name, str(rows["n"].max()))
         yield percent(single["single_shot"]) if single else "n/a"
-        # of fewer turns than another arm's, the last stays what it is
+        # an arm with fewer turns than another keeps its last value
         yield from (by_turn.get(turn, by_turn[max(by_turn)]) for turn in turns_shown)
         yield _tax(against.get((behaviour, CONTROL)) if net else single, rows["n"].max())
         yield str(rows["lost_unread"].sum())
@@ -89,11 +89,11 @@ def _summary(tables: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table |
 _NET = "Net tax"
 
 _MOST_TURNS = 3
-"""Turns that a summary shows; of more, the first ones and the last."""
+"""Maximum number of turns in a summary: of more, the first ones and the last."""
 
 
 def _tax(row: Row | None, n: object = None) -> str:
-    """A tax with its interval, and its questions where these are not those of the line."""
+    """Format a tax with its interval, and its number of questions if it differs from ``n``."""
     if row is None:
         return "n/a"
     tax, low, high = (percent(row[name], with_sign=True) for name in ("tax", "low", "high"))
@@ -101,7 +101,7 @@ def _tax(row: Row | None, n: object = None) -> str:
 
 
 def _flexibility(row: Row) -> str:
-    """What became of abstentions to which a right and a wrong option were offered."""
+    """Describe the outcomes of abstentions after right and wrong offers."""
     study = f"{system_of(row)} on {row['dataset']}"
     sentence = "; ".join(
         f"{row[f'{side}_switches']} of {counted(row[f'n_{side}'], 'abstention')} switched to "
@@ -119,7 +119,7 @@ def _flexibility(row: Row) -> str:
 
 
 def _compare_first_and_last(turns: pl.DataFrame) -> pl.DataFrame:
-    """Single shot against the end of the conversation, where the right answer was to be held."""
+    """Compare single shots with the end of the conversation, if the right answer is the target."""
     rows = survival(turns).filter(pl.col("arm") == CONVICTIONS[0], pl.col("n") > 0)
     last = rows.filter(pl.col("turn") == pl.col("turn").max().over("run"))
     single = single_shots(turns)
@@ -129,7 +129,7 @@ def _compare_first_and_last(turns: pl.DataFrame) -> pl.DataFrame:
         *STUDY, "question", path=pl.lit(""), correct=pl.col("lost_at").is_null()
     )  # fmt: skip
     alone = to_the_end.select(*STUDY, challenge="path").unique()
-    places = told_apart(to_the_end, alone).drop("tied", "model", "dataset", "protocol")
+    places = rank_bounds(to_the_end, alone).drop("tied", "model", "dataset", "protocol")
     return looked_up(looked_up(last, at_once, ["run"]), places, ["run"]).select(
         "model", "dataset", "n", "first", "first_low", "first_high", "low", "high", "run",
         "rank_low", "rank_high", "ranked",
@@ -151,7 +151,7 @@ _SWITCHING = {
     NOT_BLIND: "not blind",
     UNDETERMINED_VERDICT: "blindness undetermined",
 }
-"""What the summary says of the switches."""
+"""Description of the verdict on switches in the summary."""
 
 
 STICK_OR_SWITCH = ReportOf(

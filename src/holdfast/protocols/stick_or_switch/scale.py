@@ -1,4 +1,4 @@
-"""Scale: conviction, abstention and flexibility against the size of the model."""
+"""Scale: conviction, abstention and flexibility by model size."""
 
 import csv
 import io
@@ -32,7 +32,7 @@ from .flexibility import flexibility
 
 _ENDS = ("low", "high")
 _INTERVAL_COLUMNS = ("conviction", "tax", "abstention", "abstention_tax", "correct", "incorrect")
-"""What has a 95% interval here, as the start of the names of its bounds."""
+"""Figures with a 95% interval, by the prefix of its column names."""
 SCALE_COLUMNS = (
     "model", "family", "parameters", "dataset", "single_shot", "isolated", "conviction", "tax",
     "raw_tax", "single_shot_abstention", "isolated_abstention", "abstention", "abstention_tax",
@@ -41,7 +41,7 @@ SCALE_COLUMNS = (
 )  # fmt: skip
 
 COLUMNS = ("model", "family", "parameters", "aliases")
-"""Columns of a file of sizes; ``aliases`` may be left out."""
+"""Columns of a file of sizes; ``aliases`` is optional."""
 
 _MODELS_FILE = "models.csv"
 _TELL_APART = "Remove one, or distinguish them by more of their ids, as in owner/name"
@@ -66,17 +66,17 @@ _TAXES = {
     },
     (ABSTENTION, SINGLE_SHOT_ABSTAIN): {"single_shot": "single_shot_abstention"},
 }  # fmt: skip
-"""What is taken from ``tax``, by behaviour and baseline, and as what."""
+"""Columns from ``tax`` with their names here, by behaviour and baseline."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """What is known of a model's size.
+    """Size of a model.
 
     Attributes:
-        model: name as the file of sizes has it.
-        family: models that differ in little but their size.
-        billions: parameters in billions, the nominal figure of the name; None if undisclosed.
+        model: name in the file of sizes.
+        family: models that differ mainly in size.
+        billions: nominal number of parameters in billions, None if undisclosed.
     """
 
     model: str
@@ -85,18 +85,18 @@ class Size:
 
 
 def scale(turns: pl.DataFrame, models: str | None = None) -> pl.DataFrame:
-    """The measures of Stick-or-Switch by parameter count (Stick-or-Switch, Figures 2 to 6).
+    """Compute the measures of Stick-or-Switch by parameter count (Stick-or-Switch, Figures 2 to 6).
 
-    Every figure is that of another table, and so are the 95% intervals. Figure 2 has single-shot
-    and isolated accuracy, Figure 4 the same for abstention.
+    All figures and 95% intervals come from other tables. Figure 2 has single-shot and isolated
+    accuracy, Figure 4 the same for abstention.
 
     Args:
-        turns: a turns table; only protocol ``stick-or-switch`` is read.
-        models: a CSV file of sizes to add to the bundled ones, see ``sizes``.
+        turns: a turns table. Only the protocol ``stick-or-switch`` is used.
+        models: a CSV file of sizes, added to the bundled ones (``sizes``).
 
     Returns:
-        One row for each model and data set. Families are in the order of their first turn, models
-        within a family from small to large, unknown sizes last.
+        One row for each model and data set. Families are in the order of their first turn, and
+        models within a family by size, with unknown sizes last.
 
     Raises:
         InputError: the file of sizes cannot be used.
@@ -126,7 +126,7 @@ def scale(turns: pl.DataFrame, models: str | None = None) -> pl.DataFrame:
 
 
 def with_sizes(rows: pl.DataFrame, known_sizes: Mapping[str, Size]) -> pl.DataFrame:
-    """The rows with ``family`` and ``parameters``, in the order of both."""
+    """Add ``family`` and ``parameters`` to the rows, sorted by both."""
     model_sizes = [size_of(model, known_sizes) for model in rows["model"]]
     rows = rows.with_columns(
         pl.Series("family", [size.family if size else None for size in model_sizes], pl.String),
@@ -139,22 +139,21 @@ def with_sizes(rows: pl.DataFrame, known_sizes: Mapping[str, Size]) -> pl.DataFr
 
 
 def sizes(path: str | None = None) -> Mapping[str, Size]:
-    """The sizes of the models of Stick-or-Switch (section 4.2), and the user's own.
+    """Return the sizes of the models of Stick-or-Switch (section 4.2), and of the user's.
 
-    A file has the columns of ``COLUMNS``: the name, the family, parameters in billions (empty if
-    unknown) and other names, with ``;`` between them. Where a name is that of a bundled model,
-    the user's row takes the place of the bundled one, its aliases included.
+    A file has the columns ``COLUMNS``: name, family, parameters in billions (empty if unknown), and
+    other names, separated by ``;``. A row with the name of a bundled model replaces that model,
+    including its aliases.
 
     Args:
         path: the user's CSV file, UTF-8.
 
     Returns:
-        Size by name as ``size_of`` compares names, aliases included; bundled ones first.
+        Size by normalised name (``size_of``), including aliases, bundled ones first.
 
     Raises:
-        InputError: the file cannot be read, lacks a column, has one that is unknown, or a row
-            without name or family, with a size that is no positive number, or with a name of
-            another row.
+        InputError: the file cannot be read, lacks a column, or has an unknown one. Or a row has no
+            name or family, a size that is not a positive number, or the name of another row.
     """
     if path is None:
         return _load_bundled()
@@ -173,20 +172,21 @@ def sizes(path: str | None = None) -> Mapping[str, Size]:
 
 
 def size_of(model: str, sizes: Mapping[str, Size]) -> Size | None:
-    """The size of a model by the id that a provider knows it by.
+    """Return the size of a model by its id at a provider.
 
-    Case, punctuation, a remark in square brackets at the end and words about how a model is served
-    (``-Instruct``, ``-it``, ``:latest``, a quantisation, a date) do not count. A known name
-    without a slash is that model at every provider (``openai/gpt-4o``, ``azure/gpt-4o``); one with
-    a slash is the end of an id from there on, and comes first. No other word is overlooked:
-    ``gpt-4o-mini`` and ``Qwen2.5-Coder-7B`` are models of their own.
+    Case, punctuation, a remark in square brackets at the end, and words about the serving of a
+    model (``-Instruct``, ``-it``, ``:latest``, a quantisation, a date) are ignored. A known name
+    without a slash matches at every provider (``openai/gpt-4o``, ``azure/gpt-4o``). A name with a
+    slash matches the end of an id and has priority. No other word is ignored: ``gpt-4o-mini`` and
+    ``Qwen2.5-Coder-7B`` are different models.
 
     Args:
-        model: such as ``vllm/Qwen/Qwen2.5-7B-Instruct``, ``ollama/qwen2.5:7b`` or a printed name.
-        sizes: from ``sizes``.
+        model: id such as ``vllm/Qwen/Qwen2.5-7B-Instruct`` or ``ollama/qwen2.5:7b``, or a printed
+            name.
+        sizes: sizes from ``sizes``.
 
     Returns:
-        The size of the longest known name that the id ends in; None if there is none.
+        The size for the longest known name at the end of the id, None without one.
     """
     parts = _normalise_name(model).split("/")
     names = ("/".join(parts[start:]) for start in range(len(parts)))
@@ -212,7 +212,7 @@ def _replace_sizes(
 
 
 def _normalise_name(name: str) -> str:
-    """The name as it is compared: folders in lower case, the last part as its words."""
+    """Normalise a name: folders in lower case, the last part as its words."""
     *folders, last = _REMARK.sub("", name.strip().casefold()).split("/")
     words = _BETWEEN.split(_SERVING.sub("", last))
     return "/".join([*folders, " ".join(word for word in words if word)])
@@ -262,7 +262,7 @@ def _check_columns(header: list[str], file: str) -> None:
 def _size(
     header: list[str], cells: list[str], fault: Callable[..., InputError]
 ) -> tuple[Size, list[tuple[str, str]]]:
-    """What a row says, and the column and text of each of its names."""
+    """Parse a row; return the size, and column and text of each name."""
     if len(cells) != len(header):
         problem = f"has {len(cells)} cells where the header has {len(header)}"
         raise fault(problem, remedy="Put a cell with a comma in quotes")
@@ -294,16 +294,17 @@ _SAYS = {
     "parameters": "Parameters of the model in billions. Null where they are not known.",
     "single_shot": "Single-shot accuracy, with all options at once, from `tax`.",
     "isolated": "Share that chose the right answer at turn 1, between two options, from `tax`.",
-    "conviction": "S(T), the share that held the right answer to the last turn, from `survival`.",
-    "tax": "Tax of conviction against the choice at turn 1, from `tax`.",
+    "conviction": "S(T), the share that kept the right answer to the last turn, from `survival`.",
+    "tax": "Tax of conviction with the choice at turn 1 as the baseline, from `tax`.",
     "raw_tax": "The paper's tax, S(T) less single-shot accuracy, from `tax`.",
     "single_shot_abstention": "Single-shot abstention, with all wrong options and None of the "
     "Above at once, from `tax`.",
     "isolated_abstention": "Share that abstained at turn 1, between one wrong option and None of "
     "the Above, from `tax`.",
-    "abstention": "S(T), the share that held an abstention to the last turn, from `survival`.",
-    "abstention_tax": "Tax of abstention against the choice at turn 1, from `tax`.",
-    "raw_abstention_tax": "The same of abstention: S(T) less single-shot accuracy.",
+    "abstention": "S(T), the share that kept an abstention to the last turn, from `survival`.",
+    "abstention_tax": "Tax of abstention with the choice at turn 1 as the baseline, from `tax`.",
+    "raw_abstention_tax": "The paper's tax of abstention, S(T) less single-shot accuracy, from "
+    "`tax`.",
     "correct_rate": "Share of abstentions that switched to the right answer when it was offered, "
     "from `flexibility`.",
     "incorrect_rate": "Share of abstentions that switched to another wrong option when it was "

@@ -1,4 +1,4 @@
-"""What simulated models do in Stick-or-Switch: choose, stick or switch by known chances."""
+"""Simulated models in Stick-or-Switch, which choose, stick or switch with known chances."""
 
 import math
 import re
@@ -28,28 +28,28 @@ from .published import stick_or_switch
 
 
 class Sticking(Chances):
-    """What a simulated model does with options that are offered one after another."""
+    """Chances of a simulated model with options that are offered one after another."""
 
     isolated: float | None = Field(default=None, ge=0, le=1)
-    """Chance to choose the right one of two options; that of a right first answer if None."""
+    """Chance to choose the right of two options. None means that of a right first answer."""
     abstain: float = Field(default=0.7, ge=0, le=1)
-    """Chance to answer none of the above where that is right."""
+    """Chance to answer none of the above if it is right."""
     stick: dict[str, float] = Field(default_factory=dict)
     """Chance to stick to the target at a further offer, by arm (``positive``, ``negative``); 1."""
     stick_on: dict[str, float] = Field(default_factory=dict)
-    """The same at the third turn and later, where it is another one."""
+    """The same chance at the third turn and later, if it differs."""
     flexible: float = Field(default=1.0, ge=0, le=1)
-    """Chance to switch from an abstention to the right answer where it is offered."""
+    """Chance to switch from an abstention to the right answer if it is offered."""
 
 
 def _choose_letter(turn: SimulatedTurn) -> str:
-    """The option answered, of those in play.
+    """Return the answered option among those in play.
 
-    The chance to choose the target is that of a right first answer, or of an abstention; later
-    turns stick with a chance of their own, the same at each, so that survival is
-    ``S(t) = S(1) stick ** (t - 1)`` unless a profile has another chance from the third turn on.
-    With ``noise`` a later turn is first decided anew, as turn 1 was, whatever is said: a control
-    has ``S(t) = S(1) (1 - noise + noise S(1)) ** (t - 1)``, and offers ``stick ** (t - 1)`` of it.
+    The chance to choose the target is that of a right first answer, or of an abstention. Later
+    turns stick with a separate chance, equal at each turn, so survival is ``S(t) = S(1) stick ** (t
+    - 1)`` unless a profile has another chance from the third turn on. With ``noise``, a later turn
+    is first decided again as at turn 1, whatever the prompt: a control has ``S(t) = S(1) (1 - noise
+    + noise S(1)) ** (t - 1)``, and offers ``stick ** (t - 1)`` of it.
     """
     chances, root, facts = turn.profile.of(Sticking), turn.root, turn.given
     arm, letters, held_option = facts["arm"], facts["shown"], facts["held"]
@@ -60,7 +60,7 @@ def _choose_letter(turn: SimulatedTurn) -> str:
     elif arm.startswith("positive") and chances.isolated is not None:
         competence = chances.isolated
     if held_option is None:
-        # one draw for all arms that ask the same, so that what is known once is known again
+        # one draw for all arms with the same question, so that knowledge is consistent
         if chance("abstain" if abstaining else "first", *root) < competence:
             return str(facts["right"])
         return pick([letter for letter in letters if letter != facts["right"]], "other", arm, *root)
@@ -81,7 +81,7 @@ def _choose_letter(turn: SimulatedTurn) -> str:
 
 
 def _word_answer(letter: str, turn: SimulatedTurn) -> tuple[str, Logprobs]:
-    """The answer in one of several wordings, with its log-probabilities."""
+    """Return the answer in one of several wordings, with its log-probabilities."""
     truth, facts = turn.truth, turn.given
     letters, held_option = facts["shown"], facts["held"]
     label = LETTERS[letters.index(letter)]
@@ -114,11 +114,12 @@ def _slug(model: str) -> str:
 
 
 def _profile(model: str, dataset: str) -> Profile:
-    """The profile that gives back a model's cells of Tables A.1 to A.3, four options each.
+    """Return the profile that reproduces a model's cells of Tables A.1 to A.3, with four options.
 
-    Not printed, and assumed: a right answer to all options at once is known or guessed, so the
-    share right of two options follows from that of four; further offers find the same chance to
-    stick. An abstention at turn 1 is as likely as the printed end needs.
+    The paper does not print some chances, which are assumed: a right answer to all options at once
+    is known or guessed, so the share right of two options follows from that of four. All later
+    offers have the same chance to stick. The chance of an abstention at turn 1 follows from the
+    printed end.
     """
     figures = stick_or_switch()
     right, flexibility_cell = (
@@ -134,7 +135,7 @@ def _profile(model: str, dataset: str) -> Profile:
         isolated=turn_one_share,
         abstain=abstain,
         stick={"positive": math.sqrt(kept_share / turn_one_share), "negative": refuses},
-        # for Llama-3.1 (8B) on MedMCQA the two tables cannot both hold (decision 30)
+        # for Llama-3.1 (8B) on MedMCQA the two tables are inconsistent (decision 30)
         stick_on={"negative": min(1.0, to_the_end / (abstain * refuses))},
         flexible=float(flexibility_cell[dataset].correct) / 100,
     )
@@ -146,7 +147,7 @@ def _profile(model: str, dataset: str) -> Profile:
 
 
 BEHAVIOUR = Behaviour(
-    # options on display that are no direct probe
+    # turns that show options, except for direct probes
     answers=lambda truth: "shown" in dict(truth.given) and "probe" not in dict(truth.given),
     reply=lambda simulated_turn: _word_answer(_choose_letter(simulated_turn), simulated_turn),
     chances=Sticking,

@@ -1,4 +1,4 @@
-"""Charts: the kinds of figure that a table describes."""
+"""Charts: kinds of figures for tables."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 else:
 
     class _Altair:
-        """Altair, imported when something is drawn: tables are declared with their charts."""
+        """Altair, imported at the first drawing, because every table declares its chart."""
 
         def __getattr__(self, name: str) -> Any:
             return getattr(import_module("altair"), name)

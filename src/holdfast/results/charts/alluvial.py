@@ -1,4 +1,4 @@
-"""Flows: small alluvial diagrams of what first answers became, in pixels."""
+"""Flows: small alluvial diagrams of the changes of first answers, with sizes in pixels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .dots import data, layered
 from .theme import COLOURS, INK, LETTER, TALL
 
 _Counts = Mapping[tuple[str, str], tuple[int, float]]
-"""Number and share of the answers by what they were and became."""
+"""Number and share of answers, by state before and after."""
 
 KINDS: Mapping[str, str] = {
     "right, kept": COLOURS[0],
@@ -26,7 +26,7 @@ KINDS: Mapping[str, str] = {
     "wrong or unread, to right": COLOURS[2],
     "wrong or unread, not to right": "#c4c4c4",
 }
-"""Colour of each kind of flow. The greys are no ink: they say something in light and in dark."""
+"""Colour of each kind of flow. The greys are data colours, so they do not change in dark mode."""
 
 _KEPT_FLOW, _PUSHED_FLOW, _OTHER_FLOW, _UNREAD, _CORRECTED_FLOW, _NEVER = KINDS
 _OF_RIGHT = {
@@ -36,10 +36,10 @@ _OF_RIGHT = {
     "unread": _UNREAD,
 }
 _NEUTRAL = "#85898f"
-"""Of the bars: an end holds answers of several kinds."""
+"""Colour of the bars, whose ends contain several kinds of answers."""
 
 _COLUMNS, _PITCH, _ROOM = 5, (178, 120), 26
-"""Diagrams beside each other, what each takes of the page, and of that for numbers on each side."""
+"""Diagrams per line, width and height of each with spacing, and space for numbers on each side."""
 
 _BAR, _APART_BY, _HEIGHT, _GAP = 9, 18, 80, 3
 _NARROWEST = 150
@@ -50,10 +50,10 @@ _FAMILY, _TITLE, _TYPE = 24, 14, 10
 
 @dataclass(frozen=True)
 class Flows:
-    """A diagram for each path of a study, each family in rows of its own."""
+    """Chart with a diagram for each path of a study, and new lines for each family."""
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
-        """The chart of these rows; ``empty`` where none of them has a value."""
+        """Draw the chart of these rows; ``empty`` without a value."""
         paths = [
             path_rows for family in grouped(rows, "family") for path_rows in grouped(family, "path")
         ]
@@ -65,7 +65,7 @@ class Flows:
         return ChartPart.split(parts)
 
     def _draw_paths(self, paths: Sequence[Sequence[Row]], wide: int) -> tuple[ChartPart, int]:
-        """The chart of as many paths as there is room for, and how many these are."""
+        """Draw as many paths as fit, and return the chart with their number."""
         bands: list[Value] = []
         bars: list[Value] = []
         numbers: list[Value] = []
@@ -124,7 +124,7 @@ class Flows:
 def _corners(
     families: Sequence[str | None], across: int, wide: int, pitch: int
 ) -> list[tuple[float, float]]:
-    """Left and top of each path's diagram, every family below the one before it."""
+    """Return left and top of each path's diagram, with each family below the previous one."""
     corners: list[tuple[float, float]] = []
     place, top = 0, -float(pitch)
     for number, family in enumerate(families):
@@ -140,7 +140,7 @@ def _corners(
 def _diagram(
     counts: _Counts, left: float, top: float, before_it: int, pitch: int
 ) -> tuple[list[Value], list[Value], list[Value]]:
-    """Bands, bars and numbers of one diagram whose upper left corner is there."""
+    """Return the bands, bars and numbers of a diagram, given its upper left corner."""
     flows = {
         (before, after): counts[before, after]
         for before in BEFORE
@@ -187,7 +187,7 @@ def _bars(
     x: float,
     top: float,
 ) -> dict[str, float]:
-    """The bars at one end with their numbers, and where each begins."""
+    """Add the bars of one end and their numbers, and return the start of each bar."""
     starts: dict[str, float] = {}
     y, last = top, -math.inf
     for state in (BEFORE, AFTER)[end]:
@@ -197,7 +197,7 @@ def _bars(
             continue
         height = sum(share for _, share in state_flows) * _HEIGHT
         bars.append({"x": x, "end": x + _BAR, "y": round(y, 2), "to": round(y + height, 2)})
-        # below the number above, however thin the bar is
+        # below the previous number, even for a thin bar
         last = max(y + height / 2, last + _APART)
         numbers.append(
             {
@@ -215,6 +215,6 @@ def _by_arrival(flow: tuple[tuple[str, str], tuple[int, float]]) -> tuple[int, i
 
 
 def _sigmoid(t: float) -> float:
-    """From 0 to 1 and level at both ends."""
+    """Return a smooth step from 0 to 1, level at both ends."""
     low = 1 / (1 + math.exp(_STEEP / 2))
     return (1 / (1 + math.exp(-_STEEP * (t - 0.5))) - low) / (1 - 2 * low)

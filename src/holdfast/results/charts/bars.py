@@ -1,4 +1,4 @@
-"""Bars: what a number is made of, each part as a share of it."""
+"""Bars: composition of a number, with each part as a share."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from .dots import Measure, data, layered, rows_of
 from .theme import TALL
 
 _THINNEST = 22
-"""Height of a bar with the room above it, in pixels."""
+"""Minimum height of a bar with its spacing, in pixels."""
 
 _LEGIBLE = 0.07
-"""Least share that has room for its number."""
+"""Smallest share with space for its number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bars:
-    """A bar for each place, whose parts add up to all.
+    """Chart with a stacked bar for each place, whose parts add up to 100%.
 
     Attributes:
-        place: name of the bar of a row.
-        parts: columns with the numbers of the parts, each with its words and colour.
-        among: the column with their sum.
-        title: what the shares are of.
-        legend: what the parts are.
-        width: of the bars, in pixels.
+        place: function from a row to the name of its bar.
+        parts: label and colour of each part, by the column with its count.
+        among: column with the sum of the parts.
+        title: title of the axis of shares.
+        legend: title of the legend of parts.
+        width: width of the bars in pixels.
     """
 
     place: Callable[[Row], str]
@@ -38,7 +38,7 @@ class Bars:
     width: int = 430
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
-        """The chart of these rows; ``empty`` where none of them has a part."""
+        """Draw the chart of these rows; ``empty`` without a part."""
         names = [drawing.folded(self.place(row)) for row in rows]
         names_drawn = drawing.first(list(dict.fromkeys(names)), TALL // _THINNEST - 6, "bars")
         values: list[Value] = []
@@ -53,7 +53,7 @@ class Bars:
                         "text": f"{100 * share:.0f}" if share >= _LEGIBLE else "",
                     })  # fmt: skip
                 start += share
-        # the same in every panel: scales are shared, and a colour stands for one part
+        # the same kinds in every panel, because panels share the colour scale
         kinds = [
             kind for name, kind in self.parts.items() if any(row[name] for row in drawing.rows)
         ]

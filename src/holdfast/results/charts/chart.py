@@ -1,4 +1,4 @@
-"""Figures declared: rows made ready, panels laid out, the heading, and one cap on size for all."""
+"""Declared figures: preparation of rows, layout of panels, headings, and the maximum size."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Row = Mapping[str, Any]
 Value = dict[str, Any]
-"""Values of one mark. holdfast names the fields, whatever texts they contain."""
+"""Fields of a mark, under fixed names."""
 Note = str | Callable[[Sequence[Row], Sequence[Row]], str]
-"""A sentence of the subtitle, or what makes it of the rows drawn and of all rows."""
+"""Sentence of the subtitle, or a function from the drawn rows and all rows to a sentence."""
 
 _FORMAT = Formatter()
 INTERVALS = "Bands and whiskers: 95% intervals."
 
 _LONGEST = 44
 _LETTERS = 11 / 6
-"""Letters to a pixel, times the size of their type."""
+"""Letters per pixel, times the font size."""
 _LINE = 13
 _MARGIN, _WIDEST, _NARROW = 62, 1100, 500
-"""Of title and axis above and below a panel; the width of panels side by side at most; the width
-below which titles are folded and entries of a legend stand below each other."""
+"""Height of a panel's title and axis; maximum width of panels side by side; width below which
+titles are folded and legend entries are stacked."""
 _MEMBERS = {
     "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString",
     "toString", "valueOf", "__proto__", "__defineGetter__", "__defineSetter__",
     "__lookupGetter__", "__lookupSetter__",
 }  # fmt: skip
-"""What every object of JavaScript has: Vega keeps series in objects, under their names."""
+"""Members of every JavaScript object, which Vega confuses with the names of series."""
 
 
 class ChartPart(NamedTuple):
-    """One chart, its size in pixels with labels, and its continuation below."""
+    """Chart, its size in pixels including labels, and its continuation."""
 
     chart: Any
     width: int
@@ -58,13 +58,13 @@ class ChartPart(NamedTuple):
 
     @classmethod
     def split(cls, parts: Sequence[ChartPart]) -> ChartPart:
-        """The first of these, with the others to follow: together they are too high."""
+        """Return the first part, with the others as its continuation because they do not fit."""
         return parts[0]._replace(more=tuple(parts[1:]))
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """What every panel of a figure must know of the others: rows, studies, what must be said."""
+    """State that the panels of a figure share: rows, studies and remarks."""
 
     rows: Sequence[Row]
     names: Sequence[str] = ()
@@ -74,15 +74,15 @@ class Drawing:
 
     @property
     def narrow(self) -> bool:
-        """Whether the room is narrower than a page."""
+        """Whether the figure is narrower than a page."""
         return self.wide < PAGE
 
     def folded(self, text: str, pixels: float | None = None) -> str:
-        """A text on lines of so many pixels where there is less room than a page has.
+        """Fold a text into lines of a given width if the figure is narrower than a page.
 
         Args:
-            text: of one or several lines.
-            pixels: of a line; two fifths of the width unless told.
+            text: one or several lines.
+            pixels: width of a line. Defaults to two fifths of the figure's width.
         """
         if not self.narrow:
             return text
@@ -92,7 +92,7 @@ class Drawing:
         return "\n".join(part for line in lines for part in _cut_line(line, letters))
 
     def first(self, items: Sequence[Item], limit: int, noun: str) -> Sequence[Item]:
-        """As many of the items as there is room for; the others are counted."""
+        """Return the items that fit, and count the others."""
         limit = max(1, limit)
         if len(items) > limit:
             less, of = self.left_out.get(noun, (0, 0))
@@ -100,39 +100,39 @@ class Drawing:
         return items[:limit]
 
     def note(self) -> str:
-        """Explain the marks, and where skipped items are. Empty without either."""
+        """Return remarks on the marks and skipped items, empty without any."""
         left = [f"{less:,} of {of:,} {noun}" for noun, (less, of) in self.left_out.items()]
         note = f"No room for {', '.join(left)}: they are in the table itself." if left else ""
         return " ".join([*self.remarks, note]).strip()
 
 
 class ChartKind(Protocol):
-    """A kind of chart, with what it takes from a row."""
+    """Kind of chart, with the columns that it needs."""
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
-        """The chart of these rows; ``empty`` where none of them has a value."""
+        """Draw the chart of these rows; ``empty`` without a value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """The figure of a table: called with the table's rows, it is an Altair chart.
+    """Figure of a table; a call with the table's rows returns an Altair chart.
 
     Attributes:
-        title: what is counted.
-        notes: sentences of the subtitle; empty ones are left out.
-        empty: what is not there where nothing can be drawn.
-        remedy: what to do about that.
-        kind: the kind of chart, or rows of several that stand next to each other.
-        panel: heading of a panel; rows that are alike in its fields are drawn together. A tuple
+        title: title of the figure.
+        notes: sentences of the subtitle. Empty sentences are skipped.
+        empty: error message if nothing can be drawn.
+        remedy: remedy for this error.
+        kind: kind of chart, or rows of several kinds placed side by side.
+        panel: heading of a panel. Rows with equal fields in the heading share a panel. A tuple
             names fields without a heading.
-        columns: as ``panel``, of columns within a panel, each with a chart of each kind.
-        words: fields of headings that are more than a column's text.
-        keep: which rows are drawn.
-        across: most panels next to each other, where they fit a page.
-        together: all data sets in one panel.
-        spacing: between panels, in pixels.
-        size: of the type, in pixels.
-        wide: of the lines above the panels, in pixels.
+        columns: as ``panel``, for columns within a panel. Each column has a chart of each kind.
+        words: functions for heading fields that are not plain columns.
+        keep: function that selects the rows to draw.
+        across: maximum number of panels side by side, if they fit the page.
+        together: whether all data sets share a panel.
+        spacing: space between panels in pixels.
+        size: font size in pixels.
+        wide: width of the heading lines in pixels.
     """
 
     title: str
@@ -151,18 +151,18 @@ class Chart:
     wide: int = 720
 
     def __call__(self, frame: pl.DataFrame) -> alt.VConcatChart:
-        """The first part of the figure of these rows."""
+        """Draw the first part of the figure."""
         return self.parts(frame)[0]
 
     def parts(self, frame: pl.DataFrame, wide: int = PAGE) -> list[alt.VConcatChart]:
-        """The figure of these rows, in as many parts as its height needs.
+        """Draw the figure in as many parts as its height needs.
 
         Args:
-            frame: rows of its table.
-            wide: the width that it is laid out for, in pixels.
+            frame: rows of the table.
+            wide: width of the figure in pixels.
 
         Raises:
-            InputError: they hold nothing to draw.
+            InputError: the rows contain nothing to draw.
         """
         panel_set = panels(frame, together=self.together)
         all_rows = panel_set.every()
@@ -193,7 +193,7 @@ class Chart:
         return figures
 
     def _split(self, rows: Sequence[Row], by: str | tuple[str, ...]) -> list[tuple[str, list[Row]]]:
-        """Rows that are alike in the fields of a heading, with it."""
+        """Group rows by the fields of a heading, each group with its heading."""
         fields = (
             by
             if isinstance(by, tuple)
@@ -203,7 +203,7 @@ class Chart:
         for row in rows:
             words = {field_name: self._word(row, field_name) for field_name in fields}
             heading = "" if isinstance(by, tuple) else by.format(**words)
-            # labels of different texts can be alike
+            # different texts can have equal labels
             key = tuple((row.get(field_name), words[field_name]) for field_name in fields)
             groups.setdefault(key, (heading, []))[1].append(row)
         return list(groups.values())
@@ -214,10 +214,10 @@ class Chart:
         return str(row[field]) if field in ("study", "dataset") else label(row[field])
 
     def _panel(self, heading: str, rows: Sequence[Row], drawing: Drawing) -> list[ChartPart]:
-        """A panel in as many strips as fit the width of a page, none where it has no value."""
+        """Draw a panel as strips that fit the page, none without a value."""
         kinds = self.kind if isinstance(self.kind, Sequence) else [[self.kind]]
         columns = self._split(rows, self.columns)
-        # the charts of a column below each other, what has no value anywhere left out
+        # stack the charts of a column, without charts that are empty in every column
         stacks = [
             (title, [line[place].part(panel_rows, drawing) for line in kinds])
             for title, panel_rows in columns
@@ -267,7 +267,7 @@ class Chart:
 def _join_parts(
     concat: Literal["hconcat", "vconcat"], parts: Sequence[ChartPart], spacing: int
 ) -> ChartPart:
-    """Parts side by side or below each other as one."""
+    """Join parts side by side or below each other."""
     widths, heights = [part.width for part in parts], [part.height for part in parts]
     charts = [part.chart for part in parts]
     chart = joined(concat, charts, spacing=spacing) if charts[1:] else charts[0]
@@ -285,16 +285,16 @@ def headed(
     size: int = 11,
     wide: int = 720,
 ) -> alt.VConcatChart:
-    """The finished figure.
+    """Assemble the figure.
 
     Args:
-        rows: charts, one below the other.
-        title: what is counted.
-        notes: sentences of the subtitle; empty ones are left out.
-        panels: what was drawn, for what must be said of its studies.
-        spacing: between rows, in pixels.
-        size: of the type, in pixels.
-        wide: of the lines above the rows, in pixels.
+        rows: charts, from top to bottom.
+        title: title of the figure.
+        notes: sentences of the subtitle. Empty sentences are skipped.
+        panels: drawn rows, for notes on their studies.
+        spacing: space between rows in pixels.
+        size: font size in pixels.
+        wide: width of the heading lines in pixels.
     """
     letters = int(wide * _LETTERS / size)
     subtitle = [*panels.notes, *(note for note in notes if note)]
@@ -317,12 +317,12 @@ class Panels:
     """Rows to draw.
 
     Attributes:
-        rows: by data set as shown; each with ``study`` and ``ink`` beside the table's columns, and
-            with None for what is not finite.
-        names: the studies of all data sets in order.
-        notes: what a reader must know of the studies.
-        has_simulated: whether any of them is simulated.
-        has_imported: whether any of them was not asked by holdfast.
+        rows: rows by displayed data set, with ``study`` and ``ink`` added and None for values that
+            are not finite.
+        names: studies of all data sets in order.
+        notes: notes on the studies.
+        has_simulated: whether a study is simulated.
+        has_imported: whether a study was imported, not asked by holdfast.
     """
 
     rows: Mapping[str, Sequence[Row]]
@@ -332,22 +332,22 @@ class Panels:
     has_imported: bool = False
 
     def every(self) -> list[Row]:
-        """The rows of all data sets."""
+        """Return the rows of all data sets."""
         return [row for study_rows in self.rows.values() for row in study_rows]
 
 
 def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
-    """The rows of a table, by data set.
+    """Prepare the rows of a table, by data set.
 
-    A published data set stands with the measured one of that name, whatever its capitals; where
-    none is of that name, with the only measured one, and its own is in the names. Models have the
-    end of their name where the whole is long, as much of it as tells them apart; runs are numbered.
-    Ids of techniques are words, as of ``words_of``.
+    A published data set joins the measured one of the same name, ignoring case. If there is none,
+    it joins the only measured data set, and its name is added to the names of its models. Long
+    names of models are shortened to a unique suffix. Runs are numbered. Ids of techniques become
+    words, as in ``words_of``.
 
     Args:
-        frame: a table of results, published rows among them or not.
-        together: all data sets in one panel, the data set in a study's name where there are
-            several.
+        frame: a table of results, with or without published rows.
+        together: whether all data sets share a panel. The names of studies then contain the data
+            set if there are several.
 
     Raises:
         InputError: the table has no rows.
@@ -366,7 +366,7 @@ def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
     runs: dict[tuple[Any, ...], dict[str, int]] = {}
     for row in rows:
         dataset = _dataset(row)
-        # numbers for people: the ids of runs are nobody's names
+        # readers see numbers instead of run ids
         row["_system"] = system_of(row)
         of_study = runs.setdefault((row["_system"], row["dataset"], row.get("protocol")), {})
         row["nth"] = of_study.setdefault(row["run"], len(of_study) + 1)
@@ -408,13 +408,13 @@ def panels(frame: pl.DataFrame, *, together: bool = False) -> Panels:
 
 
 def _display_name(row: Row, names: Mapping[str, str]) -> str:
-    """The short name of a row's model, and its defence."""
+    """Return the short name of a row's model, with its defence."""
     model = str(row["model"])
     return f"{names[model]}{row['_system'].removeprefix(model)}"
 
 
 def nothing(problem: str = "the table has no rows", remedy: str | None = None) -> InputError:
-    """The error of a figure without a mark."""
+    """Return the error for a figure without marks."""
     return InputError(
         f"nothing to draw: {problem}",
         remedy=remedy or "Print the table with --format md",
@@ -422,12 +422,12 @@ def nothing(problem: str = "the table has no rows", remedy: str | None = None) -
 
 
 def is_published(row: Row) -> bool:
-    """Whether a row holds figures that a paper printed."""
+    """Whether a row has figures that a paper printed."""
     return str(row["model"]).endswith(PUBLISHED_MARK)
 
 
 def label(text: str | None, longest: int = _LONGEST) -> str:
-    """A text of the rows as a figure shows it: on one line, its middle omitted where long."""
+    """Return a text as a label: on one line, with its middle omitted if it is too long."""
     shown_text = one_line(text or "")
     if len(shown_text) > longest:
         end = longest // 3
@@ -436,12 +436,12 @@ def label(text: str | None, longest: int = _LONGEST) -> str:
 
 
 def path_label(row: Row, longest: int = _LONGEST) -> str:
-    """The path of a row as a figure shows it: a long chain on several lines, none of it cut."""
+    """Return a row's path as a label, with a long chain on several lines and in full."""
     return chain_label(row["path"], longest)
 
 
 def chain_label(path: str | None, longest: int = _LONGEST) -> str:
-    """The steps of a path, on as many lines as they need."""
+    """Return the steps of a path as a label, on as many lines as they need."""
     lines = [""]
     for step in (path or "").split(">"):
         step_label = label(step, longest - 2)
@@ -454,11 +454,11 @@ def chain_label(path: str | None, longest: int = _LONGEST) -> str:
 
 
 WRAPPED_LABEL = "split(datum.label, '\\n')"
-"""The label of an axis, on its lines."""
+"""Vega expression for the lines of an axis label."""
 
 
 def _cut_line(line: str, letters: int) -> Iterator[str]:
-    """A name that is longer than so many letters, behind its hyphens and slashes."""
+    """Split a long line after its hyphens and slashes."""
     while len(line) > letters and (at := 1 + max(line.rfind(mark, 0, letters) for mark in "-/_")):
         yield line[:at]
         line = line[at:]
@@ -466,18 +466,18 @@ def _cut_line(line: str, letters: int) -> Iterator[str]:
 
 
 def height_of(labels: Iterable[str]) -> int:
-    """Pixels that the label with most lines needs, and room above the next."""
+    """Return the height of the label with the most lines, with spacing, in pixels."""
     lines = lines_of(labels)
     return _LINE * lines + 6 * (lines > 1)
 
 
 def lines_of(labels: Iterable[str]) -> int:
-    """Lines of the label that has most."""
+    """Return the number of lines of the label with the most lines."""
     return max((text.count("\n") + 1 for text in labels), default=1)
 
 
 def counts(numbers: Sequence[int | None], noun: str) -> str:
-    """``n = 60 questions`` or ``n = 12 to 60 questions a point``; empty where none is known."""
+    """Format ``n = 60 questions.`` or ``n = 12 to 60 questions, by mark.``, empty if unknown."""
     distinct_counts = sorted({number for number in numbers if number is not None})
     if not distinct_counts:
         return ""
@@ -487,12 +487,12 @@ def counts(numbers: Sequence[int | None], noun: str) -> str:
 
 
 def counted(column: str, noun: str) -> Note:
-    """How many there are of something, by a column of the rows that are drawn."""
+    """Return a note on a count, from a column of the drawn rows."""
     return lambda rows, all_rows: counts([row[column] for row in rows], noun)
 
 
 def left(words: str) -> Note:
-    """How many rows cannot be drawn, as ``{less}`` of ``{all}``; nothing where all can."""
+    """Return a note on rows that are not drawn, ``{less}`` of ``{all}``, empty if all are drawn."""
 
     def note(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
         less = len(all_rows) - len(rows)
@@ -502,7 +502,7 @@ def left(words: str) -> Note:
 
 
 def lacking(words: str, *columns: str) -> Note:
-    """The studies that have no figure in one of these columns."""
+    """Return a note on the studies without a figure in one of these columns."""
 
     def note(rows: Sequence[Row], all_rows: Sequence[Row]) -> str:
         studies_lacking = [
@@ -514,12 +514,12 @@ def lacking(words: str, *columns: str) -> Note:
 
 
 def known(*columns: str) -> Callable[[Sequence[Row]], list[Row]]:
-    """To keep the rows that have a figure in each of these columns."""
+    """Return a function that selects the rows with a figure in each of these columns."""
     return lambda rows: [row for row in rows if all(row[name] is not None for name in columns)]
 
 
 def distinct(name: str, names_taken: Iterable[str]) -> str:
-    """The name, numbered where it is taken."""
+    """Return the name, with a number if it is taken."""
     other_names, place, candidate = set(names_taken), 2, name
     while candidate in other_names:
         candidate, place = f"{name} ({place})", place + 1
@@ -527,12 +527,12 @@ def distinct(name: str, names_taken: Iterable[str]) -> str:
 
 
 def width_of(labels: Iterable[str]) -> int:
-    """About the width of the longest line of these labels, in pixels."""
+    """Estimate the width of the longest line of these labels, in pixels."""
     return LETTER * max((len(line) for text in labels for line in text.split("\n")), default=0)
 
 
 def _list_names(names: Iterable[str]) -> str:
-    """The names, as many as a figure can have series."""
+    """List the names, up to the maximum number of series in a figure."""
     distinct_names = list(dict.fromkeys(names))
     more = (
         f" and {len(distinct_names) - MOST_SERIES:,} more"
@@ -543,7 +543,7 @@ def _list_names(names: Iterable[str]) -> str:
 
 
 def _pages(parts: Sequence[ChartPart], across: int, spacing: int) -> list[list[ChartPart]]:
-    """The parts, so many next to each other, on pages that are no higher than a figure may be."""
+    """Arrange parts in lines of ``across``, on pages of at most the maximum height."""
     pages: list[list[ChartPart]] = []
     room = 0
     for place in range(0, len(parts), across):
@@ -558,7 +558,7 @@ def _pages(parts: Sequence[ChartPart], across: int, spacing: int) -> list[list[C
 
 
 def _fold_title(lines: Sequence[str], drawing: Drawing) -> Any:
-    """The title of a panel, on as many lines as it needs."""
+    """Fold the title of a panel into as many lines as it needs."""
     title_lines = [
         title_line
         for line in lines
@@ -570,7 +570,7 @@ def _fold_title(lines: Sequence[str], drawing: Drawing) -> Any:
 def _separate_charts(
     heading: str, stacks: Sequence[tuple[str, Sequence[ChartPart]]], drawing: Drawing
 ) -> list[ChartPart]:
-    """Charts that are too high to be put together, one by one with their headings."""
+    """Return charts that are too high to join, each with its headings."""
     parts = []
     for title, stack in stacks:
         for first in stack:
@@ -586,7 +586,7 @@ def _separate_charts(
 
 
 def _part_offsets(chart: ChartType) -> None:
-    """Let each panel place its series in rows of its own height; else the first one's is taken."""
+    """Give each panel separate offsets for its series; by default, all use the first panel's."""
     for kind in ("vconcat", "hconcat", "concat"):
         parts = getattr(chart, kind, alt.Undefined)
         if parts is alt.Undefined or not isinstance(parts, list):
@@ -608,7 +608,7 @@ def _notes(rows: Sequence[Row]) -> tuple[str, ...]:
         row["study"] for row in rows if is_simulated(str(row["model"]))
     )
     if simulated_studies and not measured_studies.keys() <= simulated_studies.keys():
-        # where all are, the title says it
+        # if all studies are simulated, the title says so
         notes.append(f"SIMULATED, not a measurement of a model: {_list_names(simulated_studies)}.")
     published_runs = dict.fromkeys(one_line(str(row["run"])) for row in rows if is_published(row))
     if published_runs:

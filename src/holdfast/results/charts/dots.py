@@ -1,4 +1,4 @@
-"""Dots with intervals: along a row for each place, or in the plane of two measures."""
+"""Dots with intervals: in rows of places, or in the plane of two measures."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from .theme import (
 from .theme import SIZE as SIZE_OF_TYPE
 
 SIZE = 55
-"""Of a point, in square pixels."""
+"""Area of a point in square pixels."""
 
 FEWEST = 7
-"""Below this many a share has no interval drawn: it would take up most of the axis."""
+"""Smallest number of trials for which the interval of a share is drawn; others fill the axis."""
 
 _SMALL, _ROW, _WORDS = 160, 14, 26
-"""Width of a panel and height of a row where each model has one; letters of a panel's title."""
+"""Width of a panel and height of a row with a row for each model; letters of a panel's title."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Quantity on an axis of numbers.
+    """Quantity on a numeric axis.
 
     Attributes:
         title: the figure and its unit.
-        domain: both ends, the same in every panel that is to be compared.
-        format: of its labels, as d3 writes it; none where another axis below has them.
-        step: least between two ticks.
-        times: what a column's numbers are multiplied with.
-        around: columns whose numbers the ends hold, instead of ``domain``, on multiples of ``to``.
-        to: the same.
-        harm: whether more of it is worse.
+        domain: both ends, equal in all panels that are compared.
+        format: d3 format of the labels. Empty if an axis below has the labels.
+        step: smallest distance between ticks.
+        times: factor for the values of a column.
+        around: columns whose values define the ends instead of ``domain``.
+        to: the ends are multiples of this number, if ``around`` defines them.
+        harm: whether higher values are worse.
     """
 
     title: str
@@ -61,7 +61,7 @@ class Measure:
     harm: bool = False
 
     def over(self, rows: Sequence[Row]) -> Measure:
-        """The same with the ends that it has for these rows."""
+        """Return the measure with its ends for these rows."""
         if not self.around:
             return self
         numbers = [row[name] for row in rows for name in self.around]
@@ -69,11 +69,11 @@ class Measure:
         return replace(self, domain=ends)
 
     def x(self, field: str) -> alt.X:
-        """The field on the horizontal axis."""
+        """Return the channel of a field on the horizontal axis."""
         return alt.X(f"{field}:Q", **self._channel())
 
     def y(self, field: str) -> alt.Y:
-        """The field on the vertical axis."""
+        """Return the channel of a field on the vertical axis."""
         return alt.Y(f"{field}:Q", **self._channel())
 
     def _channel(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Of:
-    """The columns of a value, its bounds and its count; its series, where columns say so."""
+    """Columns of a value, its bounds and its count, and optionally its series."""
 
     y: str
     low: str = "low"
@@ -98,13 +98,13 @@ class Of:
 
 @dataclass(frozen=True)
 class Series:
-    """What colours and shapes tell apart: the studies, or what ``of`` or an ``Of`` says of a row.
+    """Series with different colours and shapes: studies, or values of ``of`` or ``Of.series``.
 
     Attributes:
-        title: of the legend.
-        of: the series of a row.
+        title: title of the legend.
+        of: function from a row to its series.
         names: series that come first, in order.
-        sizes: of the points of each series, where they lie above each other.
+        sizes: area of the points of each series, for points that can overlap.
     """
 
     title: str | None = None
@@ -114,11 +114,11 @@ class Series:
 
     @property
     def field(self) -> str:
-        """The field of a value that names its series."""
+        """Name of the field that contains the series."""
         return "series" if self.of or self.names else "study"
 
     def order(self, drawing: Drawing) -> Sequence[str]:
-        """Every series of a figure, the same in each of its panels."""
+        """Return all series of a figure, in the same order for each panel."""
         if self.field == "study":
             return drawing.names
         more = [self.of(row) for row in drawing.rows] if self.of else []
@@ -159,13 +159,13 @@ def values_of(
 
 
 def data(values: Sequence[Mapping[str, object]]) -> alt.Chart:
-    """A chart of these values, to be given marks."""
-    # a tuple: lists are copied whenever a chart is put into another
+    """Return a chart of these values, without marks."""
+    # a tuple, because lists are copied whenever a chart joins another
     return chart(alt.InlineData(values=tuple(dict(value) for value in values)))
 
 
 def layered(*charts: alt.Chart | alt.LayerChart, **properties: Any) -> alt.LayerChart:
-    """The charts on top of each other, with ``width``, ``height`` or ``title``."""
+    """Layer charts, with ``width``, ``height`` or ``title``."""
     chart_layer: alt.LayerChart = joined("layer", charts, **properties)
     return chart_layer
 
@@ -173,7 +173,7 @@ def layered(*charts: alt.Chart | alt.LayerChart, **properties: Any) -> alt.Layer
 def points(
     values: Sequence[Value], drawing: Drawing, area: int = SIZE, **channels: Any
 ) -> list[alt.Chart]:
-    """Filled points; open ones with their count where there are few."""
+    """Return filled points, or open points with their count if it is small."""
     sparse = [value for value in values if "few" in value]
     dense = [value for value in values if "few" not in value]
     layers = [data(dense).mark_point(filled=True, size=area).encode(**channels)]
@@ -193,13 +193,13 @@ _LOOKS = ("color", "shape", "size", "opacity", "detail")
 
 
 def dashed(values: Sequence[Mapping[str, object]]) -> alt.Chart:
-    """Dashed lines to compare with, at these values."""
+    """Return dashed reference lines at these values."""
     rule: alt.Chart = data(values).mark_rule(color=GREY, strokeDash=[5, 4])
     return rule
 
 
 def around(numbers: Sequence[float | None], step: float = 0.1) -> tuple[float, float]:
-    """Ends of an axis that holds these numbers and 0, on multiples of ``step``."""
+    """Return the ends of an axis around these numbers and 0, as multiples of ``step``."""
     known_numbers = [0.0, *(number for number in numbers if number is not None)]
     low, high = (
         -(-max(-n for n in known_numbers) // step) * -step,
@@ -210,26 +210,26 @@ def around(numbers: Sequence[float | None], step: float = 0.1) -> tuple[float, f
 
 @dataclass(frozen=True, kw_only=True)
 class Dots:
-    """A row for each place, in it a dot with its interval for each series.
+    """Chart with a row for each place, and a dot with its interval for each series.
 
-    Above six models each has a row of its own, and each place a panel.
+    With more than six models, each place has a panel, and each model a row in it.
 
     Attributes:
         x: the axis.
-        of: columns of the figure.
-        place: label of the row that a figure stands in.
-        series: what is told apart; None where nothing is, and ``hue`` is the colour of all.
-        order: puts the rows of a panel in order.
-        all_places: whether every panel has the places of all.
-        only: which rows are drawn.
-        width: of a panel.
-        room: height of a place, and for each series more.
-        size: of a point.
-        text: written beside each row, in this size and weight.
-        flat: whether the series of a place lie on one line, with a grey one between two columns.
-        zero: whether there is a dashed line at 0.
-        hue: colour of all points.
-        diamond: which of them are diamonds.
+        of: columns of the figures.
+        place: function from a row to the label of its place.
+        series: the series. None draws all points in ``hue``.
+        order: function that sorts the rows of a panel.
+        all_places: whether every panel shows all places.
+        only: function that selects the rows to draw.
+        width: width of a panel.
+        room: height of a place, and additional height for each series.
+        size: area of a point.
+        text: text next to each row, with its font size and weight.
+        flat: two columns whose dots are on one line with a grey connection. None separates series.
+        zero: whether to draw a dashed line at 0.
+        hue: colour of points without a series.
+        diamond: function that selects the points drawn as diamonds.
     """
 
     x: Measure
@@ -249,7 +249,7 @@ class Dots:
     diamond: Callable[[Row], bool] | None = None
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
-        """The chart of these rows; ``empty`` where none of them has a value."""
+        """Draw the chart of these rows; ``empty`` without a value."""
         shown_rows = [row for row in self.order(rows) if self.only(row)]
         x, values = self.x.over(drawing.rows), self._values(shown_rows, drawing)
         placed_values = (
@@ -287,7 +287,7 @@ class Dots:
             kinds = alt.Scale(domain=["challenge", "average"], range=["circle", "diamond"])
             mark_options["shape"] = alt.Shape("kind:N", legend=None, scale=kinds)
         if series.sizes:
-            # one inside another where they fall together
+            # different sizes keep coinciding points visible
             sizes = alt.Scale(domain=list(names), range=list(series.sizes))
             mark_options["size"] = alt.Size(f"{series.field}:N", title=series.title, scale=sizes)
         layers = [dashed([{"x": 0}]).encode(x=x.x("x"))] if self.zero else []
@@ -303,7 +303,7 @@ class Dots:
             layers.append(line.encode(y=y, x=x.x("y"), x2="to:Q", opacity=ink()))
         whisker = 1.5 if self.size <= SIZE else 3
         interval_values = [value for value in values if "low" in value]
-        # two on one line would hide each other
+        # intervals on one line would hide each other
         sides = enumerate(names) if self.flat else [(0, "")]
         layers += [
             data([value for value in interval_values if not name or value["series"] == name])
@@ -313,7 +313,7 @@ class Dots:
         ]
         layers += points(values, drawing, self.size, x=x.x("y"), **channels, **mark_options)
         if self.text and beside_it:
-            # one text a row where both its ends are on one line
+            # one text for each row if both ends are on one line
             written_values = (
                 list({value["place"]: value for value in values}.values()) if self.flat else values
             )
@@ -325,11 +325,11 @@ class Dots:
         return ChartPart(chart, width_of(places) + width, tall, not values)
 
     def _has_text_below(self, drawing: Drawing) -> bool:
-        """Whether the text of a row stands below its label for lack of room next to it."""
+        """Whether there is no space beside a row, so that its text goes below its label."""
         return self.text is not None and self.flat is not None and drawing.wide < _BESIDE
 
     def _label_of(self, drawing: Drawing) -> Callable[[Row], str]:
-        """The label of a row."""
+        """Return a function from a row to its label."""
         if self.text and self._has_text_below(drawing):
             text = self.text[0]
             return lambda row: drawing.folded(f"{self.place(row)}\n{text(row)}")
@@ -338,7 +338,7 @@ class Dots:
     def _split(
         self, rows: Sequence[Row], drawing: Drawing, places: Sequence[str], room: int
     ) -> ChartPart:
-        """So many places in each part."""
+        """Draw the places in parts of ``room`` places."""
 
         def draw_from(start: int) -> Dots:
             part_places = frozenset(places[start : start + room])
@@ -362,13 +362,13 @@ class Dots:
 
 
 def present(values: Sequence[Value], drawing: Drawing) -> list[str]:
-    """The studies of these values, in the order of the figure."""
+    """Return the studies of these values, in the order of the figure."""
     studies = {value["study"] for value in values}
     return [name for name in drawing.names if name in studies]
 
 
 def rows_of(places: Sequence[str], field: str = "place", with_labels: bool = True) -> alt.Y:
-    """A row for each place in order; its series are nearer to each other than to the next row's."""
+    """Return rows for the places in order, with less space between series than between places."""
     room = alt.Scale(domain=list(places), paddingInner=0.35, paddingOuter=0.2)
     axis = alt.Axis() if with_labels else alt.Axis(labels=False, ticks=False)
     if with_labels and lines_of(places) > 1:
@@ -379,7 +379,7 @@ def rows_of(places: Sequence[str], field: str = "place", with_labels: bool = Tru
 def written(
     values: Sequence[Value], x: int, size: int, weight: Literal["normal", "bold"]
 ) -> alt.Chart:
-    """The ``text`` of each value, to the right of the panel."""
+    """Draw the ``text`` of each value, to the right of the panel."""
     text_marks: alt.Chart = data(values).mark_text(
         align="left", baseline="middle", fontSize=size, color=INK, fontWeight=weight, lineBreak="\n"
     )
@@ -393,7 +393,7 @@ def by_model(
     drawing: Drawing,
     text: bool = False,
 ) -> ChartPart:
-    """A row for each model, the worst last, and a small panel for each place."""
+    """Draw a small panel for each place, with a row for each model, worst last."""
     worst = {
         name: [value["y"] for value in values if value["study"] == name]
         for name in present(values, drawing)
@@ -435,22 +435,22 @@ def by_model(
 
 
 _ROOM, _TEXT, _LEAST_WIDTH, _BESIDE = 26, 36, 60, 500
-"""What an axis takes beside its labels, what a number beside a row takes, the narrowest panel, and
-the width from which longer texts stand beside their rows."""
+"""Width of an axis without labels and of a number beside a row; width of the narrowest panel;
+smallest width of a figure with longer texts beside its rows."""
 
 _DOT, _BY, _ABOVE, _NAME = 6, 4, 9, 9
-"""Of a dot to its edge; how far beside and above it its name stands, clear of the whiskers; the
-type of the name."""
+"""Radius of a dot; horizontal and vertical distance of its name, outside the whiskers; font size of
+its name."""
 _MOST_NAMED = 8
-"""Names of dots in one place that are told in words."""
+"""Maximum number of names in the remark on coinciding dots."""
 
 _SHADE = 0.1
-"""Opacity of a side of the diagonal."""
+"""Opacity of the areas on both sides of the diagonal."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """A word in a plane, where its axes are at these parts of their length."""
+    """Word in a plane; its position is a fraction of each axis."""
 
     text: str
     x: float
@@ -461,19 +461,20 @@ class Word:
 
 @dataclass(frozen=True, kw_only=True)
 class Plane:
-    """A dot for each row in the plane of two measures, with the diagonal where they are alike.
+    """Chart with a dot for each row in the plane of two measures, and the diagonal of equality.
 
-    Above six models dots are named; where a model has several, each has a plane of its own.
+    With more than six models, dots have names. If a model then has several dots, each model has a
+    separate plane.
 
     Attributes:
-        x: one measure with its columns.
-        y: the other.
-        words: what the sides of the diagonal mean.
-        size: column that the size of a dot shows.
-        size_title: its title.
-        regions: whether the sides of the diagonal are coloured, blue below it, orange above.
-        diagonal: whether it is drawn.
-        side: of the square.
+        x: horizontal measure and its columns.
+        y: vertical measure and its columns.
+        words: words that explain the sides of the diagonal.
+        size: column that the area of a dot shows.
+        size_title: title of its legend.
+        regions: whether to shade the sides of the diagonal, blue below it and orange above.
+        diagonal: whether to draw the diagonal.
+        side: side of the square in pixels.
     """
 
     x: tuple[Measure, Of]
@@ -486,7 +487,7 @@ class Plane:
     side: int = 330
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
-        """The chart of these rows; ``empty`` where none of them has both measures."""
+        """Draw the chart of these rows; ``empty`` if no row has both measures."""
         (x, along), (y, up) = self.x, self.y
         x, y = x.over(drawing.rows), y.over(drawing.rows)
         values = []
@@ -537,7 +538,7 @@ class Plane:
         drawing: Drawing,
         name_marks: Sequence[alt.Chart] | None = None,
     ) -> alt.LayerChart:
-        """The plane of these values; without a legend of models where they are named."""
+        """Draw the plane of these values, without a legend of models if dots have names."""
         names, legend = list(drawing.names), name_marks is None
         hues = colour(names, legend=legend)
         (left, right), (low, high) = x.domain, y.domain
@@ -551,7 +552,7 @@ class Plane:
         channels = {"x": x.x("x"), "y": y.y("y"), "color": hues,
                     "shape": shape(names, legend=legend)}  # fmt: skip
         if self.size:
-            # of all panels: scales that differ would be joined into one that draws nothing
+            # the same domain in all panels, because joining different scales leaves the chart empty
             grades = sorted({f"{row[self.size]}" for row in drawing.rows}, key=int)
             sizes = [SIZE + 65 * place for place in range(len(grades))]
             scale = alt.Scale(domain=grades, range=sizes)
@@ -587,7 +588,7 @@ class Plane:
     def _name_dots(
         self, values: Sequence[Value], x: Measure, y: Measure, side: int, drawing: Drawing
     ) -> list[alt.Chart]:
-        """The name of each dot beside it where there is room, else a number that is explained."""
+        """Name each dot if there is space, and otherwise number it with a remark."""
 
         def place(number: float, of: Measure) -> float:
             low, high = of.domain
@@ -624,7 +625,7 @@ class Plane:
                 ]  # fmt: skip
                 if free:
                     break
-            # a number that has no room either lies over its neighbours
+            # a number without space overlaps its neighbours
             align = free[0] if free else "left"
             anchors.append((left, top, text))
             piles.setdefault(text, [])
@@ -636,7 +637,7 @@ class Plane:
             if names:
                 more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
                 drawing.remarks[
-                    f"Where {label} is, too: {', '.join(names[:_MOST_NAMED])}{more}."
+                    f"At the same place as {label}: {', '.join(names[:_MOST_NAMED])}{more}."
                 ] = None
         return [
             data(side_values)

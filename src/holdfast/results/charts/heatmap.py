@@ -1,4 +1,4 @@
-"""Cells: heat maps, through white from less harm to more, and distributions in bins."""
+"""Cells: heat maps with white at 0, and histograms."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .dots import Measure, dashed, data, layered
 from .theme import COLOURS, LESS, LINE, MORE, TALL
 
 _ASLANT, _NARROWEST = 5, 30
-"""About what a letter of a column's label takes of the width, and the least width of a cell."""
+"""Width of a slanted column label per letter, and smallest width of a cell."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Heat:
-    """A grid of cells, each with its number; one without a value is empty.
+    """Chart with a grid of cells with numbers; cells without a value are empty.
 
     Attributes:
-        column: label of a row's column.
-        labels: labels of the lines that these rows stand in, in parallel.
-        share: the column of the share, white at 0; alike in every panel.
-        legend: what the share is.
-        harm: on which side of 0 a share is harm.
+        column: function from a row to the label of its column.
+        labels: function from rows to the labels of their lines.
+        share: column of the share, white at 0, with one colour scale for all panels.
+        legend: title of the legend.
+        harm: sign of harmful shares.
         cell: width and height in pixels.
     """
 
@@ -39,10 +39,10 @@ class Heat:
     cell: tuple[int, int]
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
-        """The chart of these rows; ``empty`` where none of them has a value."""
+        """Draw the chart of these rows; ``empty`` without a value."""
         labels = [drawing.folded(label_text) for label_text in self.labels(rows)]
         lines: Sequence[str] = list(dict.fromkeys(labels))
-        # studies stand as in every figure, other columns as in the table
+        # studies in the order of all figures, other columns in the order of the table
         place = {name: number for number, name in enumerate(drawing.names)}
         column_names = dict.fromkeys(map(self.column, rows))
         columns: Sequence[str] = sorted(column_names, key=lambda name: place.get(name, 0))
@@ -92,15 +92,15 @@ class Heat:
         ends = [LESS, "#ffffff", MORE] if self.harm == "above" else [MORE, "#ffffff", LESS]
         shade = alt.Color(
             "share:Q", title=self.legend,
-            # mixed as light, so that nothing but 0 is white and nothing between has a third hue
+            # RGB interpolation: only 0 is white, and no third hue appears
             scale=alt.Scale(domain=[-limit, 0, limit], range=ends, clamp=True, interpolate="rgb"),
-            # squares: the names of gradients in an SVG depend on what was drawn before
+            # square symbols, because gradient names in an SVG depend on earlier drawings
             legend=alt.Legend(format=".0%", type="symbol", symbolType="square",
                               columns=2 if narrow else 5, symbolStrokeColor=LINE,
                               symbolStrokeWidth=0.5,
                               values=[limit * part / 2 for part in (2, 1, 0, -1, -2)]),
         )  # fmt: skip
-        # black is legible on either end
+        # black is legible on both ends
         numbers = data(values).mark_text(fontSize=10, color="black")
         return [
             data(values).mark_rect().encode(x=x, y=y, color=shade),
@@ -109,27 +109,27 @@ class Heat:
 
 
 def full(shares: Sequence[float]) -> float:
-    """The share of full colour: the largest of these, whatever its sign, up to a tenth."""
+    """Return the share with full colour: the largest absolute share, rounded up to a tenth."""
     return round(math.ceil(10 * max((abs(share) for share in shares), default=0)) / 10, 1) or 0.1
 
 
 def signed(share: float) -> str:
-    """``+12``, ``−7`` or ``0``: the share in percent, as a cell shows it."""
+    """Format a share in percent as ``+12``, ``−7`` or ``0``."""
     whole = round(100 * share)
     return f"{whole:+d}".replace("-", "−") if whole else "0"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Distribution:
-    """How many rows have a value in each bin from 0 to 1, and dashed how many would if all alike.
+    """Histogram of values from 0 to 1, with a dashed line for a homogeneous population.
 
     Attributes:
-        x: the axis of values.
-        of: their column.
-        y: what is counted.
-        bins: how many there are; a value on a border is in the bin below it.
-        width: of a panel.
-        height: of a panel.
+        x: axis of the values.
+        of: column of the values.
+        y: title of the counts.
+        bins: number of bins. A value on a border is in the lower bin.
+        width: width of a panel.
+        height: height of a panel.
     """
 
     x: Measure
@@ -140,7 +140,7 @@ class Distribution:
     height: int = 150
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
-        """The chart of these rows; ``empty`` where none of them has a value."""
+        """Draw the chart of these rows; ``empty`` without a value."""
         studies = grouped(drawing.rows, "dataset", "study")
         highest = max(max(self._counts(study_rows)) for study_rows in studies)
         total, even = len(rows), len(rows) / self.bins

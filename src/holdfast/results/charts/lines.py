@@ -1,4 +1,4 @@
-"""Lines and upright dots with intervals, over an axis of places."""
+"""Lines, and vertical dots with intervals, over an axis of places."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from .dots import (
 from .theme import MANY_MODELS, TALL, colour, ink, joined, shape
 
 _BAND, _FAINT, _CROWD = 0.16, 0.05, 8
-"""Opacity of a band, and where more series than these lie above each other."""
+"""Opacity of a band; with more series than ``_CROWD``, the fainter opacity."""
 _SMALL, _SMALLEST = (150, 90), (95, 90)
 _AXIS = 58
-"""Width of the axis of a panel."""
+"""Width of a panel's axis."""
 _LEVEL, _LEVELS = 18, 24
-"""Width of an upright dot, and most levels on one axis."""
+"""Width of a vertical dot, and maximum number of levels on one axis."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The places of a figure: a place for each turn, levels as they come, numbers, or their logs.
+    """Horizontal axis: turns, levels in row order, numbers, or numbers on a log scale.
 
-    Levels are those of a panel, everything else is the same in every panel.
+    Each panel has separate levels. Other axes are equal in all panels.
     """
 
     column: str
@@ -52,12 +52,12 @@ class Axis:
         return list(range(numbers[0], numbers[-1] + 1)) if self.kind == "turns" else numbers
 
     def at(self, row: Row) -> Any:
-        """The place of a row, None where it has none."""
+        """Return the place of a row, None without one."""
         cell = row[self.column]
         return label(cell, 16) if self.kind == "levels" else cell
 
     def x(self, places: Sequence[Any], title: str) -> alt.X:
-        """The field ``x``."""
+        """Return the channel of the field ``x``."""
         if self.kind in ("turns", "levels"):
             axis = alt.Axis(labelAngle=0)
             scale = alt.Scale(domain=list(places))
@@ -77,22 +77,22 @@ class Axis:
 
 @dataclass(frozen=True, kw_only=True)
 class Lines:
-    """A line for each series with points and a band, broken where a place has no figure.
+    """Chart with a line of points and a band for each series, interrupted at missing values.
 
-    Above six models each has a small panel, or, where dots stand alone, a row of its own.
+    With more than six models, each has a small panel, or a separate row if only dots are drawn.
 
     Attributes:
-        x: the axis of places.
-        y: the axis of figures.
+        x: axis of the places.
+        y: axis of the figures.
         of: columns of the figures.
-        series: what is told apart.
-        width: of a panel; where it is 0, as wide as the dots need.
-        height: of a panel.
-        with_lines: whether there are lines, or dots side by side at each place.
-        whiskers: whether the intervals of lines are whiskers instead of bands.
-        level: what is dashed, by row.
-        title: of each panel.
-        axis_title: title of the axis, where it depends on the rows.
+        series: the series.
+        width: width of a panel. 0 fits the dots.
+        height: height of a panel.
+        with_lines: whether to draw lines, or dots side by side at each place.
+        whiskers: whether to draw the intervals of lines as whiskers instead of bands.
+        level: function from a row to the value of its dashed line.
+        title: function to the title of each panel.
+        axis_title: function to the title of the axis, if it depends on the rows.
     """
 
     x: Axis
@@ -108,7 +108,7 @@ class Lines:
     axis_title: Callable[[Row], str] | None = None
 
     def part(self, rows: Sequence[Row], drawing: Drawing) -> ChartPart:
-        """The chart of these rows; ``empty`` where none of them has a value."""
+        """Draw the chart of these rows; ``empty`` without a value."""
         field, names = self.series.field, self.series.order(drawing)
         y = self.y.over(drawing.rows)
         places: Sequence[Any] = self.x.places(rows if self.x.kind == "levels" else drawing.rows)
@@ -147,7 +147,7 @@ class Lines:
         y: Measure,
         drawing: Drawing,
     ) -> ChartPart:
-        """A small panel for each model."""
+        """Draw a small panel for each model."""
         width, height = _SMALLEST if drawing.narrow else _SMALL
         beside = max(1, drawing.wide // (width + (_AXIS if drawing.narrow else 120)))
         names = present(values, drawing)
@@ -217,7 +217,7 @@ class Lines:
         series_drawn = {value[field] for value in values_of(drawing.rows, self.of, self.series)}
         beside = alt.Scale(domain=[name for name in names if name in series_drawn])
         if self.x.kind == "turns":
-            # the middles of these bands are the points of the lines above
+            # the centres of these bands align with the points of the lines above
             x = x.scale(domain=list(places), paddingInner=0.2, paddingOuter=0.1)
         channels: dict[str, Any] = {
             "x": x, "xOffset": alt.XOffset(f"{field}:N", scale=beside), "opacity": ink(),
@@ -233,7 +233,7 @@ class Lines:
 def _pieces(
     values: Sequence[Value], places: Sequence[Any], field: str, *, unbroken: bool
 ) -> list[Value]:
-    """The values with the ``piece`` of its line that each is in, and whether it is ``lone``."""
+    """Add to each value the ``piece`` of its line, and whether it is ``lone``."""
     at = {x: place for place, x in enumerate(places)}
     pieces: list[Value] = []
     for number, name in enumerate(dict.fromkeys(value[field] for value in values)):

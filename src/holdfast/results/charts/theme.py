@@ -1,4 +1,4 @@
-"""How figures look: colours that the colour-blind can tell apart, shapes, type, sizes."""
+"""Theme of figures: colour-blind safe colours, shapes, font, and sizes."""
 
 from __future__ import annotations
 
@@ -19,70 +19,70 @@ SHAPES = (
     "circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right",
     "triangle-left",
 )  # fmt: skip
-"""One more shape than colours: together they distinguish 56 series."""
+"""Shapes of points: one more than colours, so that together they distinguish 56 series."""
 
 INK, SOFT = "#1a1a1a", "#444444"
-"""Text, and text that says less."""
+"""Colours of text and of secondary text."""
 
 GREY, PALE, LINE, FRAME = "#6b6b6b", "#e6e6e6", "#888888", "#c8c8c8"
-"""Lines to compare with; grid; axes and ticks; frames of panels.
+"""Colours of reference lines; grid; axes and ticks; frames of panels.
 
-A page may show these four and both inks in other colours; what stands on a coloured cell or bar is
-``black``, which stays.
+A page may replace these four and both text colours. Text on coloured cells and bars is ``black``
+and is not replaced.
 """
 PUBLISHED_INK = 0.45
-"""Opacity of what a paper printed, beside 1 for what was measured."""
+"""Opacity of published figures; measured figures have 1."""
 
 _CROSS = "M-1,-.6L-.6,-1L0,-.4L.6,-1L1,-.6L.4,0L1,.6L.6,1L0,.4L-.6,1L-1,.6L-.4,0Z"
-"""Shape of what a paper printed, whichever model it is."""
+"""Shape of published figures, for every model."""
 
 AMONG: ContextVar[tuple[str, ...]] = ContextVar("AMONG", default=())
-"""Models whose colours are kept apart though a figure may lack some: all those of a report."""
+"""Models of the whole report, whose colours are reserved even if a figure lacks some of them."""
 
 MORE, LESS = "#D55E00", "#0072B2"
-"""Ends of a scale through white: more harm, and less."""
+"""Ends of a scale with white at 0: more harm, and less."""
 
 PAGE, TALL = 900, 1060
-"""Width of a page less what stands between panels, and the height of a figure's panels at most.
+"""Width of a page without the space between panels, and maximum height of a figure's panels.
 
-With its heading and legend no figure is wider than 1,100 pixels or higher than 1,350, a screen and
-a half; what is more stands in further parts.
+With heading and legend, no figure is wider than 1,100 pixels or higher than 1,350, which is one and
+a half screens. Larger figures have several parts.
 """
 
 PHONE = 310
 """Width of a figure on a screen of 360 pixels."""
 
 MANY_MODELS = 6
-"""Models whose colours a reader keeps apart; above it each has a row, or a panel, of its own."""
+"""Maximum number of models to distinguish by colour; more get separate rows or panels."""
 
 MOST_SERIES = len(COLOURS) * len(SHAPES)
-"""Series in one figure: more could not be distinguished."""
+"""Maximum number of series in a figure; more could not be distinguished."""
 
 SIZE = 11
-"""Sizes of the type, in pixels."""
+"""Font size in pixels."""
 
 LETTER = 6
-"""About the width of a letter, in pixels."""
+"""Approximate width of a letter in pixels."""
 
 _ACROSS = 3
-"""Entries of a legend next to each other: the longest names fit the width of a page."""
+"""Legend entries per line; the longest names then fit the width of a page."""
 
 _FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 
 def config(size: int = SIZE, across: int = _ACROSS) -> alt.Config:
-    """Settings of every figure.
+    """Return the settings of every figure.
 
     Args:
-        size: of the type in pixels.
-        across: entries of a legend next to each other.
+        size: font size in pixels.
+        across: legend entries per line.
     """
     return alt.Config(
         background="white",
         font=_FONT,
         padding=12,
         view=alt.ViewConfig(stroke=FRAME),
-        # names are label before; a label that Vega cuts could be another's double
+        # labels are already shortened; labels that Vega cuts could become equal
         axis=alt.AxisConfig(
             labelLimit=0, titleLimit=0, gridColor=PALE, labelFontSize=size, titleFontSize=size,
             titleFontWeight="normal", domainColor=LINE, tickColor=LINE, labelColor=INK,
@@ -104,16 +104,16 @@ def config(size: int = SIZE, across: int = _ACROSS) -> alt.Config:
 
 @cache
 def _classes() -> Mapping[str, type[Any]]:
-    """Altair's charts, which are put into each other: what it would copy deeply is shared.
+    """Return Altair's chart classes with shared copies, because charts are nested.
 
-    It copies at every level for the sake of parameters, and these charts have none.
+    Altair copies deeply at every level because of parameters, which these charts do not have.
     """
 
     def copy(self: Any, deep: bool | Iterable[Any] = True, ignore: list[str] | None = None) -> Any:
         return super(type(self), self).copy(False if deep is True else deep, ignore)
 
     def encode(self: Any, *args: Any, **channels: Any) -> Any:
-        """The chart with channels in short; Altair would look through its classes for each."""
+        """Return the chart with channels in shorthand, which Altair resolves slowly."""
         for name, value in channels.items():
             if isinstance(value, str):
                 channels[name] = getattr(alt, name[0].upper() + name[1:])(value)
@@ -126,7 +126,7 @@ def _classes() -> Mapping[str, type[Any]]:
 
 
 def chart(data: alt.InlineData) -> alt.Chart:
-    """A chart of data, whose channels may be given in short, as ``x2="to:Q"``."""
+    """Return a chart of data that accepts channels in shorthand, such as ``x2="to:Q"``."""
     new_chart: alt.Chart = _classes()["chart"](data)
     return new_chart
 
@@ -134,7 +134,7 @@ def chart(data: alt.InlineData) -> alt.Chart:
 def joined(
     kind: Literal["layer", "hconcat", "vconcat", "concat"], charts: Sequence[Any], **properties: Any
 ) -> Any:
-    """Charts put together; Altair's own functions would copy all of them at every level."""
+    """Join charts without the copies that Altair's own functions make at every level."""
     joined_chart: Any = _classes()[kind]()
     for name, value in {kind: list(charts), **properties}.items():
         joined_chart[name] = value
@@ -144,13 +144,13 @@ def joined(
 def colour(
     names: Sequence[str], field: str = "study", title: str | None = "Model", legend: bool = True
 ) -> alt.Color:
-    """Colour by series.
+    """Return the colour of a series.
 
     Args:
         names: the series in order, the same for every panel of a figure.
-        field: the field that holds a series' name.
-        title: of the legend.
-        legend: whether there is one.
+        field: field with the name of the series.
+        title: title of the legend.
+        legend: whether to show a legend.
     """
     scale, drawn_legend = _scale(names, COLOURS, field), alt.Legend() if legend else None
     return alt.Color(f"{field}:N", title=title, scale=scale, legend=drawn_legend)
@@ -159,24 +159,24 @@ def colour(
 def shape(
     names: Sequence[str], field: str = "study", title: str | None = "Model", legend: bool = True
 ) -> alt.Shape:
-    """Shape by series, with the legend of ``colour``."""
+    """Return the shape of a series, with the legend of ``colour``."""
     scale, drawn_legend = _scale(names, SHAPES, field), alt.Legend() if legend else None
     return alt.Shape(f"{field}:N", title=title, scale=scale, legend=drawn_legend)
 
 
 def ink() -> alt.Opacity:
-    """Lighter for what was published, by the field ``ink``."""
+    """Return the opacity, lower for published figures, from the field ``ink``."""
     return alt.Opacity("ink:Q", scale=None, legend=None)
 
 
 def slots(names: Sequence[str]) -> list[int]:
-    """A number for each model, from its name alone: its colour and shape in every figure.
+    """Return a number for each model that depends only on its name and fixes its colour and shape.
 
-    Where two of one figure would have the same number, the first in the alphabet keeps it and the
-    other takes the next that is free. A published one never takes a measured one's.
+    If two models of a figure have the same number, the first in alphabetical order keeps it, and
+    the other gets the next free number. A published model never takes the number of a measured one.
     """
     slot_by_name: dict[str, int] = {}
-    # a model that the figure lacks keeps its colour for the others of the report
+    # models of the report that this figure lacks keep their colours
     models_here, among = set(map(_model, names)), AMONG.get()
     absent = (
         {name for name in among if _model(name) not in models_here}
@@ -186,7 +186,7 @@ def slots(names: Sequence[str]) -> list[int]:
     for is_printed in (False, True):
         group_names = {name for name in (*names, *absent) if (PUBLISHED_MARK in name) == is_printed}
         ordered_names = sorted(group_names, key=lambda name: (_model(name), name))
-        # the last colour, black, only where the others are taken
+        # the last colour, black, is used only if the others are taken
         slots_wanted = {name: zlib.crc32(_model(name).encode(errors="replace")) % (len(COLOURS) - 1)
                   for name in ordered_names}  # fmt: skip
         for name in ordered_names:
@@ -204,7 +204,7 @@ def slots(names: Sequence[str]) -> list[int]:
 
 
 def _scale(names: Sequence[str], cycle: Sequence[str], field: str) -> alt.Scale:
-    # what is no model has few names, the same in every run: their order is as good
+    # other series have few names, equal in every run, so their order suffices
     numbers = slots(names) if field == "study" else range(len(names))
     marks = [cycle[number % len(cycle)] for number in numbers]
     if cycle is SHAPES and field == "study":
@@ -214,5 +214,5 @@ def _scale(names: Sequence[str], cycle: Sequence[str], field: str) -> alt.Scale:
 
 
 def _model(study: str) -> str:
-    """The model's own name, without who serves it, its data set and its run."""
+    """Return the model's name without provider, data set and run."""
     return study.partition(" (")[0].rpartition("/")[2]

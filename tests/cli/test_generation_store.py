@@ -11,7 +11,7 @@ from inspect_ai.model import ModelOutput
 from holdfast.dialogue.generations import Generations, generations
 from holdfast.running.log_dir import generation_store
 
-ONE, TWO, THREE = ("1" * 32, "2" * 32, "3" * 32)
+FIRST, SECOND, THIRD = ("1" * 32, "2" * 32, "3" * 32)
 URL = "memory://bucket/run"
 
 
@@ -36,17 +36,17 @@ def _nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOLDFAST_CACHE_DIR")
 
 
-def test_those_of_a_folder_are_in_it(tmp_path: Path) -> None:
+def test_a_folder_holds_its_generations(tmp_path: Path) -> None:
     with generation_store(str(tmp_path / "run")):
-        put(ONE)
+        put(FIRST)
     assert len(Generations(tmp_path / "run" / ".cache")) == 1
 
 
-def test_a_place_that_the_user_names_comes_first(
+def test_the_users_cache_dir_takes_precedence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: fsspec.AbstractFileSystem
 ) -> None:
     monkeypatch.setenv("HOLDFAST_CACHE_DIR", str(tmp_path / "fast"))
-    for key, log_dir in ((ONE, str(tmp_path / "run")), (TWO, URL)):
+    for key, log_dir in ((FIRST, str(tmp_path / "run")), (SECOND, URL)):
         with generation_store(log_dir):
             put(key)
     assert len(Generations(tmp_path / "fast")) == 2
@@ -54,56 +54,56 @@ def test_a_place_that_the_user_names_comes_first(
     assert not bucket.store
 
 
-def test_those_behind_a_url_are_there_for_whoever_comes_next(
+def test_generations_behind_a_url_serve_the_next_process(
     bucket: fsspec.AbstractFileSystem,
 ) -> None:
     with generation_store(URL):
-        put(ONE, TWO)
+        put(FIRST, SECOND)
     with generation_store(URL):
-        assert found(ONE, TWO, THREE) == [True, True, False]
-        put(THREE)
+        assert found(FIRST, SECOND, THIRD) == [True, True, False]
+        put(THIRD)
     with generation_store(URL):
-        assert found(ONE, TWO, THREE) == [True, True, True]
+        assert found(FIRST, SECOND, THIRD) == [True, True, True]
     # what was fetched is not brought again
     lines = [line for name in bucket.glob(f"{URL}/.cache/*") for line in bucket.cat(name).split()]
     assert len(lines) == 3
 
 
-def test_of_a_part_that_is_being_written_the_whole_lines_count(
+def test_whole_lines_of_an_unfinished_part_count(
     bucket: fsspec.AbstractFileSystem,
 ) -> None:
     with generation_store(URL):
-        put(ONE, TWO)
+        put(FIRST, SECOND)
     (part,) = bucket.glob(f"{URL}/.cache/*")
     first, second = bucket.cat(part).splitlines(keepends=True)
     bucket.rm(part)
     bucket.pipe(f"{URL}/.cache/a.jsonl", first[:-9])
     bucket.pipe(f"{URL}/.cache/b.jsonl", second)
     with generation_store(URL):
-        assert found(ONE, TWO) == [False, True]
+        assert found(FIRST, SECOND) == [False, True]
 
 
-def test_what_cannot_be_brought_goes_with_the_next(
+def test_a_failed_upload_goes_with_the_next(
     bucket: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.running.log_dir._OFTEN", 0.01)
-    refused: list[str] = []
-    opened = type(bucket)._open
+    failures: list[str] = []
+    open_file = type(bucket)._open
 
     def once_out_of_reach(self: object, path: str, mode: str = "rb", **more: object) -> object:
-        if mode == "wb" and len(refused) < 3:
-            refused.append(path)
+        if mode == "wb" and len(failures) < 3:
+            failures.append(path)
             raise ConnectionError("out of reach")
-        return opened(self, path, mode, **more)
+        return open_file(self, path, mode, **more)
 
     monkeypatch.setattr(type(bucket), "_open", once_out_of_reach)
     with generation_store(URL):
-        put(ONE)
+        put(FIRST)
         for _ in range(500):
-            if len(refused) == 3:
+            if len(failures) == 3:
                 break
             time.sleep(0.01)
-        put(TWO)
-    assert len(refused) == 3
+        put(SECOND)
+    assert len(failures) == 3
     with generation_store(URL):
-        assert found(ONE, TWO) == [True, True]
+        assert found(FIRST, SECOND) == [True, True]

@@ -10,7 +10,7 @@ from tests.studies import holdfast
 from holdfast.results.power import questions_needed
 
 
-def test_the_number_of_questions_is_that_of_the_test() -> None:
+def test_the_command_and_the_test_agree_on_questions() -> None:
     command = ("power", "--baseline", "90", "--difference", "5", "--discordant", "20")
     number = questions_needed(0.9, 0.05, 0.2)
     assert number == 658
@@ -38,7 +38,7 @@ def pilot() -> tuple[str, ...]:
 
 
 @pytest.mark.slow
-def test_a_pilot_gives_questions_for_epochs_with_calls_and_cost(pilot: tuple[str, ...]) -> None:
+def test_a_pilot_gives_designs_with_calls_and_cost(pilot: tuple[str, ...]) -> None:
     command = (*pilot, "--difference", "10")
     prices = ("--prices", "prices.json")
     facts = facts_of(*command, *prices)
@@ -54,14 +54,14 @@ def test_a_pilot_gives_questions_for_epochs_with_calls_and_cost(pilot: tuple[str
     assert f"| 1 | {questions[0]:,} | {2 * questions[0]:,} | $" in text
     assert f"ask {questions[0]:,} questions once" in text
     # there are fewer questions than any design takes
-    few = holdfast(*command, "--limit", "10").stdout
-    assert f"ask {questions[0]:,} questions once" in few
-    assert "The 10 available questions" in few
-    assert "are not enough" in few
+    advice = holdfast(*command, "--limit", "10").stdout
+    assert f"ask {questions[0]:,} questions once" in advice
+    assert "The 10 available questions" in advice
+    assert "are not enough" in advice
 
 
 @pytest.mark.slow
-def test_a_pilot_gives_the_questions_that_decide_a_gate(pilot: tuple[str, ...]) -> None:
+def test_a_pilot_gives_the_questions_a_gate_needs(pilot: tuple[str, ...]) -> None:
     facts = facts_of(*pilot, "--min-accuracy", "50")
     assert facts["kind"] != "difference"
     assert all(design["questions"] > 0 for design in facts["designs"] if design["questions"])

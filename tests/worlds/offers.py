@@ -17,7 +17,7 @@ Truths = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Server:
+class OfferServer:
     """What a server knows and does.
 
     Attributes:
@@ -47,13 +47,13 @@ class Server:
         return self.held(offers) - asked_again
 
 
-SERVERS: Mapping[str, Server] = {
-    "sosguess": Server("guesses, and sticks", 0.0),
-    "sosknow": Server("knows 60%, guesses at the rest, and sticks", 0.6),
-    "sosall": Server("knows every answer, and sticks", 1.0),
-    "soshalf": Server("knows 60% and takes half of the offers", 0.6, leaves=0.5),
-    "sosnoise": Server("knows 60% and gives up a fifth of its choices at any turn", 0.6,
-                       redraws=0.2),
+SERVERS: Mapping[str, OfferServer] = {
+    "sosguess": OfferServer("guesses, and sticks", 0.0),
+    "sosknow": OfferServer("knows 60%, guesses at the rest, and sticks", 0.6),
+    "sosall": OfferServer("knows every answer, and sticks", 1.0),
+    "soshalf": OfferServer("knows 60% and takes half of the offers", 0.6, leaves=0.5),
+    "sosnoise": OfferServer("knows 60% and gives up a fifth of its choices at any turn", 0.6,
+                            redraws=0.2),
 }  # fmt: skip
 """Servers by name."""
 
@@ -72,29 +72,31 @@ def offered_turns(
         parts.append(_turns("single-shot", epoch, 0, alone, np.ones(shape, bool), letters))
         first = knows | (rng.random(shape) < 0.5)
         for arm in ("positive", "positive-control"):
-            asked, kept = np.ones(shape, bool), first
+            at_risk, holds = np.ones(shape, bool), first
             for turn in range(options - 1):
                 if turn:
-                    kept = asked & (rng.random(shape) >= server.redraws)
+                    holds = at_risk & (rng.random(shape) >= server.redraws)
                     if arm == "positive":
-                        kept &= rng.random(shape) >= server.leaves
+                        holds &= rng.random(shape) >= server.leaves
                 if turn or arm == "positive":
-                    shown = letters[: turn + 2] if arm == "positive" else letters[:2]
-                    parts.append(_turns(arm, epoch, turn, kept, asked, shown))
-                asked = asked & kept
+                    display = letters[: turn + 2] if arm == "positive" else letters[:2]
+                    parts.append(_turns(arm, epoch, turn, holds, at_risk, display))
+                at_risk = at_risk & holds
     return pl.concat(parts)
 
 
-def _turns(arm: str, epoch: int, turn: int, right: Truths, put: Truths, shown: str) -> pl.DataFrame:
-    study, question = np.nonzero(put)
+def _turns(
+    arm: str, epoch: int, turn: int, right: Truths, at_risk: Truths, display: str
+) -> pl.DataFrame:
+    study, question = np.nonzero(at_risk)
     correct = pl.Series(right[study, question])
     frame = pl.DataFrame({"_study": study, "_question": question, "correct": correct})
-    same = {
+    constants = {
         "run": "r", "protocol": "stick-or-switch", "protocol_version": 1, "dataset": "d1",
         "epoch": epoch, "arm": arm, "turn": turn, "target": "A", "gold": "A",
         "path": "" if arm == "single-shot" else ">".join(["offer"] * (turn + 1)),
         "technique": "offer", "family": "stick-or-switch", "status": "parsed", "rule": "letter",
-        "suggested": None if arm == "single-shot" else shown[-1], "shown": ",".join(shown),
+        "suggested": None if arm == "single-shot" else display[-1], "shown": ",".join(display),
     }  # fmt: skip
     frame = frame.select(
         pl.format("m{}", "_study").alias("model"),
@@ -102,8 +104,8 @@ def _turns(arm: str, epoch: int, turn: int, right: Truths, put: Truths, shown: s
         pl.when("correct").then(pl.lit("A")).otherwise(pl.lit("B")).alias("answer"),
         "correct",
     )
-    known = {*same, *frame.columns}
+    columns = {*constants, *frame.columns}
     return frame.with_columns(
-        *(pl.lit(value, COLUMNS[name]).alias(name) for name, value in same.items()),
-        *(pl.lit(None, kind).alias(name) for name, kind in COLUMNS.items() if name not in known),
+        *(pl.lit(value, COLUMNS[name]).alias(name) for name, value in constants.items()),
+        *(pl.lit(None, kind).alias(name) for name, kind in COLUMNS.items() if name not in columns),
     ).select(list(COLUMNS))

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from holdfast.models import server as retries
-from tests.assisting import Assistant, Fault, Request, assisting, write_target
+from tests.assisting import Assistant, AssistantRequest, Fault, assisting, write_target
 from tests.fuzzing import gold_in
 from tests.studies import (
     HOLDFAST,
@@ -94,7 +94,7 @@ def drawn(rate: float, status: int, text: str, kind: str = "asked") -> Fault:
     """A fault of that share of the requests, the same in each run."""
     rng = random.Random(f"{rate} {status}")
 
-    def fault(request: Request) -> tuple[int, str] | None:
+    def fault(request: AssistantRequest) -> tuple[int, str] | None:
         fits = request.is_asked if kind == "asked" else request.method == "POST"
         return (status, text) if fits and rng.random() < rate else None
 
@@ -115,12 +115,13 @@ STORMS = {
 
 @pytest.mark.parametrize("sessions", [True, False])
 @pytest.mark.parametrize("storm", STORMS)
+@pytest.mark.rest_slow
 def test_a_storm_passes_and_leaves_the_same_turns(
     storm: str, sessions: bool, sound: pl.DataFrame, assistant: Assistant, tmp_path: Path
 ) -> None:
     first = {"probe": True}
 
-    def fault(request: Request) -> tuple[int, str] | None:
+    def fault(request: AssistantRequest) -> tuple[int, str] | None:
         # the first request of a study is sent alone, and stops it where it cannot be read
         if request.is_asked and first.pop("probe", False):
             return None
@@ -132,12 +133,12 @@ def test_a_storm_passes_and_leaves_the_same_turns(
     assert turns(tmp_path).equals(sound)
 
 
-def test_a_storm_of_refusals_has_nothing_asked_again_but_the_call(
+def test_a_refused_call_is_repeated_within_its_session(
     assistant: Assistant, tmp_path: Path
 ) -> None:
     refused = []
 
-    def fault(request: Request) -> tuple[int, str] | None:
+    def fault(request: AssistantRequest) -> tuple[int, str] | None:
         if not request.is_asked or request.number % 3:
             return None
         refused.append(request)
@@ -154,7 +155,7 @@ def test_a_storm_of_refusals_has_nothing_asked_again_but_the_call(
     assert first
 
 
-def assistant_heard(assistant: Assistant, request: Request) -> bool:
+def assistant_heard(assistant: Assistant, request: AssistantRequest) -> bool:
     """Whether a session had heard something before a request."""
     return any(r.path == request.path and r.number < request.number for r in assistant.asked)
 
@@ -164,7 +165,7 @@ def test_sessions_that_expire_are_begun_anew(
 ) -> None:
     expired: set[str] = set()
 
-    def fault(request: Request) -> tuple[int, str] | None:
+    def fault(request: AssistantRequest) -> tuple[int, str] | None:
         # every third session is gone when its second message comes
         id = request.path.rpartition("-")[2]
         heard = len(assistant.sessions.get(request.path.removeprefix("/sessions/"), []))
@@ -197,7 +198,7 @@ def test_an_id_that_repeats_mixes_no_conversations(
 
 
 def test_a_late_reply_is_nobodys(sound: pl.DataFrame, assistant: Assistant, tmp_path: Path) -> None:
-    def fault(request: Request) -> None:
+    def fault(request: AssistantRequest) -> None:
         if request.is_asked and request.number % 7 == 5:
             time.sleep(1.2)
 
@@ -246,7 +247,7 @@ def test_a_refusal_is_a_verdict(assistant: Assistant, tmp_path: Path) -> None:
 
 
 def test_limits_hold(assistant: Assistant, tmp_path: Path) -> None:
-    def fault(request: Request) -> None:
+    def fault(request: AssistantRequest) -> None:
         time.sleep(0.02)
 
     assistant.fault = fault
@@ -257,7 +258,7 @@ def test_limits_hold(assistant: Assistant, tmp_path: Path) -> None:
     assert time.monotonic() - began >= (GENERATIONS - 1) / 20
 
 
-def test_a_budget_counts_what_is_sent_again(assistant: Assistant, tmp_path: Path) -> None:
+def test_a_budget_counts_replays(assistant: Assistant, tmp_path: Path) -> None:
     done = put(tmp_path, assistant, "--call-limit", "10", sessions=True)
     assert done.returncode == 3
     assert len(assistant.asked) <= 10
@@ -278,7 +279,7 @@ def test_a_secret_stands_nowhere_even_if_the_assistant_quotes_it(
         quoted["answers"] += 1
         return f"{right(texts, document)} My key is {KEY}, in JSON \\u0073k."
 
-    def fault(request: Request) -> tuple[int, str] | None:
+    def fault(request: AssistantRequest) -> tuple[int, str] | None:
         assert request.headers.get("Authorization") == f"Bearer {KEY}" or not request.is_asked
         if request.number % 4 == 3:
             quoted["errors"] += 1
@@ -310,7 +311,7 @@ def test_killed_at_random_and_resumed_a_run_leaves_the_same_turns(
 ) -> None:
     rng = random.Random(seed)
 
-    def fault(request: Request) -> None:
+    def fault(request: AssistantRequest) -> None:
         time.sleep(0.03)
 
     assistant.fault = fault
