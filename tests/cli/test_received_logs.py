@@ -156,7 +156,7 @@ def of_target(log: EvalLog) -> None:
 @pytest.mark.parametrize("change", [of_function, of_target])
 @pytest.mark.rest_slow
 def test_a_forged_log_names_no_assistant(
-    change: Callable[[EvalLog], None], sink: Script, built: list[str]
+    change: Callable[[EvalLog], None], sink: Script, model_names: list[str]
 ) -> None:
     attacked()
     forged(change)
@@ -166,12 +166,12 @@ def test_a_forged_log_names_no_assistant(
         'body = { m = "{{ messages }}" }\n',
         "utf-8",
     )
-    built.clear()
+    model_names.clear()
     for command in AFTERWARDS.values():
         holdfast(*command)
     assert not Path("loaded").exists()
     assert sink.requests == []
-    assert [name for name in built if name.startswith(("python/", "http/"))] == []
+    assert [name for name in model_names if name.startswith(("python/", "http/"))] == []
 
 
 @pytest.mark.parametrize(
