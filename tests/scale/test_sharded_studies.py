@@ -2,15 +2,18 @@
 
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
+from holdfast.dialogue.budget import Budget
 from holdfast.errors import InputError
 from holdfast.results.runs import logs_in, run_id
 from holdfast.results.turns import turns_table
 from holdfast.running.log_dir import lock_log_dir, lock_shard
 from holdfast.running.shard import Shard
+from holdfast.running.shards import Sharding
 from tests.studies import holdfast, question_rows, write_jsonl
 
 
@@ -132,3 +135,12 @@ def test_an_unreadable_log_has_no_finished_question(tmp_path: Path) -> None:
         log.unlink()
     assert isinstance(turns_table(["runs"]), pl.DataFrame)
     assert turns_table(["runs"])["question"].n_unique() == 2
+
+
+def test_shards_divide_what_preparation_leaves_of_the_budget() -> None:
+    running: Any = None
+    options = {"call_limit": 10, "token_limit": 50, "cost_limit": None, "seed": 1}
+    spent = Budget(calls=4, tokens=70, cost=2.0)
+    assert Sharding(running, options, 2)._remaining_options(spent) == {
+        "call_limit": 6, "token_limit": 0, "cost_limit": None, "seed": 1
+    }  # fmt: skip
