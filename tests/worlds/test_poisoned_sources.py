@@ -173,7 +173,7 @@ def test_the_share_of_replies_that_differ_is_recovered(differs: float, moves: fl
     assert (row["differ"] == 0) == (differs == 0)
 
 
-def test_shared_turns_add_nothing_to_replays() -> None:
+def test_turns_without_generations_are_skipped() -> None:
     rows = replayed(1.0, 0.0, 3, each=2)
     rows[1]["shared"] = True
     rows[3] |= {"status": "error", "answer": None, "correct": False}
