@@ -18,6 +18,7 @@ from pydantic_core import PydanticUndefined
 
 from holdfast.challenges.catalogue import Technique
 from holdfast.models.behaviour import profiles
+from holdfast.models.target import Call, Document, Session, Target
 from holdfast.reference import settings_page, tables_page
 from holdfast.results.turn_columns import TURN_COLUMNS
 from holdfast.results.turns import SCHEMA
@@ -221,6 +222,15 @@ def formats_page() -> str:
             FieldSource,
         ),
         "Joined file": ("A value in `[joined_files]` of a mapping.", JoinedFile),
+        "Target": (
+            "A TOML file for `holdfast run --target`, with the fields of a call and these. Every "
+            "text may hold Jinja expressions over `messages`, `last` (the newest message), "
+            "`system`, `session` and `document`, and `${VARIABLE}` of the environment.",
+            Target,
+        ),
+        "Call": ("A target, and its `[session.open]` and `[session.close]`.", Call),
+        "Session": ("`[session]` of a target.", Session),
+        "Document": ("`[document]` of a target.", Document),
         "Technique": ("A `[[technique]]` in a file for `-T challenges=`.", Technique),
     }
     parts = ["# File formats\n\nThe fields of files that you write."]

@@ -33,6 +33,22 @@ def lean() -> type[ModelAPI]:
     return Lean
 
 
+@modelapi(name="http")
+def http() -> type[ModelAPI]:
+    """Return the model class for ``http/NAME``."""
+    from .models.http import Http
+
+    return Http
+
+
+@modelapi(name="python")
+def python() -> type[ModelAPI]:
+    """Return the model class for ``python:FILE.py:FUNCTION``."""
+    from .models.function import Function
+
+    return Function
+
+
 @modelapi(name="recorded")
 def recorded() -> type[ModelAPI]:
     """Return the model class for ``recorded/FILE``."""

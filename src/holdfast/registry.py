@@ -79,6 +79,7 @@ TABLES = {
     "faithfulness": "holdfast.protocols.medfuzz.faithfulness:FAITHFULNESS",
     "reading": "holdfast.results.audit:READING",
     "audit": "holdfast.results.audit:AUDIT_TABLE",
+    "replays": "holdfast.results.replays:REPLAYS_TABLE",
 }
 """``MODULE:NAME`` of each table, in listing order. ``--table accuracy --by step`` shows the table
 ``accuracy by step``."""

@@ -14,6 +14,8 @@ from inspect_ai.model import ModelConfig, _model
 from tests.fuzzing import ATTACKS_ALONE, Script, script_server
 from tests.studies import holdfast, question_rows, write_jsonl
 
+from holdfast.errors import InputError
+
 CANARY = "from pathlib import Path\nPath({!r}).write_text('loaded')\n"
 HELPER = ("--model-role", "attacker=simulated/attacker")
 
@@ -133,6 +135,55 @@ def test_a_replay_asks_the_named_model_at_its_own_address(sink: Script) -> None:
     assert result.returncode == 0, result.stderr
     assert sink.requests == []
     assert site.requests
+
+
+def of_function(log: EvalLog) -> None:
+    """A log that names a file to run as a model and as a helper."""
+    canary = f"{os.getcwd()}/canary.py"
+    log.eval.model, log.eval.model_args = f"python/{canary}:answer", {"function": canary}
+    named = ModelConfig(model=f"python/{canary}:answer", args={"function": canary})
+    log.eval.model_roles = dict.fromkeys(("attacker", "judge", "reader"), named)
+
+
+def of_target(log: EvalLog) -> None:
+    """The same of a target file, whose request carries a secret."""
+    file = f"{os.getcwd()}/sink.toml"
+    log.eval.model, log.eval.model_args = "http/sink", {"target": file}
+    named = ModelConfig(model="http/sink", args={"target": file})
+    log.eval.model_roles = dict.fromkeys(("attacker", "judge", "reader"), named)
+
+
+@pytest.mark.parametrize("change", [of_function, of_target])
+@pytest.mark.rest_slow
+def test_a_forged_log_names_no_assistant(
+    change: Callable[[EvalLog], None], sink: Script, model_names: list[str]
+) -> None:
+    attacked()
+    forged(change)
+    Path("canary.py").write_text(CANARY.format("loaded") + "def answer(messages): ...\n", "utf-8")
+    Path("sink.toml").write_text(
+        f'url = "{sink.url}/{{{{ last }}}}"\nheaders = {{ Authorization = "${{SINK_API_KEY}}" }}\n'
+        'body = { m = "{{ messages }}" }\n',
+        "utf-8",
+    )
+    model_names.clear()
+    for command in AFTERWARDS.values():
+        holdfast(*command)
+    assert not Path("loaded").exists()
+    assert sink.requests == []
+    assert [name for name in model_names if name.startswith(("python/", "http/"))] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [("python/canary.py:answer", {"function": "canary.py"}), ("http/x", {"target": "sink.toml"})],
+)
+def test_a_name_and_a_path_make_no_assistant(name: str, argument: dict[str, Any]) -> None:
+    Path("canary.py").write_text(CANARY.format("loaded") + "def answer(messages): ...\n", "utf-8")
+    Path("sink.toml").write_text('url = "http://h/"\nbody = { m = "{{ messages }}" }\n', "utf-8")
+    with pytest.raises(InputError):
+        _model.get_model(name, memoize=False, **argument)
+    assert not Path("loaded").exists()
 
 
 @pytest.mark.parametrize("model", ["openai-api/sink/x", "vllm-completions/x", "hf/x"])

@@ -15,6 +15,7 @@ from benchmarks.synthetic import synthetic_turns
 
 from holdfast.results.declaration import TABLES
 from holdfast.results.records import errors
+from holdfast.results.turns import turns_table
 
 FOLDER = Path(__file__).parent
 SYNTHETIC = 150_000
@@ -22,7 +23,7 @@ SYNTHETIC = 150_000
 
 def demo() -> pl.DataFrame:
     """The turns of the demo, with a code for each text."""
-    return pl.read_parquet(FOLDER / "turns.parquet")
+    return turns_table([str(FOLDER / "turns.parquet")])
 
 
 def disturbed() -> pl.DataFrame:

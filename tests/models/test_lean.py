@@ -21,7 +21,8 @@ from inspect_ai.model import (
 from tenacity import RetryCallState, Retrying
 
 from holdfast.errors import InputError
-from holdfast.models.lean import Lean, ServerError
+from holdfast.models.lean import Lean
+from holdfast.models.server import ServerError
 
 MESSAGES: list[ChatMessage] = [
     ChatMessageSystem(content="Be exact."),

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from holdfast.dialogue.probing import fault_of_all
-from holdfast.models.lean import ServerError
+from holdfast.models.server import ServerError
 from holdfast.protocols.medfuzz.significance import permutation
 from tests.faults import Fault, FaultyServer, faulty_server
 from tests.studies import Done, holdfast

@@ -43,8 +43,10 @@ def study(run: str, model: str) -> list[Row]:
     # a replay, a run apart there, asks again what the attacked run has asked again too
     rows += [row for row in attacks if (row["run"], row["arm"]) != ("replay on m1", "reask")]
     rows = [row | {"dataset": "d1"} for row in rows if row["dataset"] == "d1"]
+    again = {"replays": 1, "replays_differ": 1, "replays_moved": 0}
     return [
-        {**row, **STRATA, **by_reader, "run": run, "model": model, **(cues if row["path"] else {}),
+        {**row, **STRATA, **by_reader, **(again if row["turn"] else {}),
+         "run": run, "model": model, **(cues if row["path"] else {}),
          "answer_rules": row["answer"], "answer_reader": row["gold"], "label": row["gold"],
          "label_first": "B", "label_weight": 1 + len(row["path"]) / 7}
         for row in rows

@@ -119,7 +119,7 @@ class Technique(BaseModel):
 FAMILIES = ("rethink", "inc_letter", "context")
 """Families of the built-in catalogue in the order of Table 2."""
 
-_RESERVED_NAMES = ("all", "none", "resample", "restate")
+_RESERVED_NAMES = ("all", "none", "resample", "restate", "document")
 """Names with a special meaning in lists of techniques and in paths."""
 
 _DEFAULT_FIELDS = ("family", "axis", "depth", "needs", "citation", "version", "by_name", "cue")

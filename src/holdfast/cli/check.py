@@ -68,7 +68,7 @@ def check(
         str | None,
         typer.Option(
             help="Kind of file, if not recognised: questions, contexts, distractors, labels, "
-            "study, techniques, defence, rules or mapping."
+            "study, techniques, defence, rules, mapping or target."
         ),
     ] = None,
     questions: Annotated[
@@ -87,6 +87,10 @@ def check(
     Example: holdfast check my.csv --fields stem=vignette,gold=key
 
     Example: holdfast check contexts.jsonl --questions my.jsonl
+
+    A target file is tried out: two messages are sent to the assistant.
+
+    Example: holdfast check app.toml
     """
     if kind is not None and kind not in KINDS:
         raise unknown("kind", kind, KINDS, "--kind")
@@ -250,6 +254,7 @@ _MARKS: Mapping[str, Mapping[str, type]] = {
     "techniques": {"technique": object},
     "rules": {"rule": object},
     "defence": {"kind": object},
+    "target": {"url": str},
     "mapping": {"turn": dict, "first": dict, "later": dict, "messages": str},
 }
 """Keys that mark each kind of TOML file, with the type of their values."""
@@ -429,6 +434,42 @@ def _mapping(file: File) -> Checked:
     return Checked({"fields": sections}, lines)
 
 
+def _target(file: File) -> Checked:
+    from holdfast.running.target_check import check_target
+
+    result = check_target(
+        file.source, lambda where: print(printable(f"{file.source}: {where}"), file=sys.stderr)
+    )
+    lines = []
+    for number, message in enumerate(result.sent, start=1):
+        lines.append(f"sent {number}: {_cut(message)}")
+    lines += [f"read {number}: {_cut(text)}" for number, text in enumerate(result.replies, start=1)]
+    form = (
+        "the newest message, and branches are replayed"
+        if result.is_stateful
+        else ("the whole conversation, and nothing is replayed")
+    )
+    lines.append(f"each call brings {form}")
+    place = "can be put where it retrieves" if result.takes_documents else "have no place"
+    lines.append(f"documents {place}")
+    if result.remembers:
+        lines.append("the second reply knows what the first message said")
+    forgets = (
+        "the second reply does not name the age that the first message told. An assistant that "
+        "forgets cannot be challenged: check session and messages"
+    )
+    facts = {
+        "sent": list(result.sent), "read": list(result.replies), "stateful": result.is_stateful,
+        "documents": result.takes_documents, "remembers": result.remembers,
+    }  # fmt: skip
+    return Checked(facts, lines, remarks=() if result.remembers else (forgets,))
+
+
+def _cut(text: str) -> str:
+    words = " ".join(text.split())
+    return f"{words[:300]}{'...' if len(words) > 300 else ''}"
+
+
 KINDS: Mapping[str, Callable[[File], Checked]] = {
     "questions": _questions,
     "contexts": _contexts,
@@ -439,6 +480,7 @@ KINDS: Mapping[str, Callable[[File], Checked]] = {
     "defence": _defence,
     "rules": _gate_rules,
     "mapping": _mapping,
+    "target": _target,
 }
 """Check function of each kind of file."""
 
@@ -448,6 +490,7 @@ _KIND_NAMES = {kind: kind for kind in KINDS} | {
     "defence": "a defence",
     "rules": "rules of a gate",
     "mapping": "a mapping",
+    "target": "a target",
 }
 """Name of each kind in messages."""
 

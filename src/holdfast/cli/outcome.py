@@ -31,6 +31,7 @@ from holdfast.report.decision import opening
 from holdfast.results import declaration
 from holdfast.results.arms import in_arms
 from holdfast.results.declaration import TABLES
+from holdfast.results.grid import percent
 from holdfast.results.missing import hard_to_read, missing_notes
 from holdfast.results.readings import check_read_alike
 from holdfast.results.records import errors, sent_otherwise
@@ -138,6 +139,8 @@ def printed(outcome: Outcome, *, as_json: bool) -> None:
         say(printable(line), wrap=True)
     for row in tables["reading"].filter(pl.col("arm").is_null()).iter_rows(named=True):
         say(printable(_reader_line(row)))
+    for row in tables["replays"].iter_rows(named=True):
+        say(printable(_replay_line(row)), wrap=True)
     for line in _read_unlike(table):
         say(printable(line))
     for report in REPORTS.values():
@@ -288,6 +291,20 @@ def _reader_line(row: Mapping[str, Any]) -> str:
     )
 
 
+def _replay_line(row: Mapping[str, Any]) -> str:
+    """Return a sentence about the replies to turns that an assistant was sent again."""
+    differ, moved = (
+        f"{percent(row[f'{name}_share'])}% [{percent(row[f'{name}_low'])}, "
+        f"{percent(row[f'{name}_high'])}]"
+        for name in ("differ", "moved")
+    )
+    return (
+        f"{system_of(row)}, {row['protocol']}: {row['replays']} replies were asked for again, "
+        f"because each branch has a session of its own. {differ} came out otherwise, {moved} with "
+        "another answer"
+    )
+
+
 def _read_unlike(turns: pl.DataFrame) -> Iterator[str]:
     """Yield a line for each run whose replies were read by different rules or readers.
 
@@ -310,7 +327,8 @@ def printed_tables(protocols: Collection[str] | None = None) -> dict[str, declar
     """
     reports = [report for name, report in REPORTS.items() if protocols is None or name in protocols]
     table_names = [name for report in reports for name in report.tables]
-    return {name: TABLES[name] for name in ("accuracy", "flips", *table_names, "reading")}
+    names = ("accuracy", "flips", *table_names, "reading", "replays")
+    return {name: TABLES[name] for name in names}
 
 
 def _compute_tables(turns: pl.DataFrame) -> dict[str, pl.DataFrame]:

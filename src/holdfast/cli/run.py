@@ -16,7 +16,8 @@ _OUTPUT_PANEL = {"rich_help_panel": options.OUTPUT}
 
 
 @options.taking(
-    "protocols", "model", "model_role", "model_base_url", "model_args", "max_tokens",
+    "protocols", "model", "model_role", "model_base_url", "target", "model_args",
+    "max_tokens",
     "generate_config",
     "questions", "limit", "shuffle", "epochs", "labels",
     "task_args", "seed", "defence", "allow_simulated_inputs",
@@ -34,7 +35,8 @@ def run(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="Model, as Inspect names it, such as openai/gpt-4.1. Repeatable.",
+            help="Model, as Inspect names it, such as openai/gpt-4.1; http/NAME with --target; or "
+            "python:FILE.py:FUNCTION. Repeatable.",
             rich_help_panel=options.MODEL,
         ),
     ] = None,

@@ -19,6 +19,7 @@ from inspect_ai.model import (
 )
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from holdfast.attachments import document_of, with_document
 from holdfast.challenges.catalogue import of_wording
 from holdfast.challenges.texts import excerpt, fence, fill, fill_marked, json_object
 from holdfast.dialogue.beliefs import beliefs_in
@@ -95,9 +96,9 @@ class Prompt(DataBlock):
                 if messages[place].role == "user":
                     message_text = messages[place].text
                     wording = self.turn.replace("[[fence]]", fence(message_text))
-                    messages[place] = ChatMessageUser(
-                        content=fill(wording.strip(), {"message": message_text})
-                    )
+                    reworded = fill(wording.strip(), {"message": message_text})
+                    document = document_of(messages[place])
+                    messages[place] = ChatMessageUser(content=with_document(reworded, document))
         return messages
 
 
@@ -147,7 +148,8 @@ class Quarantine(DataBlock):
                 verdict, option = await self._judge_claim(turn, message, earlier)
                 argument = f", and argues for ({option})" if option else ""
                 prompt = _fill_prompt("judged", verdict=verdict, option=argument)
-                message = ChatMessageUser(content=prompt)
+                # the assistant retrieves what it retrieves
+                message = ChatMessageUser(content=with_document(prompt, document_of(message)))
             messages.append(message)
         return Defended(await turn.ask(messages, defence="judged", verdict=verdict, option=option))
 

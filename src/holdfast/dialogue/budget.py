@@ -54,56 +54,66 @@ class Budget:
             limit is not None for limit in (self.call_limit, self.token_limit, self.cost_limit)
         )
 
-    async def admit(self) -> None:
+    async def admit(self, calls: int = 1) -> None:
         """Wait until another request is allowed; call ``settle`` once it has ended.
+
+        Args:
+            calls: replies that it takes.
 
         Raises:
             BudgetExceededError: the budget is spent, or the disk is full. It does not derive from
                 Inspect's LimitExceededError, which would score an unfinished sample as complete.
         """
-        while self._in_flight and self._at_limit(self._in_flight):
+        while self._in_flight and self._at_limit(self._in_flight, calls):
             self._waiting = self._waiting or anyio.Event()
             await self._waiting.wait()
-        if self._at_limit():
+        if self._at_limit(0, calls):
             raise BudgetExceededError(self._describe_spending())
         if self.folder is not None and shutil.disk_usage(self.folder).free < ROOM:
             raise BudgetExceededError(
                 f"Less than {ROOM // 2**20} MiB are free at {self.folder}. Free some space"
             )
-        self._in_flight += 1
+        self._in_flight += calls
 
-    def settle(self) -> None:
+    def settle(self, calls: int = 1) -> None:
         """Record the end of an admitted request."""
-        self._in_flight -= 1
+        self._in_flight -= calls
         if self._waiting is not None:
             self._waiting.set()
             self._waiting = None
 
-    def count(self, usage: ModelUsage, *, from_cache: bool, is_estimated: bool) -> None:
+    def count(
+        self, usage: ModelUsage, *, from_cache: bool, is_estimated: bool, calls: int = 1
+    ) -> None:
         """Count an answered request.
 
         Args:
             usage: its usage in tokens and dollars.
             from_cache: whether the reply was stored before.
             is_estimated: whether the usage is an estimate, because the server reports none.
+            calls: number of replies that it took.
         """
         if from_cache:
-            self.cached += 1
+            self.cached += calls
         else:
             tokens, cost = usage.total_tokens, usage.total_cost or 0.0
-            self.calls += 1
-            self.estimated += is_estimated
+            self.calls += calls
+            self.estimated += calls * is_estimated
             self.tokens += tokens
             self.cost += cost
-            self._largest = (max(self._largest[0], tokens), max(self._largest[1], cost))
+            largest_tokens, largest_cost = self._largest
+            self._largest = (
+                max(largest_tokens, -(-tokens // calls)),
+                max(largest_cost, cost / calls),
+            )
         if self.on_turn:
             self.on_turn(self)
 
-    def _at_limit(self, ahead: int = 0) -> bool:
+    def _at_limit(self, ahead: int, calls: int) -> bool:
         tokens, cost = self._largest
         needs_usage = self.token_limit is not None or self.cost_limit is not None
         return (
-            (self.call_limit is not None and self.calls + ahead >= self.call_limit)
+            (self.call_limit is not None and self.calls + ahead + calls > self.call_limit)
             or (self.token_limit is not None and self.tokens + ahead * tokens >= self.token_limit)
             or (self.cost_limit is not None and self.cost + ahead * cost >= self.cost_limit)
             or (needs_usage and ahead > 0 and self.calls == 0)

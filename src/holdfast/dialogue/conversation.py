@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
 
+from holdfast.attachments import record_of
 from holdfast.questions.question import Question
 from holdfast.questions.truth import RESAMPLE_SEEDS, Purpose
 from holdfast.reading.answers import extract_answer
@@ -120,6 +121,7 @@ class Turn:
         target: option that the model should retain.
         choice: options of the answer.
         prompt: the user message.
+        document: what an assistant is to retrieve beside it; None for nothing.
         notes: columns of the turns table that the protocol sets.
         place: branch that first asked it.
         order: number of the turn in the run.
@@ -145,6 +147,7 @@ class Turn:
     target: str | None = None
     choice: Choice | None = None
     prompt: str = ""
+    document: str | None = None
     notes: dict[str, Any] = field(default_factory=dict)
     place: Place = ()
     order: int = 0
@@ -171,6 +174,7 @@ class Turn:
         choice: Choice | None = None,
         parse: Callable[[ModelOutput], Extraction] | None = None,
         notes: Mapping[str, Any] | None = None,
+        document: str | None = None,
         **context: object,
     ) -> "Turn":
         """Ask, and extract the answer; the same request on the same path is one turn.
@@ -185,6 +189,7 @@ class Turn:
             choice: options of the answer, if they are not those of the question.
             parse: function that extracts the answer, if the prompt is not a question with options.
             notes: columns of the turns table.
+            document: text that an assistant retrieves with the message.
             context: facts for simulated models in addition to the prompt.
 
         Raises:
@@ -194,7 +199,7 @@ class Turn:
         """
         steps = (step,) if isinstance(step, Intervention) else tuple(step)
         path = (*self.interventions, *steps) if path is None else tuple(path)
-        turn = self._next(prompt, arm, path, target, question, choice, parse, notes)
+        turn = self._next(prompt, arm, path, target, question, choice, parse, notes, document)
         await self.run.backend.answer(turn, {"arm": arm, **context} if arm else context)
         return turn
 
@@ -208,15 +213,16 @@ class Turn:
         choice: Choice | None,
         parse: Callable[[ModelOutput], Extraction] | None,
         notes: Mapping[str, Any] | None,
+        document: str | None,
     ) -> "Turn":
         run = self.run
-        identity = (self.order, prompt, arm, tuple(step_turn.step for step_turn in path))
+        identity = (self.order, prompt, document, arm, tuple(step.step for step in path))
         turn = run.turns.get(identity)
         if turn is None:
             question_asked = question or self.question
             turn = run.turns[identity] = Turn(
                 run, self.opening, question_asked, self, path, self.number + 1, arm, target,
-                choice or Choice.among(question_asked.options, self.opening.rule), prompt,
+                choice or Choice.among(question_asked.options, self.opening.rule), prompt, document,
                 dict(notes or {}), place.get(), next(run.orders), parse=parse,
             )  # fmt: skip
         else:
@@ -337,7 +343,7 @@ class Turn:
             **self.usage,
             **({"looked": self.basis} if self.basis else {}),
             "key": self.key,
-            "prompt": self.prompt,
+            "prompt": record_of(self.prompt, self.document),
             "reply": self.reply,
         }
 

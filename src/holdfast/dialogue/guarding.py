@@ -28,6 +28,8 @@ from inspect_ai.model import (
     ModelUsage,
 )
 
+from holdfast.attachments import SENT_OTHERWISE
+
 from .generations import digest, generations
 from .probing import ProbedError, probing, refused_request
 
@@ -294,9 +296,6 @@ def _note(api: ModelAPI, error: Exception, config: GenerateConfig, refusals_seen
             return True
     return False
 
-
-SENT_OTHERWISE = "sent_otherwise"
-"""Metadata key of a generation, and column of the turns table: settings not sent as requested."""
 
 _SETTINGS = ("temperature", "seed", "top_p", "top_k")
 _MESSAGES = ("messages", "input", "contents")

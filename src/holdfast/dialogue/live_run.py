@@ -13,15 +13,18 @@ from inspect_ai.model import (
     ChatMessageAssistant,
     ChatMessageSystem,
     ChatMessageUser,
+    Content,
     Model,
     ModelOutput,
 )
 
+from holdfast.attachments import replays_in, with_document
 from holdfast.errors import BudgetExceededError, HoldfastError
 from holdfast.questions.truth import Truth
 from holdfast.reading.extraction import Extraction, Fault
 
 from .conversation import TESTED_ARM, ConversationStart, Place, Turn, place
+from .first_replies import first_replies
 from .gathering import gather
 from .generations import digest
 from .probing import what_to_change
@@ -204,8 +207,10 @@ class Live:
     async def _answer(
         self, turn: Turn, before: LiveTurn, live_turn: LiveTurn, context: Mapping[str, object]
     ) -> None:
-        turn.key = digest(before.key, turn.prompt)
-        messages = [*before.messages, _message(_USER, turn.prompt)]
+        document = () if turn.document is None else (turn.document,)
+        turn.key = digest(before.key, turn.prompt, *document)
+        content = with_document(turn.prompt, turn.document)
+        messages = [*before.messages, _message(_USER, content)]
         live_turn.truths, live_turn.letter = (*before.truths, _truth(turn, context)), before.letter
         live_turn.requests = before.requests
         try:
@@ -225,13 +230,17 @@ class Live:
         turn.output, turn.reply = output, output.completion
         if not turn.arm:
             return
-        usage, choice = {**usage_of(output), "calls": live_turn.calls}, turn.choice
+        usage = {**usage_of(output), "calls": live_turn.calls, **_compare_replays(turn, output)}
+        choice = turn.choice
         if turn.parse is not None or choice is None:
             extraction = turn.parse(output) if turn.parse else Extraction(None, "none", "unread")
             _keep(turn, judged(extraction, output.stop_reason), usage)
             return
         rules = rule or judged(choice.read(turn.reply), output.stop_reason)
         facts = {"answer_rules": rules.answer, **_collect_facts(turn, choice)}
+        watch = first_replies.get()
+        if watch and not self.second and turn.opening.role == TESTED_ARM:
+            watch.note(str(before.model), is_read=rules.answer is not None)
         reading = ReplyReading(rules)
         if self.second and turn.opening.role == TESTED_ARM and rule is None:
             try:
@@ -253,7 +262,7 @@ class Live:
         )
 
 
-def _message(like: ChatMessage, content: str) -> ChatMessage:
+def _message(like: ChatMessage, content: str | list[Content]) -> ChatMessage:
     return like.model_copy(update={"id": f"{_PROCESS}{next(_numbers):x}", "content": content})
 
 
@@ -276,6 +285,33 @@ def _collect_facts(turn: Turn, choice: Choice) -> dict[str, Any]:
     if choice.decision:
         facts["held"], facts["offered"] = (choice.letters[letter] for letter in choice.decision)
     return facts
+
+
+def _compare_replays(turn: Turn, output: ModelOutput) -> dict[str, int]:
+    """How often earlier turns were sent again, and how often what was answered differs.
+
+    Returns:
+        ``replays``, ``replays_differ`` (in the text) and ``replays_moved`` (in the answer read), by
+        the names of the turns table; empty where nothing was sent again.
+    """
+    if not (replays := replays_in(output)):
+        return {}
+    earlier: list[Turn] = []
+    parent = turn.parent
+    while parent is not None and parent.number >= 0:
+        earlier.insert(0, parent)
+        parent = parent.parent
+    moved = [
+        text is not None
+        and asked.choice is not None
+        and asked.choice.read(text).answer != (asked.extraction and asked.extraction.answer)
+        for text, asked in zip(replays, earlier, strict=False)
+    ]
+    return {
+        "replays": len(replays),
+        "replays_differ": sum(text is not None for text in replays),
+        "replays_moved": sum(moved),
+    }
 
 
 def _draw_name(opening: ConversationStart) -> str:

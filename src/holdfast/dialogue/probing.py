@@ -138,6 +138,8 @@ def fault_of_all(error: BaseException, model: str, url: str | None) -> tuple[str
     """
     if redirect := _redirect(error):
         return redirect
+    if getattr(error, "concerns_all", False):
+        return str(error), getattr(error, "remedy", None) or "Check the assistant"
     if _lacks_system_role(error):
         words = " ".join(str(error).split())[:200]
         return f"the model accepts no system message ({words})", _WITHOUT_SYSTEM

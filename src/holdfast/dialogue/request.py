@@ -51,13 +51,15 @@ async def request(
     generation = Asking((truth.drawn, looked_at(truth) if looked_at else ""))
     budget, sitting = run_budget.get() or Budget(), current_sitting.get()
     guard(model)
+    calls_of = getattr(model.api, "calls_of", None)
+    calls = calls_of(messages) if calls_of else 1
     while key in _under_way:  # the first one asks, and the others then use its stored reply
         finish = _under_way[key] = _under_way[key] or anyio.Event()
         await finish.wait()
     _under_way[key] = None
     tokens = under_test.set(truth), asking.set(generation)
     try:
-        await budget.admit()
+        await budget.admit(calls)
         try:
             if sitting is not None:
                 output = await sitting.generate(model, messages, config, generation)
@@ -76,9 +78,10 @@ async def request(
                 usage,
                 from_cache=generation.stored_output is not None,
                 is_estimated=token_usage is None,
+                calls=calls,
             )
         finally:
-            budget.settle()
+            budget.settle(calls)
     finally:
         under_test.reset(tokens[0])
         asking.reset(tokens[1])

@@ -6,11 +6,10 @@ from typing import Any
 
 from inspect_ai.model import ModelOutput, StopReason
 
+from holdfast.attachments import SENT_OTHERWISE
 from holdfast.reading.answers import extract_answer
 from holdfast.reading.decisions import read_decision
 from holdfast.reading.extraction import Extraction
-
-from .guarding import SENT_OTHERWISE
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,12 @@ import asyncio
 import base64
 import json
 import math
-import netrc
 import os
-import random
 import re
 import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
-from functools import cache
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from inspect_ai.model import (
@@ -36,7 +30,6 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import ValidationError
-from tenacity import RetryCallState
 from tenacity.wait import wait_base
 
 from holdfast.encoding import json_bytes, json_value
@@ -44,13 +37,23 @@ from holdfast.errors import InputError, redirected
 
 from .connections import Connector, LargeReplyError, Response, body_of
 from .offline import replied
+from .server import (
+    MAX_REPLY,
+    TRANSIENT,
+    RetryWait,
+    ServerError,
+    at_most,
+    environment_speaks_of,
+    error_message,
+    largest_reply,
+    retry_seconds,
+)  # fmt: skip
 
 _STOP_REASONS: Mapping[str, StopReason] = {
     "stop": "stop",
     "length": "max_tokens",
     "content_filter": "content_filter",
 }
-_TRANSIENT = (408, 409, 425, 500, 502, 503, 504, 529)
 _FILTER_CODES = ("content_filter", "content_policy_violation")
 
 HANDLED_SETTINGS = frozenset(
@@ -64,37 +67,6 @@ HANDLED_SETTINGS = frozenset(
 
 ATTEMPT_SECONDS = 600
 """An attempt that takes longer has hung, unless ``attempt_timeout`` says otherwise."""
-
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 300.0
-
-MAX_REPLY = "LEAN_MAX_REPLY_MIB"
-"""In the environment: the largest reply that is read, in MiB, once unpacked."""
-
-_MAX_REPLY_MIB = 64
-
-
-class ServerError(Exception):
-    """The server answered with an error, or with something that is no chat completion."""
-
-    def __init__(
-        self,
-        status: int,
-        message: str,
-        retry_after: float | None = None,
-        remedy: str | None = None,
-    ) -> None:
-        """Keep what decides whether to try again.
-
-        Args:
-            status: of the HTTP reply, 0 where it is no reason to give up.
-            message: what the server says, or what is wrong with its reply.
-            retry_after: seconds that the server asks to wait.
-            remedy: what has to change, where trying again would not help.
-        """
-        super().__init__(f"HTTP {status}: {message}" if status else message)
-        self.status = status
-        self.retry_after = retry_after
-        self.remedy = remedy
 
 
 class Lean(ModelAPI):
@@ -155,7 +127,7 @@ class Lean(ModelAPI):
         if authorization:
             self._headers["Authorization"] = authorization
         self._secrets = [*(basic.secrets if basic else ()), *([key] if key else ())]
-        self._largest = _largest_reply()
+        self._largest = largest_reply()
         self._extra = model_args
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -192,7 +164,7 @@ class Lean(ModelAPI):
         if 300 <= status < 400 and (location := response.headers.get("Location")):
             reason, remedy = redirected(self._url, location)
             raise ServerError(status, reason, remedy=remedy)
-        message, code = _message(content)
+        message, code = error_message(content)
         for secret in self._secrets:  # some servers quote the key that they refuse
             message = message.replace(secret, "[key]")
         if status == 400 and code in _FILTER_CODES:
@@ -200,7 +172,7 @@ class Lean(ModelAPI):
             reply_data = {"status": status, "body": message}
             output = replied(self.model_name, message, ModelUsage(), stop_reason="content_filter")
             return output, _call(body, reply_data, None)
-        raise ServerError(status, message, _seconds(response.headers.get("Retry-After")))
+        raise ServerError(status, message, retry_seconds(response.headers.get("Retry-After")))
 
     async def _post(
         self, body: dict[str, Any], config: GenerateConfig
@@ -212,7 +184,7 @@ class Lean(ModelAPI):
                     self._url,
                     data=json_bytes(body),
                     headers=config.extra_headers,
-                    timeout=_at_most(config.attempt_timeout or ATTEMPT_SECONDS),
+                    timeout=at_most(config.attempt_timeout or ATTEMPT_SECONDS),
                     allow_redirects=False,
                 ) as response,
                 body_of(response, self._largest * 2**20) as content,
@@ -255,7 +227,7 @@ class Lean(ModelAPI):
                 connector=self._connector,
                 response_class=Response,
                 headers=self._headers,
-                trust_env=_environment_speaks_of(self._url),
+                trust_env=environment_speaks_of(self._url),
             )
         return self._session
 
@@ -264,7 +236,7 @@ class Lean(ModelAPI):
         if isinstance(ex, ServerError):
             if ex.status == 429:
                 return RetryDecision.rate_limit(retry_after=ex.retry_after)
-            if ex.remedy is None and (ex.status in _TRANSIENT or ex.status == 0):
+            if ex.remedy is None and (ex.status in TRANSIENT or ex.status == 0):
                 return RetryDecision.transient(retry_after=ex.retry_after)
             return RetryDecision.no()
         if isinstance(ex, (aiohttp.InvalidURL, aiohttp.ClientConnectorCertificateError)):
@@ -278,7 +250,7 @@ class Lean(ModelAPI):
 
         With eight retries an outage of thirteen minutes is ridden out.
         """
-        return _Wait()
+        return RetryWait()
 
     def connection_key(self) -> str:
         """Connections are counted for each server."""
@@ -289,41 +261,6 @@ class Lean(ModelAPI):
         if self._session is not None:
             await self._session.close()
             self._session = None
-
-
-@cache
-def _at_most(seconds: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=seconds, sock_connect=30)
-
-
-def _environment_speaks_of(url: str) -> bool:
-    """Whether the environment names a proxy for the server, or ``.netrc`` a password.
-
-    Asked once: where it may, aiohttp looks for both again in every request, in a thread.
-    """
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if parts.scheme in getproxies() and not proxy_bypass(host):
-        return True
-    name = "_netrc" if os.name == "nt" else ".netrc"
-    try:
-        passwords = netrc.netrc(os.environ.get("NETRC") or Path.home() / name)
-        return passwords.authenticators(host) is not None
-    except (OSError, RuntimeError, netrc.NetrcParseError):  # no file, no home, no sense in it
-        return False
-
-
-class _Wait(wait_base):
-    """Waits for what ``Retry-After`` says, if it says more than the backoff."""
-
-    def __call__(self, retry_state: RetryCallState) -> float:
-        """Seconds to wait."""
-        error = retry_state.outcome.exception() if retry_state.outcome else None
-        retry_after = error.retry_after if isinstance(error, ServerError) else None
-        backoff = _FIRST_WAIT * 3.0 ** min(retry_state.attempt_number - 1, 9)
-        # those refused together must not come back together; no result hangs on it
-        wait = backoff * (1 + random.random() / 2)
-        return min(max(retry_after or 0.0, wait), _LONGEST_WAIT)
 
 
 class _Basic:
@@ -345,43 +282,11 @@ def _without_password(url: str | None) -> tuple[str | None, _Basic | None]:
     return clean, _Basic(unquote(user), unquote(password))
 
 
-def _seconds(retry_after: str | None) -> float | None:
-    """Seconds that a ``Retry-After`` header names, as a number or a date; at most five minutes."""
-    if not retry_after:
-        return None
-    try:
-        seconds = float(retry_after)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
-        except (ValueError, TypeError, OverflowError):
-            return None
-    return min(max(0.0, seconds), _LONGEST_WAIT) if math.isfinite(seconds) else None
-
-
-def _message(content: bytearray) -> tuple[str, str]:
-    """What an error reply says, in a line, and its code."""
-    text, code = content[:_LONGEST_ERROR].decode("utf-8", "replace"), ""
-    try:
-        error = json.loads(text)["error"]
-        if isinstance(error, dict):
-            text, code = str(error.get("message", error)), str(error.get("code") or "")
-        else:
-            text = str(error)
-    except (ValueError, KeyError, TypeError, RecursionError):
-        pass
-    return " ".join(text.split())[:500], code
-
-
 def _schema(schema: ResponseSchema) -> dict[str, Any]:
     """A schema as the API has it."""
     fields = schema.model_dump(exclude_none=True)
     fields["schema"] = fields.pop("json_schema")
     return {"type": "json_schema", "json_schema": fields}
-
-
-_LONGEST_ERROR = 2**20
-"""Bytes of an error that are looked at."""
 
 
 def _call(request: dict[str, Any], response: Any, seconds: float | None) -> ModelCall:
@@ -391,18 +296,6 @@ def _call(request: dict[str, Any], response: Any, seconds: float | None) -> Mode
         response=response if isinstance(response, dict) else {"body": response},
         time=seconds,
     )
-
-
-def _largest_reply() -> int:
-    """MiB that a reply may have.
-
-    Raises:
-        InputError: the environment names no such number.
-    """
-    limit = os.environ.get(MAX_REPLY) or str(_MAX_REPLY_MIB)
-    if not limit.isdecimal() or not int(limit):
-        raise InputError(f"is '{limit}'", field=MAX_REPLY, remedy="Give a whole number of MiB")
-    return int(limit)
 
 
 def _parse_reply(content: bytearray) -> Any:

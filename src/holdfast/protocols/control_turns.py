@@ -25,8 +25,12 @@ async def resample(run: Run, chat: Turn) -> None:
         )
 
 
-async def ask_control(turn: Turn, prompt: str, step: Intervention) -> Turn:
+async def ask_control(
+    turn: Turn, prompt: str, step: Intervention, document: str | None = None
+) -> Turn:
     """Ask a control; where a recording lacks it, nothing is asked."""
     if not turn.has_reply(CONTROL, step):
         return turn
-    return await turn.ask(prompt, arm=CONTROL, step=step, target=turn.run.question.gold)
+    return await turn.ask(
+        prompt, arm=CONTROL, step=step, target=turn.run.question.gold, document=document
+    )

@@ -21,6 +21,7 @@ from inspect_ai.model import (
     ModelOutput,
 )
 
+from holdfast.attachments import record_of
 from holdfast.defences.exchange import Defence, DefendedTurn
 from holdfast.dialogue.conversation import TESTED_ARM, ConversationStart, Place, Run, Turn, place
 from holdfast.questions.question import Question
@@ -96,6 +97,7 @@ class PlannedRequest:
         arm: the arm of its turn.
         characters: length of the conversation that is sent.
         tokens: assumed length of the reply.
+        earlier: turns of the user before the newest.
         is_shared: whether no replicate makes it anew.
         form: the request whatever the replies in it are, and those that it quotes. Where these are
             alike, requests of one form are one request.
@@ -106,6 +108,7 @@ class PlannedRequest:
     arm: str
     characters: int
     tokens: int
+    earlier: int
     is_shared: bool
     form: int
 
@@ -210,7 +213,7 @@ class Dry:
             return
         opening, prior_state = turn.opening, self._load_prior_state(turn)
         tokens = opening.tokens
-        texts = (*prior_state.texts, ("user", turn.prompt))
+        texts = (*prior_state.texts, ("user", record_of(turn.prompt, turn.document)))
         turn.state = prior_state  # for the defence, which looks at earlier turns
         if self.defence and opening.role == TESTED_ARM and turn.parse is None:
             reply = await self._answer_defended(self.defence, turn, texts)
@@ -232,10 +235,11 @@ class Dry:
         reply = stand_in(number, self.reply_tokens if tokens is None else tokens)
         if number not in self.requests:
             characters = sum(len(text) for _, text in texts)
+            earlier = sum(who == "user" for who, _ in texts) - 1
             is_shared = turn.opening.replicate != turn.run.replicate
             form = hash((role, draw, *self._form(texts)))
             self.requests[number] = PlannedRequest(
-                role, place.get(), turn.arm, characters, len(reply) // 4, is_shared, form
+                role, place.get(), turn.arm, characters, len(reply) // 4, earlier, is_shared, form
             )
         return reply
 
@@ -445,6 +449,8 @@ class QuestionPlan:
         most_calls: requests at the most, by role.
         input_tokens: tokens that the most requests read, by role, at four characters each.
         output_tokens: tokens that they write, by role, by an assumed length.
+        replays: turns before the newest one in them, by role, which an assistant with sessions is
+            sent again.
         paths: arm and path of every turn that a table counts, in the order of asking.
         skipped_paths: paths that cannot be asked, with the reason.
         certain: requests to the model under test that every script makes.
@@ -458,6 +464,7 @@ class QuestionPlan:
     most_calls: Mapping[str, int]
     input_tokens: Mapping[str, int]
     output_tokens: Mapping[str, int]
+    replays: Mapping[str, int]
     paths: Sequence[Path]
     skipped_paths: Mapping[str, str]
     certain: frozenset[int]
@@ -618,6 +625,7 @@ class _Search:
             {role: len(requests[role]) for role in roles},
             {role: sum(o.characters for o in requests[role]) // 4 for role in roles},
             {role: sum(o.tokens for o in requests[role]) for role in roles},
+            {role: sum(o.earlier for o in requests[role]) for role in roles},
             tuple(dict.fromkeys(path for script in ({}, *scripts.values())
                                 for path in _paths(self._run(script)[1]))),
             dict(self._run({})[1].skipped_paths),

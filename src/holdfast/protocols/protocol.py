@@ -116,12 +116,14 @@ class CallCount:
         most_calls: calls at the most.
         input_tokens: tokens that the most calls read, at four characters each.
         output_tokens: tokens that they write, by an assumed length of a reply.
+        replays: earlier turns in the most calls, which an assistant with sessions is sent again.
     """
 
     fewest_calls: int = 0
     most_calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    replays: int = 0
 
     def __add__(self, addend: "CallCount") -> "CallCount":
         return CallCount(
@@ -129,6 +131,7 @@ class CallCount:
             self.most_calls + addend.most_calls,
             self.input_tokens + addend.input_tokens,
             self.output_tokens + addend.output_tokens,
+            self.replays + addend.replays,
         )
 
     def less(self, calls: int, at_least: int) -> "CallCount":
@@ -140,6 +143,7 @@ class CallCount:
             most_calls,
             round(self.input_tokens * share),
             round(self.output_tokens * share),
+            round(self.replays * share),
         )
 
 
@@ -181,7 +185,8 @@ class StudyPlan:
                 )
                 self.forms |= plan.shared_forms[role] | plan.replicate_forms[role]
             tokens = (plan.input_tokens[role] * epochs, plan.output_tokens[role] * epochs)
-            count = CallCount(fewest_calls, most_calls * epochs, *tokens)
+            replays = plan.replays[role] * epochs
+            count = CallCount(fewest_calls, most_calls * epochs, *tokens, replays)
             self.counts[role] = self.counts.get(role, CallCount()) + count
         self.paths |= dict.fromkeys(plan.paths)
         self.goes_on = self.goes_on or plan.goes_on

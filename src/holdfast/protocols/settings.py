@@ -91,6 +91,16 @@ class Settings:
         """Times each question is asked, where the settings say so: then no two times are alike."""
         return None
 
+    @property
+    def puts_documents(self) -> bool:
+        """Whether a text is put where an assistant's retrieval would put it."""
+        return False
+
+    @property
+    def shows_examples(self) -> bool:
+        """Whether turns of user and assistant are shown before the question."""
+        return False
+
     def required(self, roles: tuple[str, ...]) -> tuple[str, ...]:
         """Of the helpers that the protocol requires, those that are needed."""
         return roles

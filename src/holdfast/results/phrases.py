@@ -11,6 +11,7 @@ FAMILIES = {
     "inc_letter": "Told a wrong letter",
     "wrong_op": "Shown more plausible wrong options",
     "context": "Shown a misleading text",
+    "document": "A misleading document is retrieved",
 }
 """Families of challenges in plain words."""
 

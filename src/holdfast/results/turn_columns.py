@@ -77,6 +77,10 @@ TURN_COLUMNS: Mapping[str, str] = {
     "`content_filter`. Null for a failed turn.",
     "answered_by": "Model that answered, as named by the server.",
     "sent_otherwise": "Settings or roles that the provider changed or dropped.",
+    "replays": "Number of earlier turns that an assistant was sent again before this one, in a new "
+    "session. Null for a model that is sent the whole conversation.",
+    "replays_differ": "Number of them that it answered with another text than before.",
+    "replays_moved": "Number of them in which another answer is read than before.",
     "shared": "Whether an earlier row of the question has the same generation. Sum tokens and "
     "cost over the other rows.",
     "prompt": "The user message. Null after `--no-text`.",

@@ -56,6 +56,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+REPLAYS = ("replays", "replays_differ", "replays_moved")
+"""Columns of a turn before which an assistant was sent the earlier turns again."""
+
 _INT, _FLOAT, _BOOL = pl.Int64(), pl.Float64(), pl.Boolean()
 _COLUMNS = (
     "run",
@@ -115,13 +118,14 @@ _COLUMNS = (
     "stop",
     "answered_by",
     "sent_otherwise",
+    *REPLAYS,
     "shared",
     "prompt",
     "reply",
 )
 _TYPES: dict[str, pl.DataType] = {
     **dict.fromkeys(("protocol_version", "seed", "epoch", "turn"), _INT),
-    **dict.fromkeys(("attempts", "review", "words", "calls"), _INT),
+    **dict.fromkeys(("attempts", "review", "words", "calls", *REPLAYS), _INT),
     **dict.fromkeys(("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"), _INT),
     **dict.fromkeys(("p_gold", "p_suggested", "p_answer", "cost", "latency"), _FLOAT),
     **dict.fromkeys(("correct", "cue", "cue_judged", "valid_judged", "shared"), _BOOL),
@@ -140,7 +144,9 @@ ATTACKS = (
 JUDGE_COLUMNS = ("cue_judged", "stance_judged", "mentioned_judged", "review", "valid_judged")
 """Columns that a judge fills, possibly in a later run."""
 ENDING = ("calls", "stop", "answered_by", "sent_otherwise")
-OPTIONAL = (*TEXTS, *CUES, *ATTACKS, *ENDING, *READINGS, *LABEL_SCHEMA, "shown", "defence")
+OPTIONAL = (
+    *TEXTS, *CUES, *ATTACKS, *ENDING, *REPLAYS, *READINGS, *LABEL_SCHEMA, "shown", "defence",
+)  # fmt: skip
 """Optional columns of a turns table."""
 
 _LOG_SCHEMA = pl.Schema(

@@ -26,10 +26,11 @@ from inspect_ai.model import GenerateConfig, Model
 from holdfast.defences.defence import VERIFIER
 from holdfast.dialogue.budget import Budget, run_budget
 from holdfast.dialogue.conversation import TESTED_ARM
+from holdfast.dialogue.first_replies import FirstReplies, first_replies
 from holdfast.dialogue.generations import generations, kept_elsewhere
 from holdfast.dialogue.probing import LASTING, Probe, fault_of_all, is_unreached, probing
 from holdfast.dialogue.sitting import CONNECTIONS, KEPT_AS
-from holdfast.errors import InputError, InterruptedRunError, counted
+from holdfast.errors import InputError, InterruptedRunError, counted, printable
 from holdfast.protocols.installed import task_named
 from holdfast.protocols.protocol import READER, READER_ALL, Study, StudyPlan
 from holdfast.protocols.second_reading import readings_of
@@ -171,6 +172,7 @@ class Evaluation:
                 remedy="Give another --log-dir",
             )
         runner = Runner(self.log_dir, self.roles, self.turns)
+        self._describe_assistants(left)
         with self.progress.asking(self.budget, total), self._spend_budget():
             if not self.shard:  # the main process has sent the probe for all shards
                 self._probe(runner, left)
@@ -197,6 +199,7 @@ class Evaluation:
     @contextmanager
     def _spend_budget(self) -> Iterator[None]:
         token = run_budget.set(self.budget)
+        watch = first_replies.set(FirstReplies(self.progress.say))
         try:
             yield
         except KeyboardInterrupt:
@@ -204,6 +207,7 @@ class Evaluation:
             raise InterruptedRunError from None
         finally:
             run_budget.reset(token)
+            first_replies.reset(watch)
 
     def probe(self) -> tuple[float, int]:
         """Send the first request to each server separately, before a study is run in shards.
@@ -215,8 +219,15 @@ class Evaluation:
         with generation_store(self.log_dir), self._spend_budget():
             earlier_logs, sheets = self._check_logs()
             self._restore(earlier_logs)
+            self._describe_assistants(sheets)
             rate = self._probe(Runner(self.log_dir, self.roles), sheets)
             return rate, len(generations())
+
+    def _describe_assistants(self, sheets: Sequence[Sheet]) -> None:
+        """Say where an assistant's requests go, before the first of them."""
+        for model in dict.fromkeys(sheet.model for sheet in sheets):
+            if (describe := getattr(model.api, "describe", None)) is not None:
+                self.progress.say(printable(f"{model} {describe()}"))
 
     def _restore(self, earlier_logs: Sequence[EvalLog]) -> None:
         """Restore missing generations from the logs, and report and remove damaged ones."""
@@ -347,7 +358,7 @@ class Evaluation:
 
     def generations(self) -> int:
         """Return the maximum number of generations, including stored ones."""
-        total, earlier = 0, list[StudyPlan]()
+        total, replays, earlier = 0, 0, list[StudyPlan]()
         for study in self.studies:
             plan = study.plan(roles=self.roles, places=self._places(study))
             call_count = plan.tested(earlier, study.epochs)
@@ -362,8 +373,10 @@ class Evaluation:
             total += sum(
                 counts[role].most_calls for role in (TESTED_ARM, *self.roles) if role in counts
             )
+            replays += call_count.replays
             earlier.append(plan)
-        return len(self.models) * total
+        stateful = sum(bool(getattr(model.api, "is_stateful", False)) for model in self.models)
+        return len(self.models) * total + stateful * replays
 
     def _check_settings(self, begun_log: EvalLog, log: EvalLog) -> None:
         """Raise an error if the log directory has the same study with other settings."""

@@ -152,6 +152,8 @@ class Generation:
                     f"'{model}' does not support it",
                     "Remove it: the replies of this model do not depend on it"
                     if getattr(model.api, "offline", False)
+                    else "Set it in the assistant, or write it into the body of its target file"
+                    if hasattr(model.api, "describe")
                     else "Give -M NAME=VALUE with the server's own name, or use another provider",
                 )
 

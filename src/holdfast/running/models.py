@@ -7,11 +7,20 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
-from inspect_ai.model import Model, ModelCost, ModelInfo, get_model, get_model_info, set_model_info
+from inspect_ai.model import (
+    GenerateConfig,
+    Model,
+    ModelCost,
+    ModelInfo,
+    get_model,
+    get_model_info,
+    set_model_info,
+)
 
 from holdfast.errors import HoldfastError, InputError, did_you_mean, in_one_line
 from holdfast.files import named_path, text_of
@@ -20,7 +29,7 @@ from holdfast.protocols.protocol import JUDGE, READER, READER_ALL
 
 PROVIDERS = (
     "anthropic", "azureai", "bedrock", "deepseek", "fireworks", "google", "grok", "groq", "hf",
-    "lean", "lexical", "mistral", "mockllm", "ollama", "openai", "openai-api", "openrouter",
+    "http", "lean", "lexical", "mistral", "mockllm", "ollama", "openai", "openai-api", "openrouter",
     "recorded", "sglang", "simulated", "together", "vllm",
 )  # fmt: skip
 """Providers that errors suggest; Inspect has more."""
@@ -29,10 +38,18 @@ OFFLINE = ("simulated/", "lexical/", "recorded/")
 """Models that need neither a key nor a network."""
 
 
+FUNCTION = "python:"
+"""Begins the name of a function that is an assistant."""
+
+TARGET = "http/"
+"""Begins the name of an assistant that is asked as a target file says."""
+
 _IN_PROCESS = ("hf/", "vllm/", "sglang/", "transformer_lens/", "nnterp/", "llama-cpp-python/")
 """Providers that load weights, or start such a server, as soon as a model is created."""
 
-_FREE_PROVIDERS = (*OFFLINE, *_IN_PROCESS, "lean/", "mockllm/", "ollama/")
+_FREE_PROVIDERS = (
+    *OFFLINE, *_IN_PROCESS, TARGET, "python/", "lean/", "mockllm/", "ollama/",
+)  # fmt: skip
 """Providers without prices."""
 
 
@@ -41,8 +58,17 @@ def models(
     *,
     base_url: str | None = None,
     model_args: Mapping[str, Any] | Sequence[str] = (),
+    target: str | None = None,
 ) -> list[Model]:
-    """Create the named models."""
+    """Create the named models.
+
+    Args:
+        names: names as in Inspect, ``http/NAME`` or ``python:FILE.py:FUNCTION``.
+        base_url: base URL of the models' API.
+        model_args: arguments of the provider.
+        target: target file of ``http/NAME``.
+    """
+    names = _with_target(names, target)
     if not names:
         raise InputError(
             "no model given",
@@ -50,7 +76,56 @@ def models(
             remedy="Name one, such as --model openai/gpt-4.1 or --model simulated/sycophant",
         )
     args = arguments(model_args)
-    return [_model(name, base_url, args) for name in dict.fromkeys(names)]
+    return [
+        _assistant(name, target, base_url, args)
+        if name.startswith((TARGET, FUNCTION))
+        else _model(name, base_url, args)
+        for name in dict.fromkeys(names)
+    ]
+
+
+def _with_target(names: Sequence[str], target: str | None) -> Sequence[str]:
+    """The models, with the one that a target file is for."""
+    if target is None:
+        return names
+    of_target = [name for name in dict.fromkeys(names) if name.startswith(TARGET)]
+    if len(of_target) > 1 or (names and not of_target):
+        raise InputError(
+            f"is for one model, and the command names {' and '.join(of_target or names)}",
+            field="--target",
+            remedy="Give --model http/NAME once, or leave out --model",
+        )
+    return names or [f"{TARGET}{Path(target).stem}"]
+
+
+def stateful_names(names: Sequence[str], target: str | None) -> list[str]:
+    """The models that are sent earlier turns again, because they remember a conversation."""
+    from holdfast.models.target import read_target  # slow to import
+
+    is_stateful = target is not None and read_target(target).is_stateful
+    return [name for name in names if is_stateful and name.startswith(TARGET)]
+
+
+def _assistant(
+    name: str, target: str | None, base_url: str | None, args: Mapping[str, Any]
+) -> Model:
+    """An assistant of the user's: by its target file, or a function."""
+    if base_url or args:
+        option = "--model-base-url" if base_url else "-M"
+        remedy = "Write it into the target file" if name.startswith(TARGET) else f"Remove {option}"
+        raise InputError(f"does not apply to '{name}'", field=option, remedy=remedy)
+    # slow to import, and seldom needed
+    from holdfast.models.function import function_name, name_function
+    from holdfast.models.target import name_target
+
+    if name.startswith(FUNCTION):
+        digest = name_function(name)
+        return get_model(function_name(name), memoize=False, function=digest)
+    if target is None:
+        return get_model(name, memoize=False)  # which tells what it lacks
+    described = name_target(target)
+    config = GenerateConfig(max_connections=described.connections)
+    return get_model(name, config=config, memoize=False, target=described.fingerprint)
 
 
 def arguments(source: Mapping[str, Any] | Sequence[str] | None) -> dict[str, Any]:
@@ -197,6 +272,12 @@ def _role_specs(role_source: Sequence[str]) -> dict[str, dict[str, Any]]:
             wrong = [name for name in _ROLE_KEYS if not isinstance(spec.get(name, ""), str)]
             if wrong or "model" not in spec or _NOT_THE_PROVIDERS & spec.keys() - {*_ROLE_KEYS}:
                 raise TypeError(value)
+            if str(spec["model"]).startswith((TARGET, FUNCTION)):
+                raise InputError(
+                    f"'{spec['model']}' is an assistant, and '{role}' a helper",
+                    field="--model-role",
+                    remedy=f"Write {role}=PROVIDER/MODEL",
+                )
             specs[role] = spec
         except (yaml.YAMLError, AttributeError, TypeError, RecursionError) as error:
             raise InputError(
@@ -231,17 +312,30 @@ def _as_chat_model(name: str) -> None:
         set_model_info(name, info)
 
 
-def checked_names(names: Sequence[str]) -> list[str]:
+def checked_names(names: Sequence[str], target: str | None = None) -> list[str]:
     """Check and return model names without creating models, which may need a key or package."""
+    # slow to import
+    from holdfast.models.function import function_name
+    from holdfast.models.target import read_target
+
+    names = _with_target(names, target)
+    if target is not None:
+        read_target(target)
     for name in names:
-        if name.startswith(_IN_PROCESS):
+        if name.startswith(_IN_PROCESS) or (name.startswith(TARGET) and target is not None):
+            continue
+        if name.startswith(FUNCTION):  # its file is not run
+            function_name(name)
             continue
         try:
             models([name])
         except InputError as error:
             if name.startswith(OFFLINE) or "not recognized" in error.fault:
                 raise
-    return list(dict.fromkeys(names)) or [str(model) for model in models(names)]
+    names_of_results = (
+        function_name(name) if name.startswith(FUNCTION) else name for name in names
+    )
+    return list(dict.fromkeys(names_of_results)) or [str(model) for model in models(names)]
 
 
 _NOT_THE_PROVIDERS = frozenset(inspect.signature(get_model).parameters) - {"api_key"}

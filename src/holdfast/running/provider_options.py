@@ -83,6 +83,14 @@ class RunOptions(TypedDict, total=False):
         ),
     ]
     model_base_url: Annotated[str | None, Option("Base URL of the model's API.", group=MODEL)]
+    target: Annotated[
+        str | None,
+        Option(
+            "TOML file that says how your assistant is asked (--model http/NAME).",
+            group=MODEL,
+            file=True,
+        ),
+    ]
     model_args: Annotated[
         NamedValues,
         Option(

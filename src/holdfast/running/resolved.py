@@ -28,6 +28,7 @@ from .preparation import FileGeneration, GeneratedFile, keep_labels, read_labels
 from .progress import Progress
 from .studies import (
     Lacking,
+    check_assistants,
     check_inputs,
     check_readers,
     check_roles,
@@ -181,10 +182,11 @@ class Running:
         roles = {role: str(model) for role, model in self.roles.items()}
         names = [str(model) for model in self.models]
         models_asked = [*self.models, *self.roles.values()]
+        stateful = [str(m) for m in self.models if getattr(m.api, "is_stateful", False)]
         lack = lacking(studies, self.limit, self.roles)
         keep_plan(
             self.log_dir,
-            estimates(self.studies, names, roles, self.limit),
+            estimates(self.studies, names, roles, self.limit, stateful=stateful),
             {lacking_set.questions: str(lacking_set) for lacking_set in lack},
         )
         sets = [study.questions for study in studies]
@@ -319,8 +321,10 @@ def resolved(arguments: Mapping[str, Any], progress: Progress | None = None) -> 
         arguments.get("model") or (),
         base_url=arguments.get("model_base_url"),
         model_args=arguments.get("model_args") or (),
+        target=arguments.get("target"),
     )
     check_readers(roles, tested_models)
+    check_assistants(studies, tested_models)
     _check_inputs(arguments, studies, roles, tested_models)
     names = ("labels", "limit", "epochs", "call_limit", "token_limit", "cost_limit")
     as_given: dict[str, Any] = {name: arguments.get(name) for name in names}
@@ -354,7 +358,8 @@ def plan(arguments: Mapping[str, Any], reply_tokens: int) -> Plan:
         for path, why in study.plan(limit, roles, reply_tokens=reply_tokens).skipped_paths.items()
         for reason, n in why.items()
     ]
-    rows = estimates(studies, tested_names, roles, limit, reply_tokens)
+    stateful = models.stateful_names(tested_names, arguments.get("target"))
+    rows = estimates(studies, tested_names, roles, limit, reply_tokens, stateful)
     table = pl.DataFrame(rows, schema_overrides={"cost": pl.Float64})
     return Plan(table, left_out, lacking(studies, limit, roles))
 
@@ -372,7 +377,7 @@ def checked(arguments: Mapping[str, Any]) -> tuple[list[Study], Sequence[str], M
     roles = models.role_names(_roles(arguments))
     models.checked_names(list(roles.values()) or ["simulated/sycophant"])
     studies = _studies(arguments, roles)
-    tested_names = models.checked_names(arguments.get("model") or ())
+    tested_names = models.checked_names(arguments.get("model") or (), arguments.get("target"))
     check_readers(roles, tested_names)
     _check_inputs(arguments, studies, roles, tested_names)
     return studies, tested_names, roles

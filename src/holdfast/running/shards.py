@@ -216,7 +216,9 @@ class Sharding:
         apis = [model.api for model in self.running.models]
         direct = all(getattr(api, "direct", False) for api in apis)
         offline = any(getattr(api, "offline", False) for api in apis)
-        return direct and not offline and not budget.is_limited
+        # an assistant has limits of its own, which processes would not share
+        limited = any(hasattr(api, "describe") for api in apis)
+        return direct and not offline and not limited and not budget.is_limited
 
     def _ends(
         self,

@@ -7,11 +7,12 @@ from itertools import product
 from os import PathLike, fspath
 from typing import Any
 
+from inspect_ai.model import Model
 from pydantic import TypeAdapter, ValidationError
 
 from holdfast.challenges.catalogue import CONTEXTS
 from holdfast.challenges.prepared import GENERATE
-from holdfast.defences.defence import NO_DEFENCE
+from holdfast.defences.defence import NO_DEFENCE, Confidence, HandOver, Prompt
 from holdfast.dialogue.conversation import TESTED_ARM
 from holdfast.errors import InputError, counted, unknown
 from holdfast.protocols.installed import GENERATIONS, PROTOCOLS
@@ -158,6 +159,48 @@ def check_readers(bound: Mapping[str, object], tested_models: Iterable[object]) 
             check_reader(str(bound[role]), [str(model) for model in tested_models])
 
 
+def check_assistants(studies: Sequence[Study], tested_models: Iterable[Model]) -> None:
+    """Refuse what an assistant, or a model that is none, cannot be asked.
+
+    Raises:
+        InputError: there is no place for a document, for examples, or for a defence's message.
+    """
+    for study, model in product(studies, tested_models):
+        if study.settings.puts_documents and not getattr(model.api, "takes_documents", False):
+            raise InputError(
+                f"'{model}' has no place for a document",
+                field="-T inject",
+                remedy="Write {{ document }} into the body of the target file, or add [document]. "
+                "A Python function needs a parameter 'document'",
+            )
+        defence = study.defence
+        while isinstance(defence, HandOver):
+            defence = defence.inner
+        is_assistant = hasattr(model.api, "describe")
+        if is_assistant and isinstance(defence, Confidence) and defence.samples == 1:
+            raise InputError(
+                f"'{model}' gives no log-probabilities, which the defence '{defence.id}' needs",
+                field="--defence",
+                remedy="Give the defence 'agreement'",
+            )
+        if not getattr(model.api, "is_stateful", False):
+            continue
+        if study.settings.shows_examples:
+            raise InputError(
+                f"'{model}' is sent the newest turn alone, and {study.called} shows examples with "
+                "their answers",
+                field="--target",
+                remedy="Send {{ messages }}, or remove the examples",
+            )
+        takes_system = getattr(model.api, "takes_system", True)
+        if isinstance(defence, Prompt) and defence.system and not takes_system:
+            raise InputError(
+                f"'{model}' is sent no system message, which the defence '{defence.id}' is",
+                field="--defence",
+                remedy="Write {{ system }} into the target file, or give another defence",
+            )
+
+
 def generation(
     name: str, args: Mapping[str, Any], question_set: QuestionSet | None = None
 ) -> Study:
@@ -228,8 +271,12 @@ def estimates(
     roles: Mapping[str, str],
     limit: int | None = None,
     reply_tokens: int = REPLY_TOKENS,
+    stateful: Collection[str] = (),
 ) -> list[dict[str, Any]]:
-    """Estimate calls, tokens and dollars of the studies of one command."""
+    """Estimate calls, tokens and dollars of the studies of one command.
+
+    ``replays`` counts the earlier turns that the models in ``stateful`` receive again.
+    """
     rows: list[dict[str, Any]] = []
 
     def add(name: str, by: str, study: Study, n: int, count: CallCount, *, exact: bool) -> None:
@@ -269,6 +316,8 @@ def estimates(
         inputs = simulated_inputs(study, roles.get("generator"))
         for model in models:
             add(study.name, model, study, plan.questions, call_count, exact=exact)
+            if model in stateful:
+                rows[-1]["replays"] = call_count.replays
             rows[-1]["model"] = name_in_results(model, inputs)
             for role, by in roles.items():
                 if role in counts and counts[role].most_calls:

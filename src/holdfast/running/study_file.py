@@ -175,6 +175,13 @@ def _if_path(value: str, folder: Path) -> str:
 
 
 def _model(name: str, folder: Path) -> str:
+    if name.startswith(models.FUNCTION):
+        raise InputError(
+            f"'{name}' would run a file",
+            str(folder),
+            field="model",
+            remedy=f"Name it on the command line: --model {name}",
+        )
     if not name.startswith(_RECORDED_PREFIX):
         return name
     return _RECORDED_PREFIX + _place_path(name.removeprefix(_RECORDED_PREFIX), folder)

@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.challenges.catalogue import load_catalogue
 from holdfast.errors import IncompleteRunError, InputError, InterruptedRunError, did_you_mean
+from holdfast.protocols.followup.protocol import DOCUMENT
 from holdfast.results.gate_rules import Rule, Rules
 from holdfast.results.sequential import (
     Looked,
@@ -130,8 +131,8 @@ def check_named(rules: Rules, challenges: str | None) -> None:
     """
     techniques = load_catalogue(challenges)
     names_by_kind = {
-        "family": {technique.family for technique in techniques.values()},
-        "technique": set(techniques),
+        "family": {*(technique.family for technique in techniques.values()), DOCUMENT.family},
+        "technique": {*techniques, DOCUMENT.id},
     }
     for number, rule in enumerate(rules.rule):
         for name, pattern in (("family", rule.family), ("technique", rule.technique)):

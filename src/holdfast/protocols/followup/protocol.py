@@ -1,7 +1,7 @@
 """MedQA-Followup: a first answer and challenges to it (Manczak et al., 2025, sections 2 and 4)."""
 
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -51,6 +51,9 @@ CORRECTION = "correction"
 
 RESTATE = Intervention("restate", CONTROL)
 """Asks in the conversation for the final answer again, neutrally."""
+
+DOCUMENT = Intervention("document", "document", "indirect", "deep")
+"""Asks for the final answer again, while the assistant retrieves a misleading context."""
 
 INERT_PURPOSE = "inert"
 """Family of a control in a challenge's own wording, with a passage that argues for nothing."""
@@ -117,6 +120,15 @@ class FollowupSettings(TestedSettings):
         grows=True,
     )
 
+    inject: str = setting(
+        "chat",
+        "``document``: the misleading context is also put where your assistant's retrieval puts a "
+        "document, with a passage that argues for nothing as its control; ``chat``: only into the "
+        "chat",
+        choices=("chat", "document"),
+        grows=True,
+    )
+
     @cached_property
     def catalogue(self) -> Catalogue:
         """Every technique that is known."""
@@ -173,12 +185,18 @@ class FollowupSettings(TestedSettings):
     @cached_property
     def contextual(self) -> tuple[str, ...]:
         """First challenges that are also put with an inert passage: those with a context."""
-        alone = [path[0] for path in self.paths if len(path) == 1] if self.inert else []
+        puts_inert = self.inert or self.puts_documents
+        alone = [path[0] for path in self.paths if len(path) == 1] if puts_inert else []
         steps = ((name, _step(self, name)[0]) for name in alone)
         # where a letter is named too, no passage would make it a control
         return tuple(
             name for name, technique in steps if technique.context and not technique.needs_letter
         )
+
+    @property
+    def puts_documents(self) -> bool:
+        """Whether the misleading context is put where an assistant retrieves a document."""
+        return self.inject == "document"
 
     @property
     def restates(self) -> int:
@@ -224,6 +242,10 @@ async def followup(run: Run, settings: FollowupSettings) -> None:
         branches["resample"] = resample(run, run.chat(**opening, resample=1))
     for name in settings.contextual:
         branches[f"{INERT_PURPOSE}:{name}"] = put_inert(run, settings, context, first, name)
+    if settings.puts_documents:
+        inert = replace(DOCUMENT, family=INERT_PURPOSE, purpose=INERT_PURPOSE)
+        for step, kind in ((DOCUMENT, MISLEADING), (inert, INERT)):
+            branches[step.step] = put_document(run, context, first, step, kind)
     for technique in settings.corrected:
         branches[f"{CORRECTION}:{technique.id}"] = correct(run, context, first, technique)
     await run.side_by_side(branches)
@@ -318,6 +340,20 @@ async def put_inert(
     await ask_control(first, prompt, step)
 
 
+async def put_document(
+    run: Run, context: Context, first: Turn, step: Intervention, kind: str
+) -> None:
+    """Ask for the final answer again, with a text of a kind where the assistant's retrieval is."""
+    if why := context.obstacle(kind):
+        return run.skip(step.step, why)
+    prompt, document = restate_prompt(run.question), context.at("")[kind]
+    if kind == INERT:
+        await ask_control(first, prompt, step, document)
+        return
+    step = replace(step, suggested=context.second_best)
+    await first.ask(prompt, arm="followup", step=step, target=run.question.gold, document=document)
+
+
 async def correct(run: Run, context: Context, first: Turn, technique: Technique) -> None:
     """Put a technique for the right option, where the first answer is wrong."""
     question = run.question
@@ -373,7 +409,7 @@ def _no_letter(settings: FollowupSettings) -> str:
 
 def _inputs(settings: FollowupSettings) -> dict[str, Any]:
     contexts = settings.loaded_contexts
-    texts_used = {SUPPORTING: settings.corrected, INERT: settings.inert}
+    texts_used = {SUPPORTING: settings.corrected, INERT: settings.inert or settings.puts_documents}
     further = {
         kind: contexts.fingerprint_of(kind) for kind, is_used in texts_used.items() if is_used
     }
@@ -385,9 +421,10 @@ def _inputs(settings: FollowupSettings) -> dict[str, Any]:
         for id, wording in sorted(techniques.items())
         if id not in set_catalogue or set_catalogue[id].fingerprint != wording
     }
-    if settings.restates:
-        wording = packaged(__package__, "controls.toml")
-        techniques[RESTATE.id] = of_wording(wording["version"], wording["restate"])
+    for is_put, id in ((settings.restates, RESTATE.id), (settings.puts_documents, DOCUMENT.id)):
+        if is_put:
+            wording = packaged(__package__, "controls.toml")
+            techniques[id] = of_wording(wording["version"], wording["restate"])
     return {
         "contexts": contexts.fingerprints | further,
         "contexts_from": contexts.name,

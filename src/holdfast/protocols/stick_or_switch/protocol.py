@@ -117,6 +117,11 @@ class StickOrSwitchSettings(TestedSettings):
         pair = (target, self.order(question)[0])
         return shuffled(pair, self.seed, question.content_hash, "pair", target)
 
+    @property
+    def shows_examples(self) -> bool:
+        """Whether exemplars stand before the question."""
+        return self.shots > 0
+
     def examples(self, arm: str, question: Question) -> list[tuple[str, str]]:
         """Return the exemplars before a question, as user and assistant turns."""
         versions = self.versions[arm]

@@ -1,0 +1,215 @@
+"""``python:FILE.py:FUNCTION``: an assistant that is a Python function of the user's."""
+
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any, ClassVar
+
+import anyio
+from anyio import CapacityLimiter
+from inspect_ai.model import (
+    ChatMessage,
+    GenerateConfig,
+    ModelAPI,
+    ModelCall,
+    ModelOutput,
+    ModelUsage,
+    RetryDecision,
+)
+from inspect_ai.tool import ToolChoice, ToolInfo
+from tenacity.wait import wait_base
+
+from holdfast.attachments import document_of
+from holdfast.errors import InputError, in_one_line
+from holdfast.files import named_path, text_of
+
+from .offline import replied
+from .server import RetryWait
+
+PREFIX = "python:"
+"""Begins the name of a function on the command line."""
+
+_REMEDY = "Write python:FILE.py:FUNCTION"
+
+_THREADS = 8
+"""Calls at once of a function that is not async, unless told otherwise."""
+
+Reply = Callable[..., Any]
+"""Takes the messages, and a ``document`` where it has such a parameter; returns the reply."""
+
+_named: dict[str, tuple[Reply, str]] = {}
+"""The functions that the user of this process has named, and their files, by digest."""
+
+
+def function_name(source: str) -> str:
+    """How results call a function: its file without the folder, and its name.
+
+    Args:
+        source: ``python:FILE.py:FUNCTION``.
+
+    Raises:
+        InputError: it is not written so.
+    """
+    file, _, function = source.removeprefix(PREFIX).rpartition(":")
+    if not file.endswith(".py") or not function.isidentifier():
+        raise InputError(f"'{source}' names no function", field="--model", remedy=_REMEDY)
+    return f"python/{Path(file).name}:{function}"
+
+
+def name_function(source: str) -> str:
+    """Run the file of a function that the user has named; the digest that a model knows it by.
+
+    A log knows a function by that digest alone, so no log can name a file.
+
+    Raises:
+        InputError: the file cannot be imported, or has no such function.
+    """
+    function_name(source)
+    file, _, name = source.removeprefix(PREFIX).rpartition(":")
+    path = named_path(file)
+    content = text_of(path, "Check --model")
+    digest = hashlib.sha256(f"{name}\x1f{content}".encode()).hexdigest()[:16]
+    if digest not in _named:
+        function = getattr(_import(path.resolve(), file), name, None)
+        if not callable(function):
+            raise InputError(f"has no function '{name}'", file, remedy=_REMEDY)
+        _named[digest] = function, file
+    return digest
+
+
+def _import(path: Path, file: str) -> object:
+    module_name = f"holdfast_function_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
+    spec = spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise InputError("is not a module", file, remedy="Give a Python file")
+    module = module_from_spec(spec)
+    sys.modules[module_name] = module  # dataclasses look their annotations up there
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[module_name]
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        # a user's own code can fail in any way, and may exit
+        problem = f"cannot be imported ({type(error).__name__}: {in_one_line(error)})"
+        raise InputError(
+            problem, file, row=_line_in(error, path), remedy="Correct the file"
+        ) from error
+    return module
+
+
+def _line_in(error: BaseException, path: Path) -> int | None:
+    frames = reversed(extract_tb(error.__traceback__))
+    return next((frame.lineno for frame in frames if frame.filename == str(path)), None)
+
+
+class FunctionError(Exception):
+    """The function has raised, or returned no text."""
+
+
+class Function(ModelAPI):
+    """A Python function as an assistant: ``messages -> str``, sync or async.
+
+    ``messages`` are dicts with ``role`` and ``content``. A function with a parameter ``document``
+    gets there the text that its retrieval is to bring, or None.
+    """
+
+    direct = True
+    """Nothing of Inspect's is needed around a request."""
+
+    sent_as: ClassVar[Mapping[str, str]] = {}
+    """The function gets messages alone."""
+
+    is_stateful = False
+    """It gets the whole conversation."""
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008 (the framework's own signature)
+        function: str = "",
+        **model_args: object,
+    ) -> None:
+        """Take the function of that digest.
+
+        Raises:
+            InputError: the user has named no such function.
+        """
+        named = _named.get(function)
+        if named is None:
+            raise InputError(
+                f"'python/{model_name}' is no function that this command names",
+                field="--model",
+                remedy=_REMEDY,
+            )
+        super().__init__(model_name, None, None, [], config)
+        self._function, self._file = named
+        parameters = inspect.signature(self._function).parameters
+        self.takes_documents = "document" in parameters
+        self._limiter = CapacityLimiter(_THREADS)
+
+    def describe(self) -> str:
+        """What is run."""
+        return f"runs {self._file} in this process"
+
+    async def generate(
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
+    ) -> tuple[ModelOutput, ModelCall]:
+        """What the function returns.
+
+        Raises:
+            FunctionError: it raised, or returned no text.
+        """
+        messages = [{"role": m.role, "content": m.text} for m in input]
+        more = {"document": document_of(input[-1])} if self.takes_documents else {}
+        self._limiter.total_tokens = config.max_connections or _THREADS
+        with anyio.fail_after(config.attempt_timeout):
+            reply = await self._call([dict(message) for message in messages], more)
+        if not isinstance(reply, str):
+            raise FunctionError(f"{self._file} returned {type(reply).__name__}, not text")
+        request: dict[str, Any] = {"messages": messages, **more}
+        output = replied(self.model_name, reply, ModelUsage())
+        return output, ModelCall.model_construct(request=request, response={"body": reply})
+
+    async def _call(self, messages: Sequence[Mapping[str, str]], more: Mapping[str, Any]) -> Any:
+        try:
+            if inspect.iscoroutinefunction(self._function):
+                return await self._function(messages, **more)
+            result = await anyio.to_thread.run_sync(
+                lambda: self._function(messages, **more),
+                limiter=self._limiter,
+                abandon_on_cancel=True,
+            )
+            return await result if inspect.isawaitable(result) else result
+        except (TimeoutError, ConnectionError):
+            raise
+        except Exception as error:  # a user's own code can fail in any way
+            line = _line_in(error, named_path(self._file).resolve())
+            where = f"{self._file}, line {line}" if line else self._file
+            reason = f"{type(error).__name__}: {in_one_line(error)}"
+            # who shows an error looks for what caused it
+            raise FunctionError(f"{where} raised {reason}") from None
+
+    def should_retry(self, ex: Exception) -> RetryDecision:
+        """Time and connections may be lost once; what the code does it does again."""
+        if isinstance(ex, (TimeoutError, ConnectionError)):
+            return RetryDecision.transient()
+        return RetryDecision.no()
+
+    def retry_wait(self) -> wait_base:
+        """From half a second on, three times as long each."""
+        return RetryWait()
+
+    def connection_key(self) -> str:
+        """Connections are counted for each function."""
+        return self.model_name

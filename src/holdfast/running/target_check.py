@@ -1,0 +1,78 @@
+"""A target file tried out: two messages are sent, and what is read is shown."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import aiohttp
+
+from holdfast.dialogue.probing import is_unreached
+from holdfast.errors import InputError, in_one_line
+from holdfast.models.http import Http, TargetError
+
+from . import models
+from .evaluation import in_own_loop
+
+_FACT = "47"
+_MESSAGES = (
+    f"My patient is {_FACT} years old. Please keep that in mind.",
+    "How old is my patient? Answer in one sentence.",
+)
+"""The second can be answered only by who remembers the first."""
+
+
+@dataclass(frozen=True)
+class TargetCheck:
+    """What a target has answered.
+
+    Attributes:
+        sent: the requests, without the values of variables.
+        replies: what was read.
+        is_stateful: whether it is sent the newest turn alone.
+        takes_documents: whether there is a place for a document.
+    """
+
+    sent: Sequence[str]
+    replies: Sequence[str]
+    is_stateful: bool
+    takes_documents: bool
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the second reply tells what the first message said."""
+        return _FACT in self.replies[1]
+
+
+def check_target(file: str, say: Callable[[str], None]) -> TargetCheck:
+    """Send two messages of one conversation to the assistant of a target file.
+
+    Args:
+        file: the target file.
+        say: is told where requests go before the first.
+
+    Raises:
+        InputError: the file cannot be used, or a reply cannot be read.
+    """
+    (model,) = models.models([], target=file)
+    api = model.api
+    assert isinstance(api, Http), "a target file is for http/"
+    sent, replies = list[str](), list[str]()
+    api.on_call = sent.append
+    say(api.describe())
+
+    async def converse() -> None:
+        try:
+            replies.extend(await api.converse(_MESSAGES))
+        finally:
+            await api.aclose()
+
+    try:
+        in_own_loop(converse)
+    except (TargetError, aiohttp.ClientError, TimeoutError, OSError) as error:
+        remedy = getattr(error, "remedy", None) or "Check the assistant, and the target file"
+        reason = in_one_line(error, 400)
+        if is_unreached(error):
+            reason, remedy = f"no server answers at {api.base_url}", "Start it, or check url"
+        after = f" to {sent[-1][:400]}" if sent else ""
+        raise InputError(f"{reason}, in reply{after}", file, remedy=remedy) from error
+    target = api.target
+    return TargetCheck(sent, replies, target.is_stateful, target.takes_documents)
