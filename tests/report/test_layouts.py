@@ -104,6 +104,8 @@ def attacks(model: str = "openai/gpt-4.1", run: str = "r1", **columns: Any) -> l
 
 def measured(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
     rows = behind(rows) if table in ("defences", "defences by model") else rows
+    if table == "replays":
+        rows = [row | {"replays": 1, "replays_differ": 1, "replays_moved": 0} for row in rows]
     return TABLES[table](pl.DataFrame(rows, schema=SCHEMA, orient="row"))
 
 

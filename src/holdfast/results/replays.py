@@ -73,7 +73,6 @@ REPLAYS_TABLE = Table(
     lead="The assistant is sent the newest turn alone, so each branch replays the turns before it.",
     section="reading",
     says={
-        "questions": "Number of questions.",
         "replays": "Number of replies to turns that were sent again in a new session.",
         "differ": "Number of them with another text than the first time.",
         "differ_share": "`differ` over `replays`.",
