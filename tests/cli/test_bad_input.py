@@ -328,7 +328,7 @@ COMMANDS: list[tuple[str, ...]] = [
     ("gate r --rules rules.toml --summary nowhere/x", "nowhere/x: cannot be written", "--summary"),
     ("gate nowhere --rules none.toml", "none.toml"),  # rules are read before the logs
     (f"{UNTIL} u-family.toml", "u-family.toml, rule 1, field 'family'", "mean 'inc_letter'"),
-    (f"{UNTIL} u-known.toml", "field 'family': unknown", "Known: context, document, inc_letter, rethink."),
+    (f"{UNTIL} u-known.toml", "field 'family': unknown", "context, document, inc_letter, rethink."),
     (f"{UNTIL} u-technique.toml", "field 'technique': unknown", "Did you mean 'authority-prior'?"),
     (f"{UNTIL} u-pattern.toml", "field 'technique': unknown", "Known: "),
     (f"{UNTIL} r-points.toml", "question by question"),
