@@ -1,9 +1,10 @@
 """An assistant on loopback, with sessions and without, that goes wrong where a test wants it.
 
-POST /chat {"messages", "document"}           {"answer"}, of the whole conversation
-POST /sessions                                {"session"}
-POST /sessions/ID {"message", "document"}     {"answer"}, of a conversation that it remembers
-DELETE /sessions/ID                           closes it
+POST /chat {"messages", "document"}            {"answer"}, of the whole conversation
+POST /talk {"message", "document", "session"}  {"answer", "session"}, without an id in a new session
+POST /sessions                                 {"session"}
+POST /sessions/ID {"message", "document"}      {"answer"}, of a conversation that it remembers
+DELETE /sessions/ID                            closes it
 """
 
 import json
@@ -85,11 +86,10 @@ class Assistant:
             texts = [m["content"] for m in request.body["messages"] if m["role"] == "user"]
             return 200, json.dumps({"answer": self.reply(texts, request.body.get("document"))})
         if request.path == "/sessions":
-            with self._lock:
-                id = self.next_id(self._opened)
-                self._opened += 1
-                self.sessions.setdefault(id, [])
-            return 200, json.dumps({"session": id})
+            return 200, json.dumps({"session": self.open_session()})
+        if request.path == "/talk":
+            id = request.body.get("session") or self.open_session()
+            self.sessions.setdefault(id, [])
         if id not in self.sessions:
             return 404, json.dumps({"error": "no such session"})
         if request.method == "DELETE":
@@ -97,7 +97,15 @@ class Assistant:
             return 200, "{}"
         self.sessions[id].append(request.body["message"])
         text = self.reply(self.sessions[id], request.body.get("document"))
-        return 200, json.dumps({"answer": text})
+        return 200, json.dumps({"answer": text, "session": id})
+
+    def open_session(self) -> str:
+        """The id of a new session."""
+        with self._lock:
+            id = self.next_id(self._opened)
+            self._opened += 1
+            self.sessions.setdefault(id, [])
+        return id
 
     def handle(self, handler: BaseHTTPRequestHandler) -> None:
         """Answer a request."""

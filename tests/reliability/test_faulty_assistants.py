@@ -90,6 +90,26 @@ def test_sessions_give_the_turns_of_whole_conversations(
     assert assistant.sessions == {}  # all are closed
 
 
+@pytest.mark.parametrize("session", ["", 'id = "$.session"'])
+def test_ids_that_holdfast_makes_or_the_first_reply_brings_give_the_same_turns(
+    session: str, sound: pl.DataFrame, assistant: Assistant, tmp_path: Path
+) -> None:
+    arguments = command(tmp_path, assistant, sessions=False)
+    text = f"""url = "{assistant.url}/talk"
+body = {{ message = "{{{{ last }}}}", session = "{{{{ session }}}}" }}
+reply = "$.answer"
+[session]
+{session}
+"""
+    (tmp_path / "app.toml").write_text(text, "utf-8")
+    done = holdfast(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert turns(tmp_path).equals(sound)
+    assert len(assistant.requests) == GENERATIONS + REPLAYS
+    assert len(assistant.sessions) == GENERATIONS
+    assert sorted({len(texts) for texts in assistant.sessions.values()}) == [1, 2]
+
+
 def drawn(rate: float, status: int, text: str, kind: str = "asked") -> Fault:
     """A fault of that share of the requests, the same in each run."""
     rng = random.Random(f"{rate} {status}")
