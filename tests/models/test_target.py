@@ -49,6 +49,23 @@ def test_texts_pass_unharmed_and_hold_no_template(
     assert SECRET in url
 
 
+@pytest.mark.parametrize("document", [None, HOSTILE])
+def test_a_text_of_messages_holds_a_document_as_the_result_of_a_tool(
+    document: str | None, tmp_path: Path
+) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "assistant.md").read_text("utf-8")
+    _, start, rest = guide.partition("`{% if document %}")
+    tool = (start + rest.partition("`")[0]).strip("`")
+    each = "{% for m in messages %}{{ m | tojson }}{{ ',' if not loop.last }}{% endfor %}"
+    body = f"url = 'http://h/'\nbody = '''{{\"messages\": [{each}{tool}]}}'''"
+    target = read_target(written(tmp_path, body))
+    assert target.takes_documents
+    messages = [{"role": "user", "content": HOSTILE}] * 3
+    _, _, sent = target.filled(target.values(messages=messages, last="x", document=document))
+    results = [{"role": "tool", "content": document}] if document else []
+    assert json.loads(sent or b"") == {"messages": messages + results}
+
+
 def test_no_value_changes_the_host(tmp_path: Path) -> None:
     target = read_target(
         written(tmp_path, 'url = "http://h/{{ session }}"\nbody = { m = "{{ last }}" }\n[session]')
