@@ -19,8 +19,8 @@ NAMES = ("messages", "last", "system", "session", "document")
 _ALONE = re.compile(r"\s*\{\{((?:(?!\}\}|\{\{).)*)\}\}\s*", re.DOTALL)
 """A text that is one expression."""
 
-SHORTEST = 4
-"""Values of variables with fewer characters are no secrets, and would be masked all over."""
+SHORTEST = 8
+"""Values with fewer characters, such as a tenant's name, are not masked: replies hold such words."""
 
 
 class Variable(str):
