@@ -20,7 +20,7 @@ _ALONE = re.compile(r"\s*\{\{((?:(?!\}\}|\{\{).)*)\}\}\s*", re.DOTALL)
 """A text that is one expression."""
 
 SHORTEST = 8
-"""Values with fewer characters, such as a tenant's name, are not masked: replies hold such words."""
+"""Shorter values, such as the name of a tenant, are not masked: replies contain such words."""
 
 
 class Variable(str):
