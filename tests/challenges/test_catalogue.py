@@ -313,3 +313,11 @@ def test_a_bad_chain_is_refused(chain: str, reason: str, near: str) -> None:
     assert f"'{chain}'" in caught.value.fault
     assert reason in caught.value.fault
     assert near in str(caught.value.remedy)
+
+
+def test_a_technique_by_name_is_asked_by_its_id_alone(tmp_path: Path) -> None:
+    catalogue = load_catalogue(user_file(tmp_path, MINE + "by_name = true\n"))
+    assert ids(choose(catalogue, "all")) == list(built_in())
+    assert ids(choose(catalogue, "nudge")) == ["nudge"]
+    with pytest.raises(InputError, match="unknown technique 'mine'"):
+        choose(catalogue, "mine")

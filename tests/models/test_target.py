@@ -158,3 +158,24 @@ def test_a_fault_is_told_in_one_line_with_its_remedy(text: str, tmp_path: Path) 
     assert fault in line
     assert remedy in line
     assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "value", "is_masked"),
+    [
+        ("APP_TENANT", "X-Tenant", "cardiology", False),
+        ("APP_YEAR", "X-Year", "2024", False),
+        ("APP_TENANT", "X-Tenant", "t-77aa", True),
+        ("APP_KEY", "X-Tenant", "dragon", True),
+        ("APP_TENANT", "Authorization", "dragon", True),
+    ],
+)
+def test_words_that_are_no_secrets_stay_in_replies(
+    name: str, header: str, value: str, is_masked: bool, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv(name, value)
+    body = 'body = { m = "{{ messages }}" }'
+    file = written(tmp_path, f'url = "http://h/"\nheaders = {{ {header} = "${{{name}}}" }}\n{body}')
+    reply = f"He went to {value}."
+    assert (read_target(file).variables.masked(reply) != reply) is is_masked

@@ -54,7 +54,7 @@ _EXAMPLE: Values = {
 }
 
 _SECRET = re.compile(r"auth|key|token|secret|passw|cookie|credential", re.IGNORECASE)
-"""Stands in the name of a header whose value is a secret."""
+"""Stands in the name of a header or variable whose value is a secret."""
 
 _EXPRESSION = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 
@@ -216,8 +216,11 @@ class Target(Call):
     @cached_property
     def variables(self) -> Variables:
         """The variables of the environment that it names."""
-        found = VARIABLE.findall(json.dumps([call.texts for call in self.calls]))
-        return Variables(tuple(dict.fromkeys(found)))
+        names = VARIABLE.findall(json.dumps([call.texts for call in self.calls]))
+        headers = [item for call in self.calls for item in call.headers.items()]
+        secret_headers = " ".join(value for header, value in headers if _SECRET.search(header))
+        secrets = {*VARIABLE.findall(secret_headers), *filter(_SECRET.search, names)}
+        return Variables(tuple(dict.fromkeys(names)), secrets)
 
     def values(self, **values: Any) -> Values:
         """Values for templates; what is not given is empty."""

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 from urllib.parse import quote
 
@@ -19,8 +19,8 @@ NAMES = ("messages", "last", "system", "session", "document")
 _ALONE = re.compile(r"\s*\{\{((?:(?!\}\}|\{\{).)*)\}\}\s*", re.DOTALL)
 """A text that is one expression."""
 
-SHORTEST = 8
-"""Shorter values, such as the name of a tenant, are not masked: replies contain such words."""
+SHORTEST = 4
+"""Values of variables with fewer characters are no secrets, and would be masked all over."""
 
 
 class Variable(str):
@@ -32,9 +32,9 @@ class Variable(str):
 class Variables(Mapping[str, str]):
     """The variables of the environment that a target file names, and nothing else of it."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        """Name them; they are looked up when they are used."""
-        self.names = names
+    def __init__(self, names: tuple[str, ...], secrets: Set[str]) -> None:
+        """Name them, and those whose values are secrets; they are looked up when they are used."""
+        self.names, self.secrets = names, secrets
 
     def __getitem__(self, name: str) -> str:
         if name not in self.names:
@@ -48,10 +48,15 @@ class Variables(Mapping[str, str]):
         return len(self.names)
 
     def masked(self, text: str) -> str:
-        """The text with ``${NAME}`` where it holds the value of a variable, however it is coded."""
+        """The text with ``${NAME}`` where it holds the value of a variable, however it is coded.
+
+        A word or a number that is no secret, such as the name of a tenant, stays: replies contain
+        such words.
+        """
         values = sorted(((self[name], name) for name in self.names), key=lambda v: -len(v[0]))
         for value, name in values:
-            if len(value) >= SHORTEST:
+            is_word = value.isalpha() or value.isdecimal()
+            if len(value) >= SHORTEST and (name in self.secrets or not is_word):
                 for spelling in {value, quote(value, safe=""), quote(value), _in_json(value)}:
                     text = text.replace(spelling, f"${{{name}}}")
         return text
