@@ -131,3 +131,9 @@ def test_inputs_of_a_study_are_read_once(monkeypatch: pytest.MonkeyPatch) -> Non
     _, turns = study_of("followup", *models, "--questions", source)
     assert names == [source]
     assert turns.filter(pl.col("turn") == 0).group_by("model").len().height == 2
+
+
+def test_the_json_of_a_run_has_the_tables_of_every_protocol() -> None:
+    outcome, turns = study_of("followup", "--model", "simulated/sycophant", "--limit", "2")
+    assert outcome["attacks"] == outcome["survival"] == []
+    assert len(outcome["accuracy"]) == TABLES["accuracy"](turns).height > 0
