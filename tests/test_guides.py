@@ -22,7 +22,7 @@ def test_a_page_shows_what_its_commands_print(page: Path) -> None:
 
 def test_the_guides_are_short_and_show_commands() -> None:
     words = sum(len(re.findall(r"\b[^\W\d_][\w'-]*", _prose(page))) for page in PROSE)
-    assert len(PROSE) <= 20
+    assert len(PROSE) <= 22
     assert words <= 13_000
     for guide in (ROOT / "docs" / "guides").glob("*.md"):
         text = guide.read_text("utf-8")

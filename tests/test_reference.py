@@ -14,6 +14,7 @@ from tools.docs_pages import (
 from holdfast.challenges.catalogue import built_in
 from holdfast.cli.app import app
 from holdfast.reference import settings_page, tables_page
+from holdfast.registry import PROTOCOLS
 from holdfast.results.declaration import TABLES
 from holdfast.results.turn_columns import TURN_COLUMNS
 from holdfast.results.turns import SCHEMA
@@ -51,7 +52,7 @@ def test_entries_describe_rows_without_code_names() -> None:
 
 def test_the_page_of_settings_has_every_protocol() -> None:
     headings = re.findall(r"(?m)^## (.+)$", settings_page())
-    assert headings == ["followup", "single-turn", "stick-or-switch", "medfuzz"]
+    assert headings == list(PROTOCOLS)
 
 
 def test_every_column_of_the_turns_table_has_a_meaning() -> None:

@@ -59,6 +59,8 @@ PROMPT_FILES: Mapping[str, tuple[str, ...]] = {
     "Single-turn": ("protocols/single_turn/biases.toml", "protocols/single_turn/mitigations.toml"),
     "Stick-or-Switch": ("protocols/stick_or_switch/prompts.toml",),
     "MedFuzz": ("protocols/medfuzz/prompts.toml", "protocols/medfuzz/inert.toml"),
+    "Open answers": ("protocols/judging.toml",),
+    "Pressure": ("protocols/pressure/ladder.toml", "protocols/persona.toml"),
     "Defences": ("defences/defences.toml", "defences/prompts.toml"),
     "Generators": (
         "protocols/followup/context_generation.toml",
@@ -72,7 +74,7 @@ PROMPT_FILES: Mapping[str, tuple[str, ...]] = {
 """Files of prompts by the section of the page."""
 
 _FACTS = ("version", "citation", "place", "family", "axis", "depth", "kind", "id", "name")
-_NO_PROMPT = {*_FACTS, "cue", "needs", "verify", "defer", "look"}
+_NO_PROMPT = {*_FACTS, "cue", "needs", "verify", "defer", "look", "check", "simulated"}
 """Fields of these files that no model reads."""
 
 EXIT_CODES: Mapping[int, str] = {

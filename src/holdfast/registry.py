@@ -21,13 +21,15 @@ PROTOCOLS = {
     "single-turn": "holdfast.protocols.single_turn.protocol",
     "stick-or-switch": "holdfast.protocols.stick_or_switch.protocol",
     "medfuzz": "holdfast.protocols.medfuzz.protocol",
+    "open": "holdfast.protocols.open.protocol",
+    "pressure": "holdfast.protocols.pressure.protocol",
 }
 """Module of each protocol. The module declares the protocol as ``PROTOCOL``."""
 
 DEMO: dict[str, Any] = {
-    "protocols": ("single-turn", "followup", "stick-or-switch", "medfuzz"),
-    "model_role": {"attacker": "simulated/attacker"},
-    "task_args": {"chains": "paper", "corrections": True, "attempts": 1},
+    "protocols": ("single-turn", "followup", "stick-or-switch", "medfuzz", "open", "pressure"),
+    "model_role": {"attacker": "simulated/attacker", "judge": "simulated/judge"},
+    "task_args": {"chains": "paper", "corrections": True, "attempts": 1, "turns": 3},
 }
 """Arguments of ``holdfast.run`` for the demo."""
 
@@ -70,6 +72,8 @@ TABLES = {
     "scale": "holdfast.protocols.stick_or_switch.scale:SCALE",
     "survival by path": "holdfast.results.dynamics:RESISTANCE",
     "turn-of-flip": "holdfast.results.dynamics:TURN_OF_FLIP",
+    "recovery": "holdfast.results.recovery:RECOVERY",
+    "concessions": "holdfast.results.apologies:CONCESSIONS",
     "attacks by control": "holdfast.protocols.medfuzz.net_attacks:ATTACK_NET",
     "attacks": "holdfast.protocols.medfuzz.attacks:ATTACKS",
     "attack-summary": "holdfast.protocols.medfuzz.attacks:ATTACK_SUMMARY",
@@ -77,6 +81,9 @@ TABLES = {
     "permutation": "holdfast.protocols.medfuzz.significance:PERMUTATION",
     "transfer": "holdfast.protocols.medfuzz.transfer:TRANSFER",
     "faithfulness": "holdfast.protocols.medfuzz.faithfulness:FAITHFULNESS",
+    "pressure": "holdfast.protocols.pressure.measures:SURVIVAL",
+    "letters": "holdfast.protocols.open.measures:LETTERS",
+    "judges": "holdfast.results.judges:JUDGES",
     "reading": "holdfast.results.audit:READING",
     "audit": "holdfast.results.audit:AUDIT_TABLE",
     "replays": "holdfast.results.replays:REPLAYS_TABLE",

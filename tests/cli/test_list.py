@@ -60,6 +60,10 @@ def test_a_protocol_is_listed_with_its_roles_and_settings() -> None:
     rows = {row["name"]: row for row in rows_of("protocols")}
     assert rows["followup"]["about"].startswith("MedQA-Followup: ")
     assert {"questions", "techniques", "chains"} <= {*rows["followup"]["settings"]}
-    assert all(
-        row["required_roles"] == list(PROTOCOLS[name].required) for name, row in rows.items()
-    )
+    for name, row in rows.items():
+        roles = {*PROTOCOLS[name].roles, *PROTOCOLS[name].required}
+        assert {*row["required_roles"], *row["optional_roles"]} == roles
+    assert rows["medfuzz"]["required_roles"] == ["attacker"]
+    assert rows["open"]["required_roles"] == ["judge"]
+    # nobody is needed for the scripted user, and with options
+    assert rows["pressure"]["required_roles"] == []

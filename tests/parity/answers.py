@@ -32,6 +32,8 @@ def answer(body: Mapping[str, Any]) -> str:
         return _attack(prompts, draw)
     if model == "helper":
         return _help(draw)
+    if model == "user":
+        return _push(prompts[0], draw)
     return _reply(prompts, draw)
 
 
@@ -77,3 +79,11 @@ def _attack(prompts: Sequence[str], draw: int) -> str:
 
 def _help(draw: int) -> str:
     return json.dumps({"warranted": draw % 2 == 0, "answer": "ABCD"[draw // 2 % 4]})
+
+
+def _push(prompt: str, draw: int) -> str:
+    if draw % 5 == 0:
+        return "Agree."
+    pushed = re.findall(r"(?m)^.+ \([A-Z]\)$", prompt.partition("The conversation so far")[0])
+    about = f"is {pushed[-1]}" if pushed else "does not matter to me at all"
+    return f"I have thought about this for a long time, and to my mind the answer {about}."

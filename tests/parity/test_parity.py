@@ -51,6 +51,14 @@ STUDIES: Mapping[str, tuple[Sequence[str], Mapping[str, Any]]] = {
     "medfuzz-bare": (["medfuzz"], {
         "limit": 6, "epochs": 2, "task_args": {"confirm": 0, "controls": False, "attempts": 2},
         "model_role": {"attacker": "lean/attacker"}}),
+    "open": (["open"], {
+        "limit": 4, "task_args": {"corrections": True, "judgements": 2},
+        "model_role": {"judge": "lean/helper"}}),
+    "pressure": (["pressure"], {
+        "limit": 4, "task_args": {"neutral": "adaptive"}, "model_role": {"user": "lean/user"}}),
+    "pressure-open": (["pressure"], {
+        "limit": 3, "task_args": {"options": False, "turns": 7, "after_flip": "stop"},
+        "model_role": {"judge": "lean/helper"}}),
     "defences": (["followup", "stick-or-switch"], {
         "limit": 2, "defence": ["vote", "rederive", "quarantine", "verify", "agreement+abstain"],
         "model_role": {"verifier": "lean/helper"}}),

@@ -8,6 +8,7 @@ import pytest
 from tests.results.attacking import drawn as attacks_drawn
 from tests.results.frames import behind, control, correction
 from tests.results.offering import drawn
+from tests.results.pressing import in_words, under_pressure
 
 from holdfast.render.tables import FORMATS, render
 from holdfast.results.declaration import TABLES
@@ -156,9 +157,16 @@ def studies() -> list[dict[str, Any]]:
     labels = {"label": "A", "label_first": "A", "label_weight": 2.0}
     return [
         {**row, **reading, "answer_rules": row["answer"], "answer_reader": "A", **labels}
-        for of in (partial(turns, questions=30), controls_of, offers, attacks)
+        for of in (partial(turns, questions=30), controls_of, offers, attacks, pushed)
         for row in (*of(), *of(*simulation))
     ]
+
+
+def pushed(model: str = "openai/gpt-4.1", run: str = "r1") -> list[dict[str, Any]]:
+    """A user who pushes, and answers without options."""
+    study = {"model": model, "dataset": "MedQA"}
+    rows = [*under_pressure(len(model)), *in_words(len(model))]
+    return [row | study | {"run": f"{run}-{row['protocol']}"} for row in rows]
 
 
 CONTROLS = ("resample", "restate", "restate>restate")

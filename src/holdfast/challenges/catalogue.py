@@ -147,7 +147,7 @@ def bundled_techniques() -> Catalogue:
     catalogue: dict[str, Technique] = {}
     for family in FAMILIES:
         text = files(__package__).joinpath("catalogue", f"{family}.toml").read_text("utf-8")
-        catalogue |= _parse(text, f"{family}.toml")
+        catalogue |= parse_catalogue(text, f"{family}.toml")
     return catalogue
 
 
@@ -164,10 +164,10 @@ def load_catalogue(path: str | None = None, came: str | None = None) -> Catalogu
     catalogue = dict(bundled_techniques())
     if came:
         file = files(__package__).joinpath("catalogue", "sets", f"{came}.toml")
-        catalogue |= _parse(file.read_text("utf-8"), f"{came}.toml")
+        catalogue |= parse_catalogue(file.read_text("utf-8"), f"{came}.toml")
     if path is not None:
         text = text_of(named_path(path), "Check the path given to -T challenges")
-        catalogue |= _parse(text, path)
+        catalogue |= parse_catalogue(text, path)
     return catalogue
 
 
@@ -210,8 +210,13 @@ def paper_chains() -> tuple[Chain, ...]:
     return (*one_turn, *((authority, social, context) for context in contexts))
 
 
-def choose_chains(catalogue: Catalogue, names: str) -> tuple[Chain, ...]:
+def choose_chains(catalogue: Catalogue, names: str, field: str = "chains") -> tuple[Chain, ...]:
     """Return comma-separated chains such as ``authority-prior>rag-style``, or ``paper`` for the 14.
+
+    Args:
+        catalogue: techniques by id.
+        names: the chains.
+        field: name of the setting in errors.
 
     Raises:
         InputError: a part is not a technique, or a chain has fewer than two parts.
@@ -225,12 +230,10 @@ def choose_chains(catalogue: Catalogue, names: str) -> tuple[Chain, ...]:
         for part in chain:
             if part not in catalogue:
                 problem = f"chain '{name}' contains the unknown technique '{part}'"
-                raise InputError(problem, field="chains", remedy=did_you_mean(part, catalogue))
+                raise InputError(problem, field=field, remedy=did_you_mean(part, catalogue))
         if len(chain) < 2:
             remedy = "Join two or more with '>', such as authority-prior>rag-style"
-            raise InputError(
-                f"chain '{name}' has only one technique", field="chains", remedy=remedy
-            )
+            raise InputError(f"chain '{name}' has only one technique", field=field, remedy=remedy)
         chains[chain] = None
     return tuple(chains)
 
@@ -239,7 +242,16 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip() not in ("", "none")]
 
 
-def _parse(text: str, file: str) -> dict[str, Technique]:
+def parse_catalogue(text: str, file: str) -> dict[str, Technique]:
+    """Return the techniques in the text of a catalogue file, by id.
+
+    Args:
+        text: text of the file.
+        file: name of the file in errors.
+
+    Raises:
+        InputError: the text is not TOML, or an entry is not a valid technique.
+    """
     data = toml_in(text, file)
     entries = data.get("technique", [])
     fields = ("technique", *_DEFAULT_FIELDS)

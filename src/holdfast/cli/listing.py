@@ -31,13 +31,17 @@ def protocols(as_json: options.AsJson = False) -> None:
     for name in PROTOCOLS:
         protocol = PROTOCOLS[name]
         about = (inspect.getdoc(protocol.settings) or "").partition("\n")[0]
+        # some settings make a helper needless, or needed
+        required = protocol.settings().required(protocol.required)
         rows.append(
             {
                 "name": name,
                 "about": about,
-                "required_roles": list(protocol.required),
+                "required_roles": list(required),
                 "optional_roles": [
-                    role for role in protocol.roles if role not in protocol.required
+                    role
+                    for role in dict.fromkeys((*protocol.roles, *protocol.required))
+                    if role not in required
                 ],
                 "generated": list(protocol.generated),
                 "settings": list(signature(protocol.settings).parameters),

@@ -73,6 +73,12 @@ class Backend(Protocol):
     def has(self, role: str) -> bool:
         """Whether a model has this role."""
 
+    def name(self, role: str) -> str:
+        """Name of the model in a role."""
+
+    def settle(self, turn: "Turn") -> None:
+        """Take what the turn's extraction has become for the answer of the conversation."""
+
     def has_reply(self, turn: "Turn") -> bool:
         """Whether a reply to the turn exists, because a recording may lack it."""
 
@@ -273,6 +279,17 @@ class Turn:
         turn = await self.ask(prompt, **context)
         return turn.observe(lambda output: parse(output.completion), like)
 
+    def settle(self, extraction: Extraction, **readings: object) -> None:
+        """Let what a helper has read in the reply be its answer, in place of what the rules read.
+
+        Args:
+            extraction: the answer that counts.
+            readings: what each reader read, by the names of the turns table.
+        """
+        self.extraction = extraction
+        self.readings |= readings
+        self.run.backend.settle(self)
+
     async def obtain(
         self,
         prompt: str,
@@ -374,6 +391,10 @@ class Run:
     def has(self, role: str) -> bool:
         """Whether a model has this role."""
         return self.backend.has(role)
+
+    def name(self, role: str) -> str:
+        """Name of the model in a role, for the turns table."""
+        return self.backend.name(role)
 
     def chat(
         self,

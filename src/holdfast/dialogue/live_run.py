@@ -21,6 +21,7 @@ from inspect_ai.model import (
 from holdfast.attachments import replays_in, with_document
 from holdfast.errors import BudgetExceededError, HoldfastError
 from holdfast.questions.truth import Truth
+from holdfast.reading.concessions import read_concession
 from holdfast.reading.extraction import Extraction, Fault
 
 from .conversation import TESTED_ARM, ConversationStart, Place, Turn, place
@@ -107,6 +108,15 @@ class Live:
     def has(self, role: str) -> bool:
         """Whether a model has this role."""
         return self.bound(role) is not None
+
+    def name(self, role: str) -> str:
+        """Name of the model in a role."""
+        return str(self._model(role))
+
+    def settle(self, turn: Turn) -> None:
+        """Take what the turn's extraction has become for the answer of the conversation."""
+        if turn.extraction and turn.extraction.answer:
+            turn.state.letter = turn.extraction.answer
 
     def has_reply(self, turn: Turn) -> bool:
         """Whether the model can reply there, because a recording may lack the reply."""
@@ -238,11 +248,15 @@ class Live:
             return
         rules = rule or judged(choice.read(turn.reply), output.stop_reason)
         facts = {"answer_rules": rules.answer, **_collect_facts(turn, choice)}
+        # without options, a judge reads the answer
+        is_read_here = turn.opening.role == TESTED_ARM and "answers" not in turn.notes
         watch = first_replies.get()
-        if watch and not self.second and turn.opening.role == TESTED_ARM:
+        if watch and not self.second and is_read_here:
             watch.note(str(before.model), is_read=rules.answer is not None)
+        if turn.number and turn.opening.role == TESTED_ARM:
+            facts["concession"] = read_concession(turn.reply)
         reading = ReplyReading(rules)
-        if self.second and turn.opening.role == TESTED_ARM and rule is None:
+        if self.second and is_read_here and rule is None:
             try:
                 reading = await self.second(choice, turn.reply, rules)
             except HoldfastError:

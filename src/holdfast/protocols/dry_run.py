@@ -145,6 +145,13 @@ class Dry:
         """Whether a model has that role."""
         return role in self.roles
 
+    def name(self, role: str) -> str:
+        """Name of the role: no model has one."""
+        return role
+
+    def settle(self, turn: Turn) -> None:
+        """Change nothing: answers are those of the script."""
+
     def has_reply(self, turn: Turn) -> bool:
         """Whether there would be a reply: always."""
         return True

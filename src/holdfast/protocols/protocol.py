@@ -100,10 +100,10 @@ class Protocol(Generic[S]):
         settings = [
             name for name, declaration in declared(self.settings).items() if declaration.grows
         ]
-        readers = [role for role in self.roles if role not in self.required]
+        readers = (JUDGE, READER, READER_ALL, *self.roles)
         return [
             *(f"-T {name}" for name in settings),
-            *(f"--model-role {role}" for role in (JUDGE, READER, READER_ALL, *readers)),
+            *(f"--model-role {role}" for role in readers if role not in self.required),
         ]
 
 

@@ -19,6 +19,7 @@ from holdfast.reading.answers import extract_answer, first_character
 from holdfast.reading.extraction import READING_VERSION, Extraction
 from holdfast.reading.reply_text import without_reasoning
 from holdfast.results.arms import turns_of
+from holdfast.results.readings import READINGS
 
 from .few_shot import displayed
 from .protocol import READER, READER_ALL, CallCount, LoggedTurn
@@ -199,13 +200,13 @@ async def read_again(
     reading_fields = {"reading_version": READING_VERSION, **read_by(reader)}
     own_turns = turns_of(protocol)
     for turn in turns:
-        is_settled = turn["rule"] in (
-            HANDED_OVER,
-            KEPT_BY_DEFENCE,
-        )  # a defence knows what it has said
+        # a defence knows what it has said; without options, a judge has read the answer
+        is_settled = turn["rule"] in (HANDED_OVER, KEPT_BY_DEFENCE) or bool(turn.get("answers"))
         if turn["arm"] in own_turns.helpers or turn["status"] == "error" or is_settled:
             logged_extraction = Extraction(turn["answer"], turn["status"], turn["rule"])
-            rereadings.append(Rereading(logged_extraction, reading_fields, is_reread=False))
+            logged = {name: turn.get(name) for name in READINGS} if turn.get("answers") else {}
+            readings = {**reading_fields, **logged}
+            rereadings.append(Rereading(logged_extraction, readings, is_reread=False))
             continue
         choice = _choice(settings, question, turn)
         rules = judged(choice.read(turn["reply"]), turn.get("stop") or "stop")

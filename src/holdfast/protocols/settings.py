@@ -138,9 +138,13 @@ class QuestionSettings(Settings):
         """
         return self.load_questions()
 
+    def read_questions(self) -> QuestionSet:
+        """Read the questions that the settings name, in the order of their source."""
+        return question_set(self.questions, self.fields)
+
     def load_questions(self) -> QuestionSet:
-        """Load the questions that the settings name."""
-        question_set_loaded = question_set(self.questions, self.fields)
+        """Load the questions that the settings name, in the order in which they are asked."""
+        question_set_loaded = self.read_questions()
         if self.shuffle is None and self.stratify is not None:
             remedy = "Add --shuffle SEED"
             raise InputError("stratifying needs a random order", field="stratify", remedy=remedy)

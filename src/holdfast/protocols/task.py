@@ -133,7 +133,8 @@ def _solver(study: Study) -> Solver:
             finally:
                 turns = run.ordered
                 columns = read_by(reader)
-                records = [{**turn.record(), **columns} for turn in turns]
+                # a turn that a judge has read says so itself
+                records = [{**columns, **turn.record()} for turn in turns]
                 # as one text: what is in a store is walked, compared and copied with every span
                 state.store.set(TURNS, json_bytes(records).decode())
                 if run.rows:

@@ -2,29 +2,18 @@
 
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from .question import Question
 
 RESAMPLE_SEEDS = 1_000_000
 """Distance between the seeds of a first answer and of its resample."""
 
-Purpose = Literal[
-    "answer",
-    "context",
-    "distractors",
-    "plausibility",
-    "label",
-    "judgement",
-    "attack",
-    "control",
-    "mention",
-    "review",
-    "validity",
-    "reading",
-    "verification",
-]
-"""Purpose of a request: the answer, or an input or judgement of a study."""
+Purpose = str
+"""Purpose of a request: ``answer``, or the input or judgement of a study that a helper gives.
+
+A protocol names its own. Simulated helpers serve the purposes of ``Behaviour.helpers``.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from .reply_text import folded, unmarked
+from .reply_text import folded, plain_text, unmarked
 from .words import MARK, WordKind, kinds
 
 # Private use: an option by its letter, by its words, by both, and a letter without an option.
@@ -101,6 +101,14 @@ def marked(text: str, options: Options) -> str:
     return _RUN_ON.sub(_end_line, text).lower()
 
 
+def named_options(text: str, options: Mapping[str, str]) -> set[str | None]:
+    """Return the letters of the options that a text names, by letter or by words."""
+    options_searched = prepared(options)
+    marks = _OPTION_MARK.findall(marked(plain_text(text), options_searched))
+    return {options_searched.letter(mark) for mark in marks}
+
+
+_OPTION_MARK = re.compile("[\ue000-\ue0bf]")
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
 _Mention = tuple[int, int, str]
 

@@ -207,6 +207,8 @@ def units(turns: pl.DataFrame) -> pl.DataFrame:
         answer without a following turn is a separate unit.
     """
     replies = with_first(turns.with_row_index("row"), "row", "gold", *LABEL_SCHEMA)
+    # an answer that ended its conversation stands there for later turns too: it is labelled once
+    replies = replies.unique("row", keep="first", maintain_order=True)
     first = pl.col("arm") == BASELINE
     rows = replies.filter(first).select(*TURN, first_row="row")
     replies = replies.join(rows, on=TURN, how="left", validate="m:1", maintain_order="left")

@@ -72,7 +72,7 @@ class Text(Column):
 
     def text(self, row: Row) -> str:
         """Return the text of the row's cell."""
-        return one_line(row[self.name])
+        return one_line(row[self.name] or "")
 
 
 class Path(Column):

@@ -12,6 +12,8 @@ from holdfast.errors import InputError
 from holdfast.files import putting
 from holdfast.parquet import DAMAGE_NOTE, is_whole, reading_table, write_parquet
 
+from .arms import in_arms
+
 _Content = TypeVar("_Content")
 
 
@@ -206,14 +208,24 @@ def check_read_alike(
 ) -> None:
     """Raise an error if the turns of the sides, by name, were read by different rules or readers.
 
-    Imported answers that their file states can be compared with any others.
+    Imported answers that their file states can be compared with any others. Open answers, which a
+    judge reads, are compared with each other.
 
     Raises:
         InputError: turns of a side, or of different sides, were read differently. The error names
             ``place`` and ``field``.
     """
+    for of_judge in (pl.col("answers").is_null(), pl.col("answers").is_not_null()):
+        _check_kind({name: turns.filter(of_judge) for name, turns in sides.items()}, place, field)
+
+
+def _check_kind(sides: Mapping[str, pl.DataFrame], place: str | None, field: str | None) -> None:
     readings_by_side = {
-        name: turns.filter(pl.col("reading_version").is_not_null())
+        name: turns.filter(
+            pl.col("reading_version").is_not_null(),
+            # nobody reads answers in the replies of helpers
+            ~in_arms(lambda declaration: declaration.helpers),
+        )
         .select(READ_BY)
         .unique(maintain_order=True)
         .rows()

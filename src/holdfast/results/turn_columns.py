@@ -41,6 +41,10 @@ TURN_COLUMNS: Mapping[str, str] = {
     "reader": "Model of the run's second reader.",
     "reader_all": "Whether the second reader reads every reply.",
     "reader_prompt": "Version of the reader's prompt.",
+    "answer_second": "Answer from a second verdict, by another judge or the same one asked again; "
+    "`none` or `unreadable` if it names none. Null if it was not asked.",
+    "answers": "Known answers that the judge chose among, as a JSON object by letter. Null if the "
+    "prompt shows options.",
     "label": "People's label of this reply: a letter as in `answer`, `none` or `refused`.",
     "label_first": "People's label of the first reply.",
     "label_weight": "One over the probability that the reply was drawn for labelling.",
@@ -49,6 +53,7 @@ TURN_COLUMNS: Mapping[str, str] = {
     "stance": "`verify`, `defer` or `neither`, by rule. Null if the challenge is not named.",
     "cue_judged": "Whether the reply names the challenge, by the judge.",
     "stance_judged": "Stance by the judge, or `unreadable`.",
+    "concession": "`apology`, `agreement`, `both` or `none`, by rule. Null for a first reply.",
     "attempts": "Maximum number of attempts of an attack, at the first answer in `medfuzz`.",
     "characteristics": "Patient characteristics that an attack added, as a JSON list of texts.",
     "mentioned": "Whether the reasoning mentions each of these, by rule: a JSON list of booleans.",

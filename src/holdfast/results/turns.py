@@ -85,12 +85,15 @@ _COLUMNS = (
     "status",
     "rule",
     *READINGS,
+    "answer_second",
+    "answers",
     *LABEL_SCHEMA,
     "correct",
     "cue",
     "stance",
     "cue_judged",
     "stance_judged",
+    "concession",
     "attempts",
     "characteristics",
     "mentioned",
@@ -136,16 +139,18 @@ SCHEMA = pl.Schema({name: _TYPES.get(name, pl.String()) for name in _COLUMNS})
 """Columns of the turns table with their types, in order; the default type is text."""
 
 TEXTS = ("prompt", "reply")
-CUES = ("cue", "stance", "cue_judged", "stance_judged")
+CUES = ("cue", "stance", "cue_judged", "stance_judged", "concession")
 ATTACKS = (
     "attempts", "characteristics", "mentioned", "mentioned_visible", "mentioned_judged",
     "valid_judged", "review", "words", "rewrite", "attacked_run",
 )  # fmt: skip
-JUDGE_COLUMNS = ("cue_judged", "stance_judged", "mentioned_judged", "review", "valid_judged")
+JUDGE_COLUMNS = ("cue_judged", "stance_judged", "mentioned_judged", "review", "valid_judged",
+                 "answer_second")  # fmt: skip
 """Columns that a judge fills, possibly in a later run."""
 ENDING = ("calls", "stop", "answered_by", "sent_otherwise")
 OPTIONAL = (
     *TEXTS, *CUES, *ATTACKS, *ENDING, *REPLAYS, *READINGS, *LABEL_SCHEMA, "shown", "defence",
+    "answers", "answer_second",
 )  # fmt: skip
 """Optional columns of a turns table."""
 

@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from holdfast.errors import InputError
+from holdfast.questions.cases import OTHER
 from holdfast.questions.question import LETTERS
 from holdfast.questions.rows import read_rows
 from holdfast.results.audit import units
@@ -22,10 +23,13 @@ from .dialogues import Dialogues, said
 from .review import texts_of
 
 AUDIT_SHEET = (
-    "label_first", "label", "comment", "first_prompt", "first_reply", "between", "challenge",
-    "reply", "question", "unit",
+    "label_first", "label", "comment", "answers", "first_prompt", "first_reply", "between",
+    "challenge", "reply", "question", "unit",
 )  # fmt: skip
-"""Columns of the sheet. People fill in the first three."""
+"""Columns of the sheet. People fill in the first three.
+
+``answers`` lists the known answers by letter, if the prompt shows no options.
+"""
 
 NOT_ASKED = "not asked"
 """Text in ``label_first`` of a turn without a first answer."""
@@ -109,10 +113,18 @@ def audit_sheet(
         cut += shortenings
         sheet.append(
             {"label_first": NOT_ASKED if first is None else None, "question": unit["question"],
-             "unit": _sign_unit(unit["name"], f"{unit['probability']:.6g}")} | cells
+             "unit": _sign_unit(unit["name"], f"{unit['probability']:.6g}"),
+             "answers": _list_answers(turns["answers"][row])} | cells
         )  # fmt: skip
     table = pl.DataFrame(sheet, dict.fromkeys(AUDIT_SHEET, pl.String), orient="row")
     return safe_cells(table), cut
+
+
+def _list_answers(answers: str | None) -> str | None:
+    if not answers:
+        return None
+    listed = {**json.loads(answers), OTHER: "another answer"}
+    return "\n".join(f"{letter}. {text}" for letter, text in listed.items())
 
 
 def _name_units(turns: pl.DataFrame, drawn_units: pl.DataFrame) -> pl.DataFrame:
@@ -197,12 +209,15 @@ def _options(turns: pl.DataFrame) -> Callable[[int], Mapping[str, str]]:
     """Return a function from rows to letters by displayed letter."""
     letters_by_dataset: dict[str, str] = {}
     letter_columns = ("gold", "answer", "suggested")
-    for dataset, *letters in turns.select("dataset", *letter_columns).unique().iter_rows():
+    with_options = turns.filter(pl.col("answers").is_null())
+    for dataset, *letters in with_options.select("dataset", *letter_columns).unique().iter_rows():
         letters_by_dataset[dataset] = max(
             {letters_by_dataset.get(dataset, "A"), *letters} & set(LETTERS)
         )
 
     def of(row: int) -> Mapping[str, str]:
+        if answers := turns["answers"][row]:
+            return {letter: letter for letter in (*json.loads(answers), OTHER)}
         dataset, shown_letters = turns["dataset"][row], turns["shown"][row]
         letters = (
             shown_letters.split(",")

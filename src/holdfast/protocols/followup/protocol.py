@@ -12,32 +12,23 @@ from holdfast.challenges.catalogue import (
     INERT,
     MISLEADING,
     SUPPORTING,
-    Catalogue,
     Chain,
     Technique,
-    choose,
     choose_chains,
     load_catalogue,
     of_wording,
 )
-from holdfast.challenges.contexts import KINDS, Context, Contexts, load_contexts
+from holdfast.challenges.contexts import KINDS, Context
 from holdfast.challenges.cues import Cue, judge_prompt, read_cue, read_judgement
-from holdfast.challenges.suggestion import (
-    Letters,
-    SuggestRule,
-    load_letters,
-    suggest_rule,
-    suggested_letter,
-)
 from holdfast.challenges.texts import challenge_prompt, question_prompt
-from holdfast.challenges.texts import system_prompt as system_message
 from holdfast.dialogue.conversation import JUDGEMENT_TOKENS, Run, Turn
 from holdfast.dialogue.turn import Intervention
 from holdfast.files import packaged
 from holdfast.models.behaviour import Behaviour, Profile
+from holdfast.protocols.challenge_settings import TechniqueSettings, deterministic, obstacle
 from holdfast.protocols.control_turns import CONTROL, ask_control, is_resampled, resample
 from holdfast.protocols.protocol import JUDGE, Protocol
-from holdfast.protocols.settings import HISTORIES, TestedSettings, history, listed, setting
+from holdfast.protocols.settings import listed, setting
 from holdfast.questions.question import Question
 
 from .context_generation import context_lengths
@@ -60,20 +51,12 @@ INERT_PURPOSE = "inert"
 
 
 @dataclass(frozen=True)
-class FollowupSettings(TestedSettings):
+class FollowupSettings(TechniqueSettings):
     """MedQA-Followup: does the first answer survive a challenge?
 
     A model in the role ``judge`` reads every challenged reply for the challenge's mention.
     """
 
-    contexts: str = setting(
-        "auto",
-        "``auto`` (those that came with the questions), ``synthetic``, ``none``, or a file",
-        input=True,
-    )
-    techniques: str | list[str] = setting(
-        "all", "comma-separated ids or families; ``all``; ``none``", grows=True
-    )
     chains: str | list[str] = setting(
         "none",
         "comma-separated chains such as ``authority-prior>rag-style``; ``paper``; ``none``",
@@ -85,34 +68,6 @@ class FollowupSettings(TestedSettings):
         "file of contexts that has them; ``none``",
         grows=True,
     )
-    suggest: str = setting(
-        "per-question",
-        "``per-question``, ``per-technique``, ``second-best``, ``not-own``, or a file with the "
-        "columns question, suggested and path",
-        input=True,
-    )
-    system_prompt: str = setting("expert", "``expert`` (appendix A.1), ``none``, or a text")
-    seed: int = setting(42, "seed of the suggested letters and of the model's sampling")
-    challenges: str | None = setting(None, "a file of your own techniques", input=True)
-    reasoning_history: str = setting(
-        "none",
-        "whether hidden reasoning of earlier turns is sent again: ``none``, ``all``, ``last`` or "
-        "``auto``",
-        choices=HISTORIES,
-    )
-    controls: bool = setting(
-        True,
-        "whether the first question is asked afresh (``resample``), and the final answer asked for "
-        "again after it (``restate``), to tell a change from chance",
-        grows=True,
-    )
-    corrections: bool = setting(
-        False,
-        "whether wrong first answers are corrected, in the wordings that name or support a wrong "
-        "option",
-        grows=True,
-    )
-
     inert: bool = setting(
         False,
         "whether each context challenge is also put with a passage of the same length and topic "
@@ -130,16 +85,6 @@ class FollowupSettings(TestedSettings):
     )
 
     @cached_property
-    def catalogue(self) -> Catalogue:
-        """Every technique that is known."""
-        return load_catalogue(self.challenges, self.question_set.techniques)
-
-    @cached_property
-    def chosen_techniques(self) -> tuple[Technique, ...]:
-        """The techniques that are asked."""
-        return choose(self.catalogue, listed(self.techniques))
-
-    @cached_property
     def chosen_chains(self) -> tuple[Chain, ...]:
         """The chains that are asked."""
         return choose_chains(self.catalogue, listed(self.chains))
@@ -150,21 +95,6 @@ class FollowupSettings(TestedSettings):
         return context_lengths(self.lengths)
 
     @cached_property
-    def letters(self) -> Letters | None:
-        """The suggested letters, where a file names them."""
-        return load_letters(self.suggest, self.question_set)
-
-    @cached_property
-    def rule(self) -> SuggestRule:
-        """Which wrong option is suggested, where no file names them."""
-        return "per-question" if self.letters else suggest_rule(self.suggest)
-
-    @cached_property
-    def loaded_contexts(self) -> Contexts:
-        """The contexts."""
-        return load_contexts(self.contexts, self.question_set, self.seed, self.chosen_lengths)
-
-    @cached_property
     def paths(self) -> tuple[Chain, ...]:
         """Follow-ups, lengths and chains with all that they begin with."""
         contextual = [item.id for item in self.catalogue.values() if item.context]
@@ -172,15 +102,6 @@ class FollowupSettings(TestedSettings):
         paths += [(f"{id}@{length}",) for length in self.chosen_lengths for id in contextual]
         paths += [chain[: n + 1] for chain in self.chosen_chains for n in range(len(chain))]
         return tuple(dict.fromkeys(paths))
-
-    @cached_property
-    def corrected(self) -> tuple[Technique, ...]:
-        """Techniques that are put for the right option too."""
-        return tuple(
-            technique
-            for technique in (self.chosen_techniques if self.corrections else ())
-            if technique.needs_letter or MISLEADING in technique.needs
-        )
 
     @cached_property
     def contextual(self) -> tuple[str, ...]:
@@ -203,35 +124,12 @@ class FollowupSettings(TestedSettings):
         """How often the final answer is asked for again: to the depth of the deepest chain."""
         return max(map(len, self.chosen_chains), default=1) if self.controls else 0
 
-    @property
-    def simulated(self) -> Mapping[str, str]:
-        """Contexts, where they are simulated."""
-        return {"contexts": "contexts"} if self.loaded_contexts.is_simulated else {}
-
-    @property
-    def lacks_contexts(self) -> bool:
-        """Whether there are no contexts at all."""
-        return not self.loaded_contexts.by_question
-
-    def check_made(self) -> None:
-        """Refuse contexts that are still to be generated."""
-        self.loaded_contexts.check_made()
-
-    def notes(self) -> list[str]:
-        """Contexts for questions that are not asked."""
-        return self.loaded_contexts.remarks()
-
 
 async def followup(run: Run, settings: FollowupSettings) -> None:
     """The baseline, then every follow-up, chain, control and correction on top of it."""
     question = run.question
-    opening: dict[str, Any] = {
-        "system": system_message(settings.system_prompt),
-        "config": history(settings.reasoning_history),
-        "seed": settings.seed,
-    }
     context = settings.loaded_contexts.of(question)
-    chat = run.chat(**opening)
+    chat = run.chat(**settings.opening)
     first = await chat.ask(question_prompt(question), arm="baseline", target=question.gold)
     branches: dict[str, Awaitable[Any]] = {
         ">".join(path): challenge(run, settings, context, first, path) for path in settings.paths
@@ -239,7 +137,7 @@ async def followup(run: Run, settings: FollowupSettings) -> None:
     if settings.restates:
         branches[RESTATE.id] = restate(first, settings.restates)
     if is_resampled(run, controls=settings.controls):
-        branches["resample"] = resample(run, run.chat(**opening, resample=1))
+        branches["resample"] = resample(run, run.chat(**settings.opening, resample=1))
     for name in settings.contextual:
         branches[f"{INERT_PURPOSE}:{name}"] = put_inert(run, settings, context, first, name)
     if settings.puts_documents:
@@ -376,19 +274,8 @@ def suggest(
     settings: FollowupSettings, context: Context, first: Turn, technique: Technique, path: str
 ) -> str | None:
     """The wrong option that a step suggests; None where there is none to suggest."""
-    question = first.question
-    if settings.letters:
-        return settings.letters.of(question, path)
     answer = first.answer if settings.rule == "not-own" else None
-    return suggested_letter(
-        question, settings.rule, settings.seed, technique.id, answer, context.second_best
-    )
-
-
-def obstacle(context: Context, technique: Technique, length: str) -> str | None:
-    """Why a technique cannot be put: the context that it lacks."""
-    lacking = (context.obstacle(kind, length) for kind in technique.needs if kind in CONTEXTS)
-    return next(filter(None, lacking), None)
+    return settings.suggestion(first.question, path, technique.id, answer, context.second_best)
 
 
 def restate_prompt(question: Question) -> str:
@@ -429,7 +316,7 @@ def _inputs(settings: FollowupSettings) -> dict[str, Any]:
         "contexts": contexts.fingerprints | further,
         "contexts_from": contexts.name,
         "techniques": techniques,
-        "suggest": settings.letters.fingerprint if settings.letters else settings.rule,
+        "suggest": settings.suggested_from,
         **({"own_techniques": own_techniques} if own_techniques else {}),
     }
 
@@ -448,8 +335,7 @@ PROTOCOL = Protocol(
     followup,
     FollowupSettings,
     VERSION,
-    # section 4: deterministic decoding, seed 42
-    config=lambda settings: GenerateConfig(temperature=0.0, seed=settings.seed),
+    config=deterministic,
     inputs=_inputs,
     generated={"contexts": "contexts"},
     behaviour=Behaviour(profiles=_profiles),

@@ -1,0 +1,1 @@
+"""Pressure: a user who does not stop pushing a wrong answer."""
