@@ -167,7 +167,7 @@ STUDIES: list[tuple[str, ...]] = [
     ("stick-or-switch -T exemplars=none.jsonl", "no such file"),
     (f"{STICK} -T exemplars=exemplars.jsonl", "exemplars.jsonl", "has 1 exemplar", "-T shots=0"),
     (MEDFUZZ, "the role 'attacker'", "--model-role attacker=MODEL"),
-    ("followup --model-role jugde=simulated/judge", "Did you mean 'judge'?"),
+    ("followup --model-role jugde=simulated/judge", "Did you mean 'judge' or 'judge-2'?"),
     ("followup --model-role judge", "is not ROLE=MODEL"),
     ("followup --model-role judge=opnai/x", "Did you mean 'openai'"),
     ("followup --model-role judge=simulated/juge", "Did you mean 'judge'"),

@@ -60,14 +60,14 @@ class Measured:
     @cached_property
     def answered(self) -> pl.DataFrame:
         """Turns with their first answers."""
-        return self._counted_against(with_first(self.turns, "gold", *READ_BY))
+        return self._counted_against(with_first(self.turns, "gold", "answers", *READ_BY))
 
     @cached_property
     def changed(self) -> pl.DataFrame:
         """Turns that the table ``flips`` counts, in which a non-response is not a change."""
         if self.worst:
             return self.answered
-        return self._counted_against(with_first(answering(self.turns), "gold", *READ_BY))
+        return self._counted_against(with_first(answering(self.turns), "gold", "answers", *READ_BY))
 
     def _counted_against(self, turns: pl.DataFrame) -> pl.DataFrame:
         """Add ``right`` (denominator of flips) and ``lost`` (flips) to the turns."""
