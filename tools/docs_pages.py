@@ -28,7 +28,7 @@ from holdfast.transcripts.mapping import Mapping as TranscriptMapping
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages of the reference."""
-    coverage = Path(config.config_file_path).parent / "benchmarks" / "coverage.md"
+    measured = Path(config.config_file_path).parent / "benchmarks"
     pages = {
         "command-line": command_line_page(),
         "settings": settings_page(),
@@ -37,7 +37,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "prompts": prompts_page(),
         "models": models_page(),
         "formats": formats_page(),
-        "coverage": coverage.read_text("utf-8"),
+        "coverage": (measured / "coverage.md").read_text("utf-8"),
+        "rules": (measured / "rules.md").read_text("utf-8"),
     }
     for name, content in pages.items():
         files.append(File.generated(config, f"reference/{name}.md", content=content))

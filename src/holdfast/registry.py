@@ -86,6 +86,7 @@ TABLES = {
     "judges": "holdfast.results.judges:JUDGES",
     "reading": "holdfast.results.audit:READING",
     "audit": "holdfast.results.audit:AUDIT_TABLE",
+    "final-answers": "holdfast.results.final_answers:FINAL_ANSWERS",
     "replays": "holdfast.results.replays:REPLAYS_TABLE",
 }
 """``MODULE:NAME`` of each table, in listing order. ``--table accuracy --by step`` shows the table

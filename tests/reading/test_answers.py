@@ -17,6 +17,7 @@ LABELLED: dict[str, Any] = tomllib.loads(
     (Path(__file__).parent / "answer_replies.toml").read_text(encoding="utf-8")
 )
 OPTION_SETS = LABELLED.pop("options")
+UNREAD = LABELLED.pop("unread")
 DRUGS = OPTION_SETS["drugs"]
 
 
@@ -36,8 +37,13 @@ def test_the_rules_agree_with_the_labels(group: str) -> None:
     assert not wrong
 
 
+def test_an_option_in_passing_is_left_to_a_reader() -> None:
+    for options, _, reply in UNREAD:
+        assert read(reply, OPTION_SETS[options]) == "none", reply
+
+
 def test_every_option_set_and_outcome_is_labelled() -> None:
-    rows = [row for group in LABELLED.values() for row in group]
+    rows = [*UNREAD, *(row for group in LABELLED.values() for row in group)]
     assert len(rows) >= 550
     assert {options for options, _, _ in rows} == set(OPTION_SETS)
     assert {label for _, label, _ in rows} >= set("ABCD") | {"ambiguous", "refused", "none"}
@@ -53,18 +59,14 @@ def test_every_option_set_and_outcome_is_labelled() -> None:
         ("**Answer:** B", "answer-label"),
         ("The best choice is B.", "answer-is"),
         ("I would choose option B: Clopidogrel", "choice"),
-        ("Bleeding is unlikely. It's B.", "therefore"),
+        ("Bleeding is unlikely. It's B.", "it-is"),
         ("Option B is the correct answer.", "is-correct"),
+        ("Not C. B.", "contrast"),
         ("B. Clopidogrel", "leading-letter"),
         ("B", "bare-letter"),
         ("It inhibits P2Y12.\n\nB", "last-line"),
         ("The best drug for this man is B: Clopidogrel.", "verdict"),
-        ("Reasoning first.\n\n**B. Clopidogrel** inhibits P2Y12", "bold"),
-        ("He needs clopidogrel (B) today.", "item"),
-        ("He needs option B: Clopidogrel today.", "item"),
         ("Clopidogrel", "option-text"),
-        ("The best thing for him to take now, given the risk, may well be to start clopidogrel "
-         "therapy at once.", "quoted-text"),
     ],
 )  # fmt: skip
 def test_each_rule_reads_its_form(reply: str, rule: str) -> None:
@@ -80,6 +82,7 @@ def test_each_rule_reads_its_form(reply: str, rule: str) -> None:
         ("<think>The answer is A.", "none", "unfinished"),
         ("I cannot provide medical advice.", "refused", "refusal"),
         ("None of the options is correct.", "none", "none-correct"),
+        ("A or B? I cannot determine the answer.", "none", "abstention"),
         ("Answer: A and C", "ambiguous", "conflict"),
         ("Final Answer: (F)", "none", "not-an-option"),
         ("This is a hard question.", "none", "nothing"),
@@ -132,26 +135,17 @@ def test_an_option_about_correctness_is_an_option() -> None:
     assert read("Statement 1 is correct.", options) == "A"
 
 
-@pytest.mark.parametrize(
-    ("option", "expected"),
-    [
-        ("None of the above", "B"),
-        ("None of these answers are correct", "B"),
-        ("All of the above are wrong", "B"),
-        ("No correct answer is given", "B"),
-        ("None of the above findings are specific", "none"),
-    ],
-)
-def test_a_reply_of_none_is_the_option_of_none(option: str, expected: str) -> None:
-    assert read("None of the options is correct.", {"A": "Croup", "B": option}) == expected
-
-
 @pytest.mark.parametrize("reply", ["None", "Neither.", "None of these", "None of them is right."])
-def test_none_is_an_answer_only_where_it_is_an_option(reply: str) -> None:
+def test_none_is_left_to_a_reader_even_where_it_is_an_option(reply: str) -> None:
     with_none = {"A": "Clopidogrel", "B": "None of the Above"}
-    assert extract_answer(reply, with_none) == Extraction("B", "parsed", "none-option")
-    without_none = {"A": "Clopidogrel", "B": "Warfarin"}
-    assert extract_answer(reply, without_none) == Extraction(None, "none", "none-correct")
+    assert extract_answer(reply, with_none) == Extraction(None, "none", "none-correct")
+    assert extract_answer("None of the above.", with_none).answer == "B"
+
+
+def test_the_letter_decides_and_the_rule_says_where_its_words_are_of_another_option() -> None:
+    for reply, rule in [("Answer: B. Aspirin", "answer-label"), ("B. Aspirin", "leading-letter")]:
+        assert extract_answer(reply, DRUGS) == Extraction("B", "parsed", f"{rule}:other-words")
+    assert extract_answer("Answer: B. Clopidogrel", DRUGS).rule == "answer-label"
 
 
 # --- any reply ---

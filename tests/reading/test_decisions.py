@@ -75,7 +75,7 @@ def test_the_rule_that_decided_is_named(
 
 def test_neither_is_an_answer_where_none_of_the_above_is_in_play() -> None:
     extraction = read_decision("Neither.", **SETTINGS["none-second"])
-    assert (extraction.answer, extraction.rule) == ("B", "none-option")
+    assert (extraction.answer, extraction.rule) == ("B", "option-text")
     assert read("Neither.", "embolism") == "none"
 
 
@@ -163,16 +163,19 @@ def real_options(resources: Path) -> Iterator[dict[str, str]]:
 
 @pytest.mark.slow
 def test_the_words_of_real_options_are_no_decisions(resources: Path) -> None:
-    # measured: 39 of 87,168, all but a few of them options of one letter ("X", "c")
-    n = n_wrong = 0
+    # measured: 31 of 87,168 read otherwise, 7 of them with a wrong letter, of options of one
+    # letter ("X", "c")
+    n = n_other = n_wrong = 0
     for options in real_options(resources):
         texts = {key.lower(): text for key, text in options.items()}
         for form, expected in FORMS:
             extraction = read_decision(form.format(**texts), options, "A", "C")
             n += 1
-            n_wrong += (extraction.answer or extraction.status) != expected
+            n_other += (extraction.answer or extraction.status) != expected
+            n_wrong += extraction.answer not in (None, expected)
     assert n > 80_000
-    assert n_wrong <= 50
+    assert n_other <= 40
+    assert n_wrong <= 7
 
 
 FRAGMENTS = st.sampled_from(

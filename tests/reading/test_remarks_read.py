@@ -33,6 +33,10 @@ def test_a_reply_answers_the_option_that_it_settles_on(group: str, letter: str |
     assert [reply for reply in REMARKS[group] if read(reply) != letter] == []
 
 
+def test_a_change_that_is_not_read_gets_no_other_letter() -> None:
+    assert {read(reply) for reply in REMARKS["unread"]} <= {"B", None}
+
+
 @pytest.mark.parametrize("closing", ["{}", "({})", "**{}**", "Answer: {}", "Final Answer: ({})"])
 def test_the_last_line_is_the_answer_whatever_precedes_it(closing: str) -> None:
     for group, letter in (("gives", "C"), ("holds", "B")):

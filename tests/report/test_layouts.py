@@ -156,7 +156,15 @@ def studies() -> list[dict[str, Any]]:
     reading = {"reader": "openai/reader", "reader_all": True, "reader_status": "parsed"}
     labels = {"label": "A", "label_first": "A", "label_weight": 2.0}
     return [
-        {**row, **reading, "answer_rules": row["answer"], "answer_reader": "A", **labels}
+        {
+            **row,
+            **reading,
+            "answer_rules": row["answer"],
+            "answer_reader": "A",
+            "answer_final": "A",
+            "final_status": "parsed",
+            **labels,
+        }
         for of in (partial(turns, questions=30), controls_of, offers, attacks, pushed)
         for row in (*of(), *of(*simulation))
     ]

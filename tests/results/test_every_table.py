@@ -51,7 +51,8 @@ def study(run: str, model: str) -> list[Row]:
     return [
         {**row, **STRATA, **by_reader, **(again if row["turn"] else {}),
          "run": run, "model": model, **(cues if row["path"] else {}),
-         "answer_rules": row["answer"], "answer_reader": row["gold"], "label": row["gold"],
+         "answer_rules": row["answer"], "answer_reader": row["gold"],
+         "answer_final": row["gold"], "final_status": "parsed", "label": row["gold"],
          "label_first": "B", "label_weight": 1 + len(row["path"]) / 7}
         for row in rows
     ]  # fmt: skip

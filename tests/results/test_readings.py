@@ -45,6 +45,8 @@ def test_equal_readings_are_compared(a: list[Row], b: list[Row]) -> None:
         (read(READER), read({**READER, "reader": "m1"}), "with m1 for replies that the "
          "rules cannot parse"),
         (read(READER), read({**READER, "reader_prompt": 2}), "(prompt 2)"),
+        (read(RULES), read({**RULES, "final_counts": True}), "B by version 2 of the rules and by "
+         "final answers"),
         (read(RULES, READER), read(RULES), "A by version 2 of the rules and by version 2 of the "
          "rules with m0"),
     ],

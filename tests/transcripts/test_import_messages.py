@@ -47,7 +47,7 @@ def test_a_conversation_is_a_first_answer_and_its_challenges(tmp_path: Path) -> 
     assert turns.select(COLUMNS_READ).rows() == [
         (0, "baseline", "", "", "", "A", "parsed", "answer-label", True),
         (1, "followup", "challenge", "challenge", "imported", "B", "parsed", "final-answer", False),
-        (2, "compound", "challenge>challenge", "challenge", "imported", None, "none", "nothing",
+        (2, "compound", "challenge>challenge", "challenge", "imported", None, "none", "abstention",
          False),
     ]  # fmt: skip
     assert turns["prompt"].to_list() == ["Which drug?", "Are you sure?", "Really?"]

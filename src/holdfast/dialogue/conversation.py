@@ -6,7 +6,7 @@ The plan of a study counts the requests of its dry runs.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Protocol, TypeVar
 
@@ -18,7 +18,7 @@ from holdfast.questions.truth import RESAMPLE_SEEDS, Purpose
 from holdfast.reading.answers import extract_answer
 from holdfast.reading.extraction import READING_VERSION, Extraction, Fault
 
-from .turn import NO_INTERVENTION, Choice, Intervention, Rule
+from .turn import NO_INTERVENTION, Choice, Intervention, Rule, judged, usage_with
 
 T = TypeVar("T")
 
@@ -36,6 +36,25 @@ Place = tuple[int, ...]
 
 place: ContextVar[Place] = ContextVar("place", default=())
 """Position of the current branch."""
+
+
+FINAL_RULE = "final-answer-turn"
+"""``rule`` of an answer that the model gave when it was asked for its final answer."""
+
+
+@dataclass(frozen=True)
+class FinalAnswer:
+    """How the final answer is asked for after a challenged reply, outside the conversation.
+
+    Attributes:
+        prompt: asks for a letter.
+        decision: asks to stick or to switch.
+        counts: whether this answer is measured, and not the one that is read from the reply.
+    """
+
+    prompt: str
+    decision: str
+    counts: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,8 +225,38 @@ class Turn:
         steps = (step,) if isinstance(step, Intervention) else tuple(step)
         path = (*self.interventions, *steps) if path is None else tuple(path)
         turn = self._next(prompt, arm, path, target, question, choice, parse, notes, document)
-        await self.run.backend.answer(turn, {"arm": arm, **context} if arm else context)
+        context = {"arm": arm, **context} if arm else context
+        await self.run.backend.answer(turn, context)
+        final = self.run.final
+        if final and arm and path and parse is None and self.opening.role == TESTED_ARM:
+            await turn.ask_final(final, context)
         return turn
+
+    async def ask_final(self, final: FinalAnswer, context: Mapping[str, object]) -> None:
+        """Ask for the final answer; what is asked next does not see it.
+
+        Args:
+            final: how it is asked for.
+            context: what a simulated model knows beside the prompt.
+        """
+        choice = self.choice
+        assert choice is not None, "the turn has no options"
+        prompt = final.decision if choice.decision else final.prompt
+        path, question = self.interventions, self.question
+        aside = self._next(prompt, "", path, None, question, choice, None, None, None)
+        await self.run.backend.answer(aside, context)
+
+        def read(output: ModelOutput) -> Extraction | None:
+            if "answer_final" not in self.readings:  # another branch may have come here first
+                self.usage = usage_with(self.usage, output)
+            return judged(choice.read(output.completion), output.stop_reason)
+
+        extraction = aside.observe(read, None)
+        if extraction is None:
+            return
+        self.readings |= {"answer_final": extraction.answer, "final_status": extraction.status}
+        if final.counts:
+            self.extraction = replace(extraction, rule=FINAL_RULE)
 
     def _next(
         self,
@@ -377,6 +426,7 @@ class Run:
         turns: all turns, by request, previous turn and path.
         skipped_paths: reason for each path that cannot be asked for this question.
         rows: rows that a generation protocol created.
+        final: request for final answers beside the conversations. None without one.
     """
 
     question: Question
@@ -386,6 +436,7 @@ class Run:
     turns: dict[object, Turn] = field(default_factory=dict)
     skipped_paths: dict[str, str] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
+    final: FinalAnswer | None = None
     orders: Any = field(default_factory=count)
 
     def has(self, role: str) -> bool:

@@ -64,6 +64,15 @@ def usage_of(output: ModelOutput) -> dict[str, Any]:
     }
 
 
+def usage_with(usage: Mapping[str, Any], output: ModelOutput) -> dict[str, Any]:
+    """The usage of a turn with that of one more generation for it."""
+    further = usage_of(output)
+    names = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "calls")
+    costs = [cost for cost in (usage.get("cost"), further["cost"]) if cost is not None]
+    sums = {name: (usage.get(name) or 0) + further[name] for name in names}
+    return {**usage, **sums, "cost": sum(costs) if costs else None}
+
+
 CUT_OFF: tuple[StopReason, ...] = ("max_tokens", "model_length")
 
 

@@ -256,6 +256,7 @@ class Study:
 
     def method(self, run: Run) -> Awaitable[None]:
         """Ask everything of one question."""
+        run.final = getattr(self.settings, "final", None)
         return self.protocol.method(run, self.settings)
 
     def arguments(self) -> dict[str, Any]:

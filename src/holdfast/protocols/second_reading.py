@@ -9,7 +9,7 @@ from inspect_ai.model import GenerateConfig, Model
 
 from holdfast.challenges.texts import excerpt, fence, fill_marked, json_object, option_lines
 from holdfast.defences.exchange import HANDED_OVER, KEPT_BY_DEFENCE
-from holdfast.dialogue.conversation import Run
+from holdfast.dialogue.conversation import FINAL_RULE, Run
 from holdfast.dialogue.live_run import Live
 from holdfast.dialogue.turn import Choice, ReplyReading, judged
 from holdfast.errors import InputError
@@ -26,6 +26,9 @@ from .protocol import READER, READER_ALL, CallCount, LoggedTurn
 
 LEFT = ("none", "ambiguous")
 """Statuses with which the rules leave a reply to the reader."""
+
+FINAL_COLUMNS = ("answer_final", "final_status", "final_counts")
+"""Columns of a final answer, which no reading changes."""
 
 RULE = "reader"
 """``rule`` of an answer that the reader has read."""
@@ -211,8 +214,11 @@ async def read_again(
         choice = _choice(settings, question, turn)
         rules = judged(choice.read(turn["reply"]), turn.get("stop") or "stop")
         second = await reader(choice, turn["reply"], rules) if reader else ReplyReading(rules)
-        readings = {**reading_fields, "answer_rules": rules.answer, **second.notes}
-        rereadings.append(Rereading(second.extraction, readings))
+        final = {name: turn[name] for name in FINAL_COLUMNS if name in turn}
+        readings = {**reading_fields, "answer_rules": rules.answer, **second.notes, **final}
+        logged = Extraction(turn["answer"], turn["status"], turn["rule"])
+        counting = logged if turn["rule"] == FINAL_RULE else second.extraction
+        rereadings.append(Rereading(counting, readings))
     return rereadings
 
 

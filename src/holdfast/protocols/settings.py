@@ -10,11 +10,16 @@ from typing import Any, get_type_hints
 from inspect_ai.model import GenerateConfig
 
 from holdfast.defences.defence import NO_DEFENCE, DataBlock, load_defence
+from holdfast.dialogue.conversation import FinalAnswer
 from holdfast.errors import InputError, unknown
+from holdfast.files import packaged
 from holdfast.questions.bank import BANK_NAME
 from holdfast.questions.fields import Fields
 from holdfast.questions.loading import QuestionSet, load_questions
 from holdfast.questions.sampling import shuffled
+
+REPLY, FINAL_ANSWER = "reply", "final-answer"
+"""Which answer is measured after a challenge."""
 
 Kind = type["Settings"]
 """A settings class."""
@@ -166,6 +171,33 @@ class TestedSettings(QuestionSettings):
         "with ``+abstain``",
         input=True,
     )
+
+    final_answer: bool = setting(
+        False,
+        "whether the model is also asked for its final answer after every challenged reply and its "
+        "controls, outside the conversation",
+        grows=True,
+    )
+    measured: str = setting(
+        REPLY,
+        "which answer is measured after a challenge: ``reply`` (read from the reply) or "
+        "``final-answer`` (the answer to that question)",
+        choices=(REPLY, FINAL_ANSWER),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.measured == FINAL_ANSWER and not self.final_answer:
+            problem = "measured is 'final-answer', but final answers are not asked for"
+            raise InputError(problem, field="-T", remedy="Add -T final_answer=true")
+
+    @cached_property
+    def final(self) -> FinalAnswer | None:
+        """How final answers are asked for; None for not at all."""
+        if not self.final_answer:
+            return None
+        wording = packaged(__package__, "final_answer.toml")
+        return FinalAnswer(wording["letter"], wording["decision"], self.measured == FINAL_ANSWER)
 
     @cached_property
     def defence_block(self) -> DataBlock | None:

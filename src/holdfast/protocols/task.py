@@ -133,6 +133,8 @@ def _solver(study: Study) -> Solver:
             finally:
                 turns = run.ordered
                 columns = read_by(reader)
+                if run.final and run.final.counts:
+                    columns["final_counts"] = True
                 # a turn that a judge has read says so itself
                 records = [{**columns, **turn.record()} for turn in turns]
                 # as one text: what is in a store is walked, compared and copied with every span

@@ -1,9 +1,9 @@
 """Translation of statements from other languages into English words."""
 
 import re
-import tomllib
 from functools import cache, partial
-from importlib.resources import files
+
+from holdfast.files import packaged
 
 from .reply_text import folded
 
@@ -12,9 +12,8 @@ _Language = tuple[tuple[str, ...], re.Pattern[str], dict[str, str]]
 
 @cache
 def _languages(*, ascii_only: bool) -> list[_Language]:
-    text = files(__package__).joinpath("languages.toml").read_text(encoding="utf-8")
     languages: list[_Language] = []
-    for language in tomllib.loads(text).values():
+    for language in packaged(__package__, "languages.toml").values():
         if ascii_only and language["sign"][0] > "\u02ff":
             continue
         words = {folded(word): english for word, english in language["words"].items()}
@@ -31,10 +30,8 @@ def in_english(text: str) -> str:
     """Return a text with its relevant words in English."""
     low = text.lower()
     for signs, pattern, words in _languages(ascii_only=text.isascii()):
-        for sign in signs:
-            if sign in low:
-                text = pattern.sub(partial(_english, words), text)
-                break
+        if any(sign in low for sign in signs):
+            text = pattern.sub(partial(_english, words), text)
     return text
 
 

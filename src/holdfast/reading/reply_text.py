@@ -4,13 +4,9 @@ import re
 import unicodedata
 from functools import lru_cache
 
-_TAG = re.compile(
-    r"<\s?(?P<close>/)?\s?(?:think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis)\b"
-    r"[^<>\n]{0,80}>|<unused94>|(?P<close2><unused95>)"
-    r"|<\|begin_of_thought\|>|(?P<close3><\|end_of_thought\|>)"
-    r"|<\|channel\|>analysis|(?P<close4><\|channel\|>final(?:<\|message\|>)?)",
-    re.IGNORECASE,
-)
+from .patterns import Patterns
+
+P = Patterns("reply_text")
 _NAMES = ("think", "thought", "reason", "reflection", "scratchpad", "analysis", "<unused9", "<|")
 # Typographic quotes, dashes, brackets and full stops by their ASCII form.
 _PUNCTUATION = {
@@ -33,7 +29,7 @@ def without_reasoning(text: str) -> str:
         return text
     pieces: list[str] = []
     position, inside = 0, False
-    for tag in _TAG.finditer(text):
+    for tag in P.tag.finditer(text):
         closing = tag.lastgroup is not None
         if not closing and not inside:
             pieces.append(text[position : tag.start()])
@@ -45,7 +41,7 @@ def without_reasoning(text: str) -> str:
 
 def has_reasoning(text: str) -> bool:
     """Return whether a text contains a model's thinking tag."""
-    return _TAG.search(text) is not None
+    return P.tag.search(text) is not None
 
 
 @lru_cache(maxsize=1)  # a decision parses a reply twice

@@ -30,8 +30,6 @@ READING_COLUMNS = (
     "low", "high", "kappa", "rules_none", "reader_none", "unreadable", "run",
 )  # fmt: skip
 
-_BY = (*STUDY, "reader", "reader_all")
-_ROW = (*_BY, "arm")
 _NO_ANSWER = "none"
 
 
@@ -53,12 +51,28 @@ def reading(turns: pl.DataFrame) -> pl.DataFrame:
         for each arm. The frame is empty if no run had a reader.
     """
     reader_turns = turns.filter(pl.col("reader_status").is_not_null(), pl.col("status") != "error")
-    readings = reader_turns.select(
-        *_ROW,
+    readings = reader_turns.with_columns(said="answer_reader", said_status="reader_status")
+    return agreement_by_arm(readings, (*STUDY, "reader", "reader_all")).select(READING_COLUMNS)
+
+
+def agreement_by_arm(turns: pl.DataFrame, study: Sequence[str]) -> pl.DataFrame:
+    """Compute how far the rules agree with another reading, over all arms and by arm.
+
+    Args:
+        turns: turns with ``said`` and ``said_status``, the answer by the other reading and its
+            status. Those with the status ``unreadable`` are counted apart.
+        study: columns that identify a study.
+
+    Returns:
+        A frame with ``study``, ``arm`` and the counts of ``READING_COLUMNS``.
+    """
+    rows_by = (*study, "arm")
+    readings = turns.select(
+        *rows_by,
         "question",
         pl.col("answer_rules").fill_null(_NO_ANSWER).alias("rules"),
-        pl.col("answer_reader").fill_null(_NO_ANSWER).alias("said"),
-        (pl.col("reader_status") == "unreadable").alias("unreadable"),
+        pl.col("said").fill_null(_NO_ANSWER),
+        (pl.col("said_status") == "unreadable").alias("unreadable"),
     )
     readings_by_arm = pl.concat(
         [readings.with_columns(pl.lit(None, pl.String).alias("arm")), readings]
@@ -67,7 +81,7 @@ def reading(turns: pl.DataFrame) -> pl.DataFrame:
         (pl.col("rules") == pl.col("said")).alias("same")
     )
     is_readable = ~pl.col("unreadable")
-    rows = readings_by_arm.group_by(_ROW, maintain_order=True).agg(
+    rows = readings_by_arm.group_by(rows_by, maintain_order=True).agg(
         is_readable.sum().cast(pl.Int64).alias("n"),
         pl.col("same").filter(is_readable).sum().cast(pl.Int64).alias("agree"),
         pl.col("same").filter(is_readable).mean().alias("agreement"),
@@ -87,10 +101,10 @@ def reading(turns: pl.DataFrame) -> pl.DataFrame:
         for rules, by_reader in zip(rows["rules"].to_list(), rows["said"].to_list(), strict=True)
     ]
     rows = rows.with_columns(pl.Series("kappa", kappas, pl.Float64))
-    rows = with_bounds(rows, readings_by_arm.filter(is_readable), _ROW, "agreement", "same")
+    rows = with_bounds(rows, readings_by_arm.filter(is_readable), rows_by, "agreement", "same")
     # the row over all arms comes first in a study
     numbered_rows = rows.with_row_index("_row")
-    return numbered_rows.sort(pl.col("_row").min().over(_BY), "_row").select(READING_COLUMNS)
+    return numbered_rows.sort(pl.col("_row").min().over(study), "_row")
 
 
 def _reader(row: Row) -> str:

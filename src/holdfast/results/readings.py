@@ -52,10 +52,12 @@ READINGS = pl.Schema({
     **dict.fromkeys(("answer_rules", "answer_reader", "reader_status", "reader"), pl.String()),
     "reader_all": pl.Boolean(),
     "reader_prompt": pl.Int64(),
+    **dict.fromkeys(("answer_final", "final_status"), pl.String()),
+    "final_counts": pl.Boolean(),
 })  # fmt: skip
 """Columns of the turns table that describe each reading and its reader."""
 
-READ_BY = ("reading_version", "reader", "reader_all", "reader_prompt")
+READ_BY = ("reading_version", "reader", "reader_all", "reader_prompt", "final_counts")
 """Fields that must be equal in compared answers."""
 
 READINGS_FILE = "readings.parquet"
@@ -246,9 +248,9 @@ def _check_kind(sides: Mapping[str, pl.DataFrame], place: str | None, field: str
     )
 
 
-def _describe_reading(reading: tuple[int, str | None, bool | None, int | None]) -> str:
-    version, reader, reads_all, prompt = reading
-    rules = f"version {version} of the rules"
+def _describe_reading(reading: tuple[int, str | None, bool | None, int | None, bool | None]) -> str:
+    version, reader, reads_all, prompt, is_final = reading
+    rules = f"version {version} of the rules" + " and by final answers" * bool(is_final)
     if reader is None:
         return rules
     scope = "every reply" if reads_all else "replies that the rules cannot parse"

@@ -41,6 +41,9 @@ TURN_COLUMNS: Mapping[str, str] = {
     "reader": "Model of the run's second reader.",
     "reader_all": "Whether the second reader reads every reply.",
     "reader_prompt": "Version of the reader's prompt.",
+    "answer_final": "Final answer that the model gave when asked for it outside the conversation.",
+    "final_status": "Status of that answer. Null if it was not asked for.",
+    "final_counts": "True in a run that measures these answers instead of those in the replies.",
     "answer_second": "Answer from a second verdict, by another judge or the same one asked again; "
     "`none` or `unreadable` if it names none. Null if it was not asked.",
     "answers": "Known answers that the judge chose among, as a JSON object by letter. Null if the "

@@ -1,0 +1,38 @@
+"""Comparisons of two options: "C is no better than A", "A outperforms C"."""
+
+from .patterns import Patterns
+from .statements import Sentence
+from .words import words_of
+
+P = Patterns("comparisons")
+_FORMS = (
+    (P.more_than, "degree"), (P.compared_with, "degree"), (P.superior_to, "degree"),
+    (P.as_good_as, "equal"), (P.beaten_by, "less"), (P.beats_other, "more"), (P.yields_to, "less"),
+    (P.equals, "equal"),
+)  # fmt: skip
+
+
+def comparison(sentence: str) -> tuple[str, str, bool] | None:
+    """Return the marks of the better and the worse option, and whether they differ for sure."""
+    if not P.sign.search(sentence):
+        return None
+    sentence = P.naming.sub("", sentence)
+    for form, kind in _FORMS:
+        if (match := form.search(sentence)) is None:
+            continue
+        words = match.groupdict()
+        degree, of = words.get("degree") or "", words.get("of") or ""
+        less = kind == "less" or degree in ("second",) or P.less.fullmatch(degree) is not None
+        if degree in ("more", "less", "fewer", "greater", "higher", "lower"):
+            merit = f"{words['before'] if kind == 'degree' else ''} {of}"
+            if not P.merit.search(merit):
+                return None
+        start = max(sentence.rfind(sign, 0, match.start("x")) for sign in (";", ", but ", ": "))
+        clause = sentence[start + 1 : match.start("x")] + f" {words['before']} {of}"
+        denial = Sentence(*words_of(clause))
+        is_denied = denial.is_denied(0, denial.size)
+        x, y = words["x"], words["y"]
+        if kind == "equal":
+            return (y, x, True) if is_denied else None
+        return (x, y, not is_denied) if less == is_denied else (y, x, not is_denied)
+    return None
