@@ -34,7 +34,7 @@ from holdfast.questions.loading import QuestionSet
 from holdfast.questions.question import Question, digest_of
 from holdfast.questions.truth import Truth
 from holdfast.reading.extraction import Extraction
-from holdfast.reading.refusal import REFUSAL
+from holdfast.reading.refusal import refuses_to_answer
 from holdfast.reading.reply_text import plain_text, without_reasoning
 
 from .challenge_settings import ChallengeSettings
@@ -231,7 +231,7 @@ def match_answer(
     }
     if len(matches) == 1:
         return Extraction(matches.pop(), "parsed", "exact")
-    return Extraction(None, "refused" if REFUSAL.search(plain.lower()) else "none", "no match")
+    return Extraction(None, "refused" if refuses_to_answer(plain.lower()) else "none", "no match")
 
 
 def simulated_judge(truth: Truth, seed: int, errors: float = 1 - AGREEING) -> str:

@@ -207,8 +207,8 @@ async def read_again(
         is_settled = turn["rule"] in (HANDED_OVER, KEPT_BY_DEFENCE) or bool(turn.get("answers"))
         if turn["arm"] in own_turns.helpers or turn["status"] == "error" or is_settled:
             logged_extraction = Extraction(turn["answer"], turn["status"], turn["rule"])
-            logged = {name: turn.get(name) for name in READINGS} if turn.get("answers") else {}
-            readings = {**reading_fields, **logged}
+            of_judge = {name: turn.get(name) for name in READINGS} if turn.get("answers") else {}
+            readings = {**reading_fields, **of_judge}
             rereadings.append(Rereading(logged_extraction, readings, is_reread=False))
             continue
         choice = _choice(settings, question, turn)

@@ -18,7 +18,7 @@ from .extraction import Extraction, Status
 from .languages import in_english
 from .mentions import Options, form_of, is_torn, marked, prepared
 from .patterns import Patterns
-from .refusal import last_abstention
+from .refusal import last_abstention, refuses_to_answer
 from .reply_text import has_reasoning, spoken_text, unmarked
 from .statements import Stance, Statement, statements
 from .words import WordKind as K
@@ -320,7 +320,7 @@ class Said:
 
     def unstated(self, otherwise: Extraction) -> Extraction:
         """Return whether a reply without a statement refuses, rejects all options, or neither."""
-        if P.refusal.search(self.text):
+        if refuses_to_answer(self.text):
             return Extraction(None, "refused", "refusal")
         if P.none_correct.search(self.text) or is_none_of_the_above(self.text):
             return Extraction(None, "none", "none-correct")

@@ -11,6 +11,11 @@ def is_refusal(reply: str) -> bool:
     return bool(P.declines.search(unmarked(folded(reply[:400])).lower()))
 
 
+def refuses_to_answer(text: str) -> bool:
+    """Return whether a reply, in lower case, refuses to answer a question."""
+    return P.refusal.search(text) is not None
+
+
 def last_abstention(text: str) -> int:
     """Return where a reply, as a marked text in lower case, last declines to choose, or -1."""
     start = max(0, len(text) - 2000)
