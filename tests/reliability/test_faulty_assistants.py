@@ -180,6 +180,25 @@ def assistant_heard(assistant: Assistant, request: AssistantRequest) -> bool:
     return any(r.path == request.path and r.number < request.number for r in assistant.asked)
 
 
+def test_a_check_survives_a_busy_moment(assistant: Assistant, tmp_path: Path) -> None:
+    busy = [True, True]
+    assistant.reply = lambda texts, document: " ".join(texts)
+    assistant.fault = lambda request: (503, "busy") if busy and busy.pop() else None
+    command(tmp_path, assistant, sessions=True)
+    checked = holdfast("check", tmp_path / "app.toml")
+    assert checked.returncode == 0, checked.stderr
+    assert not busy
+    assert "busy" not in checked.stdout + checked.stderr
+
+
+def test_a_refusal_to_open_a_session_is_named(assistant: Assistant, tmp_path: Path) -> None:
+    assistant.fault = lambda request: (451, "no seats") if request.path == "/sessions" else None
+    command(tmp_path, assistant, sessions=True, more="refused = [451]")
+    checked = holdfast("check", tmp_path / "app.toml")
+    assert checked.returncode == 2
+    assert "opens no session (status 451): no seats" in checked.stderr
+
+
 def test_sessions_that_expire_are_begun_anew(
     sound: pl.DataFrame, assistant: Assistant, tmp_path: Path
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 from tests.results.attacking import drawn as attacks_drawn
-from tests.results.frames import behind, control, correction
+from tests.results.frames import behind, control, correction, of_further_protocols
 from tests.results.offering import drawn
 from tests.results.pressing import in_words, under_pressure
 
@@ -171,9 +171,9 @@ def studies() -> list[dict[str, Any]]:
 
 
 def pushed(model: str = "openai/gpt-4.1", run: str = "r1") -> list[dict[str, Any]]:
-    """A user who pushes, and answers without options."""
+    """A user who pushes, answers without options, and other protocols."""
     study = {"model": model, "dataset": "MedQA"}
-    rows = [*under_pressure(len(model)), *in_words(len(model))]
+    rows = [*under_pressure(len(model)), *in_words(len(model)), *of_further_protocols()]
     return [row | study | {"run": f"{run}-{row['protocol']}"} for row in rows]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from holdfast.registry import DEMO, PROTOCOLS
 from holdfast.results.turns import SCHEMA
 
 Row = dict[str, Any]
@@ -52,8 +53,19 @@ def turn(
         "axis": {"inc_letter": "direct", "rethink": "indirect"}.get(family, ""),
         "depth": "deep" if path else "", "suggested": suggested, "target": "A", "gold": "A",
         "answer": answer, "status": status or ("parsed" if answer else "none"),
-        "rule": "final-answer", "correct": answer == "A", "shared": False, **columns,
+        "rule": "final-answer", "correct": answer == "A", "shared": False,
+        "output_tokens": 20, **columns,
     }  # fmt: skip
+
+
+def of_further_protocols() -> list[Row]:
+    """Rows of each protocol that the demo does not run, such as a contributor's."""
+    return [
+        turn(f"q{n}", "ABC"[(n + len(path)) % 3], path, protocol=name)
+        for name in sorted(PROTOCOLS.keys() - {*DEMO["protocols"]})
+        for path in ("", "push", "shove")
+        for n in range(9)
+    ]
 
 
 def alone(question: str, answer: str | None, path: str = "", **columns: Any) -> Row:

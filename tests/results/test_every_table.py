@@ -7,7 +7,16 @@ from polars.testing import assert_frame_equal
 
 from holdfast.results.declaration import TABLES
 from tests.results.attacking import drawn as attacks_drawn
-from tests.results.frames import Row, alone, behind, control, correction, table, turn
+from tests.results.frames import (
+    Row,
+    alone,
+    behind,
+    control,
+    correction,
+    of_further_protocols,
+    table,
+    turn,
+)
 from tests.results.offering import drawn
 from tests.results.pressing import in_words, under_pressure
 
@@ -44,7 +53,7 @@ def study(run: str, model: str) -> list[Row]:
     # a replay, a run apart there, asks again what the attacked run has asked again too
     rows += [row for row in attacks if (row["run"], row["arm"]) != ("replay on m1", "reask")]
     rows = [row | {"dataset": "d1"} for row in rows if row["dataset"] == "d1"]
-    rows += [*under_pressure(len(model)), *in_words(len(model))]
+    rows += [*under_pressure(len(model)), *in_words(len(model)), *of_further_protocols()]
     again = {"replays": 1, "replays_differ": 1, "replays_moved": 0}
     return [
         {**row, **STRATA, **by_reader, **(again if row["turn"] else {}),

@@ -253,7 +253,14 @@ class Http(ModelAPI):
             conversation.id = uuid4().hex
         if session is not None and session.open is not None:
             values = self.target.values(system=system, session=conversation.id)
-            _, content = await self.send(session.open, values, config)
+            status, content = await self.send(session.open, values, config)
+            if status in self.target.refused:
+                message = self.target.variables.masked(error_message(bytearray(content))[0])
+                raise TargetError(
+                    f"the assistant opens no session (status {status}): {message}",
+                    status=status, concerns_all=True, is_repeated=False,
+                    remedy=f"Check the call that opens a session in {self._file}",
+                )  # fmt: skip
             if self.target.id_path is not None:
                 conversation.id = self.new_id(self.target.id_path, content)
         try:

@@ -467,13 +467,18 @@ def _next_step(paths: pl.DataFrame, finding: Finding) -> tuple[str, str]:
     if finding.path is None:
         return "Write rules for your use", "holdfast report LOGDIR --rules FILE"
     measured_defences = {defence_of(run) for run in paths["run"]}
-    for defence in _DEFENCES.get(finding.family or "", _DEFENCES[""]):
+    run, name = finding.runs[-1]
+    defences = _DEFENCES.get(finding.family or "", _DEFENCES[""])
+    command = f"holdfast run {finding.protocol} --defence"
+    if paths.filter(pl.col("run") == run, pl.col("model").str.starts_with("http/")).height:
+        # the first defences need a system message, which few assistants take
+        defences, command = (
+            defences[::-1],
+            f"holdfast run {finding.protocol} --target FILE --defence",
+        )
+    for defence in defences:
         if defence not in measured_defences:
-            name = finding.runs[-1][1]
-            return (
-                f"Try a defence for {name}",
-                f"holdfast run {finding.protocol} --defence {defence}",
-            )
+            return f"Try a defence for {name}", f"{command} {defence}"
     return "Compare the defences under Method and data", ""
 
 

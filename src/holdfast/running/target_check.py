@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import aiohttp
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
 from holdfast.dialogue.probing import is_unreached
 from holdfast.errors import InputError, in_one_line
@@ -18,6 +19,9 @@ _MESSAGES = (
     "How old is my patient? Answer in one sentence.",
 )
 """The second can be answered only by who remembers the first."""
+
+_ATTEMPTS = 3
+"""Number of times that a conversation is tried if the assistant is busy."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +63,19 @@ def check_target(file: str, say: Callable[[str], None]) -> TargetCheck:
     api.on_call = sent.append
     say(api.describe())
 
+    def is_passing(error: BaseException) -> bool:
+        decision = api.should_retry(error) if isinstance(error, Exception) else None
+        return bool(decision and decision.retry) and not is_unreached(error)
+
     async def converse() -> None:
         try:
-            replies.extend(await api.converse(_MESSAGES))
+            async for attempt in AsyncRetrying(
+                stop=stop_after_attempt(_ATTEMPTS), wait=api.retry_wait(),
+                retry=retry_if_exception(is_passing), reraise=True,
+            ):  # fmt: skip
+                with attempt:
+                    sent.clear()
+                    replies.extend(await api.converse(_MESSAGES))
         finally:
             await api.aclose()
 

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from jsonschema import ValidationError
 from tests.results.attacking import drawn as attacks_drawn
-from tests.results.frames import Row, alone, behind, control, table, turn
+from tests.results.frames import Row, alone, behind, control, of_further_protocols, table, turn
 from tests.results.offering import drawn
 from tests.results.pressing import in_words, under_pressure
 
@@ -48,7 +48,7 @@ def study(model: str = "vllm/Qwen2.5-7B-Instruct", dataset: str = "d1") -> list[
     rows = [row | {"cue": row["question"] < "q5", "stance": "defer"} for row in rows]
     rows += [row for row in drawn(3, ("m1",)) if row["dataset"] == "d1"]
     rows += attacks_drawn(5, ("m1",))
-    rows += [*under_pressure(0), *in_words(0)]
+    rows += [*under_pressure(0), *in_words(0), *of_further_protocols()]
     more = {**STRATA, "model": model, "dataset": dataset, "run": f"r {model} {dataset}"}
     return [row | more for row in rows]
 
