@@ -188,7 +188,6 @@ def test_a_check_survives_a_busy_moment(assistant: Assistant, tmp_path: Path) ->
     checked = holdfast("check", tmp_path / "app.toml")
     assert checked.returncode == 0, checked.stderr
     assert not busy
-    assert "busy" not in checked.stdout + checked.stderr
 
 
 def test_a_refusal_to_open_a_session_is_named(assistant: Assistant, tmp_path: Path) -> None:
