@@ -93,7 +93,7 @@ def marked(text: str, options: Options) -> str:
 
 def named_options(text: str, options: Mapping[str, str]) -> set[str | None]:
     """Return the letters of the options that a text names, by letter or by words."""
-    options_searched = prepared(options)
+    options_searched = prepared(tuple(options.items()))
     marks = P.option.findall(marked(plain_text(text), options_searched))
     return {options_searched.letter(mark) for mark in marks}
 

@@ -423,6 +423,10 @@ class Sentence:
             return "is-correct", "own" if word == "yes" else "denied", at
         if words[j - 1] == "it" and kind & K.BE and self._is_end(j + 1):
             return "is-correct", "own", at  # "B it is"
+        if word in W.fits and not modal and not {"best", "better"}.isdisjoint(words[j - 1 : j + 9]):
+            end = next((n for n in range(j, self.size) if words[n] in W.ends), self.size)
+            is_best = "best" in words[j - 1 : end]
+            return ("is-correct", "own", at) if is_best else None  # "B explains the fever best"
         gloss = word in (":", "-") and not modal
         if not (gloss or kind & K.BE or word in W.seems or word in W.stays):
             return None
