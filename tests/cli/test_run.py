@@ -53,7 +53,9 @@ def test_a_run_prints_only_its_results_in_order() -> None:
     outcome, _ = study_of(*study)
     assert {row["model"] for row in outcome["accuracy"]} == set(names)
     order = dict.fromkeys((row["model"], row["protocol"]) for row in rows_of("r"))
-    assert [*order] == [("simulated/noisy", "single-turn"), *titles]
+    noisy = ("simulated/noisy", "single-turn")  # runs of the same second come in any order
+    assert noisy in order
+    assert [pair for pair in order if pair != noisy] == titles
 
 
 def test_a_recording_of_simulated_turns_stays_simulated() -> None:
