@@ -16,7 +16,7 @@ import nbformat
 import polars as pl
 import pytest
 
-from holdfast.challenges.catalogue import built_in, load_catalogue
+from holdfast.challenges.catalogue import bundled_techniques, load_catalogue
 from holdfast.challenges.contexts import load_contexts
 from holdfast.questions.loading import load_questions
 from tests.studies import HOLDFAST, holdfast
@@ -30,7 +30,9 @@ TWO_MINUTES = 120.0
 def test_the_example_files_make_a_study(tmp_path: Path) -> None:
     questions = load_questions(str(EXAMPLES / "own_questions.csv"))
     contexts = load_contexts(str(EXAMPLES / "own_contexts.jsonl"), questions, seed=42)
-    user_techniques = set(load_catalogue(str(EXAMPLES / "own_techniques.toml"))) - set(built_in())
+    user_techniques = set(load_catalogue(str(EXAMPLES / "own_techniques.toml"))) - set(
+        bundled_techniques()
+    )
     assert len(questions.questions) == 3
     assert contexts.by_question.keys() <= {question.id for question in questions.questions}
     assert user_techniques

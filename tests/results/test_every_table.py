@@ -85,7 +85,8 @@ def test_empty_and_failed_turns_give_no_rows(name: str) -> None:
     assert full.height > 0
     # the same columns and types, so that tables can be put one below the other
     assert empty.schema == full.schema
-    failures = [row | {"status": "error", "answer": None, "correct": False} for row in FULL]
+    failed = {"status": "error", "answer": None, "correct": False, "output_tokens": None}
+    failures = [row | failed for row in FULL]
     assert TABLES[name](table(failures)).is_empty()
 
 
