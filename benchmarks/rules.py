@@ -1,6 +1,6 @@
 """Write the precision of each reading rule on the labelled replies.
 
-Usage: python benchmarks/rules.py [OUT]
+Usage: python -m benchmarks.rules [OUT]
 
 A rule decides a reply if the reply gets its answer from it. Real replies are those of models in
 ../shared/data, labelled by other people. Written ones were written for holdfast: in ../shared/data,
@@ -31,7 +31,7 @@ FILES = {
 RANK_NAMES = {MARKED: "marked", NAMED: "named", STATED: "stated", FORM: "form", ASIDE: "aside"}
 HEAD = """# Precision of the reading rules
 
-`python benchmarks/rules.py` made this page. It counts, for each rule that gives an answer, the
+`python -m benchmarks.rules` made this page. It counts, for each rule that gives an answer, the
 labelled replies that the rule decided. {real:,} real replies were labelled by other people.
 {written:,} replies were written for holdfast, part of them while the rules were written, so expect
 less for other replies. [How replies are parsed](../concepts/reading.md) explains the rules.

@@ -31,7 +31,7 @@ def replies(messages: list[ChatMessage]) -> str:
     return "B" if messages[-1].text == LETTER else "The answer is A."
 
 
-def test_the_final_answer_is_asked_beside_the_conversation_and_counted(two: str) -> None:
+def test_the_final_answer_is_asked_outside_the_conversation_and_counted(two: str) -> None:
     plain, asked = Scripted(replies), Scripted(replies)
     before = turns_of(put(followup(questions=two, **CHAINS), plain.model))
     after = turns_of(put(followup(questions=two, **CHAINS, final_answer=True), asked.model))
