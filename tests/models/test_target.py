@@ -118,17 +118,19 @@ def test_the_fingerprint_tells_replies_apart_and_holds_no_secret(
 
 FAULTS = {
     'body = { m = "{{ messages }}" }': ("field 'url': is missing", "Write url"),
-    'url = "h"\nbody = { m = "{{ messages }}" }': ("field 'url': is no URL", "Write http://"),
+    'url = "h"\nbody = { m = "{{ messages }}" }': ("field 'url': is not a URL", "Write http://"),
     'url = "http://u:p@h/"\nbody = { m = "{{ messages }}" }': ("contains a password", "Basic ${"),
     'url = "http://h/"\nbody = { m = "{{ mesages }}" }': ("unknown name 'mesages'", "'messages'"),
-    'url = "http://h/"\nbody = { m = "{{ last" }': ("is no template", "Correct"),
+    'url = "http://h/"\nbody = { m = "{{ last" }': ("is not a template", "Correct"),
     'url = "http://h/"\nbody = { m = "{{ last }}" }': ("there is no session", "add [session]"),
     'url = "http://h/"\nbody = { m = "{{ last }}" }\n[session]': (
         "no request names the session", "Write {{ session }}",
     ),
-    "url = 'http://h/'\nbody = '{\"m\": \"{{ messages }}\"}'": ("becomes no JSON", "tojson"),
+    "url = 'http://h/'\nbody = '{\"m\": \"{{ messages }}\"}'": (
+        "is not valid JSON once filled", "tojson",
+    ),
     'url = "http://h/"\nbody = { m = "{{ messages }}" }\nreply = "$..["': (
-        "is no JSONPath", "Write $.answer",
+        "is not a JSONPath", "Write $.answer",
     ),
     'url = "http://h/"\nbody = { m = "{{ messages }}" }\nrepli = "$.a"': (
         "unknown key 'repli'", "Did you mean 'reply'",

@@ -248,9 +248,14 @@ def test_a_late_reply_is_nobodys(sound: pl.DataFrame, assistant: Assistant, tmp_
 
 
 ALWAYS = {
-    "html": (200, "<html>Sign in</html>", 2, "stands in no JSON: it begins with '<html>Sign in"),
+    "html": (
+        200,
+        "<html>Sign in</html>",
+        2,
+        "is not in JSON: the response begins with '<html>Sign in",
+    ),
     "no path": (200, '{"reply": "A"}', 2, "path $.answer matches nothing in a reply with the keys"),
-    "no text": (200, '{"answer": {"text": "A"}}', 2, "path $.answer leads to no text"),
+    "no text": (200, '{"answer": {"text": "A"}}', 2, "path $.answer does not lead to text"),
     "401": (401, '{"error": "wrong key"}', 2, "HTTP 401: wrong key"),
     "404": (404, "not here", 2, "HTTP 404: not here"),
     "400": (400, '{"error": "bad field"}', 3, "HTTP 400: bad field"),

@@ -165,7 +165,7 @@ URLS = [
     ("http://127.0.0.1:9/v1?api-key={key}", "contains a query,"),
     ("http://127.0.0.1:9/v1#{key}", "contains a query,"),
     ("http://{key}@127.0.0.1:9/v1", "contains a password,"),
-    *((url, "is no URL") for url in (
+    *((url, "is not a URL") for url in (
         "127.0.0.1:9/v1", "http://", "http:///v1", "ftp://127.0.0.1/v1",
         "http://127.0.0.1:99999/v1", "http://127.0.0.1:port/v1", "http://[::1/v1",
         "http://127.0.0.1:9 /v1",

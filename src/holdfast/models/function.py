@@ -1,4 +1,4 @@
-"""``python:FILE.py:FUNCTION``: an assistant that is a Python function of the user's."""
+"""``python:FILE.py:FUNCTION``: an assistant that is a Python function of the user."""
 
 import hashlib
 import inspect
@@ -31,28 +31,28 @@ from .offline import replied
 from .server import RetryWait
 
 PREFIX = "python:"
-"""Begins the name of a function on the command line."""
+"""Prefix of a function on the command line."""
 
 _REMEDY = "Write python:FILE.py:FUNCTION"
 
 _THREADS = 8
-"""Calls at once of a function that is not async, unless told otherwise."""
+"""Default number of concurrent calls of a function that is not async."""
 
 Reply = Callable[..., Any]
-"""Takes the messages, and a ``document`` where it has such a parameter; returns the reply."""
+"""Function from the messages, and optionally a ``document``, to the reply."""
 
 _named: dict[str, tuple[Reply, str]] = {}
-"""The functions that the user of this process has named, and their files, by digest."""
+"""Functions that the user of this process has named, and their files, by digest."""
 
 
 def function_name(source: str) -> str:
-    """How results call a function: its file without the folder, and its name.
+    """Return the name of a function in results: its file without the folder, and its name.
 
     Args:
         source: ``python:FILE.py:FUNCTION``.
 
     Raises:
-        InputError: it is not written so.
+        InputError: the source has another form.
     """
     file, _, function = source.removeprefix(PREFIX).rpartition(":")
     if not file.endswith(".py") or not function.isidentifier():
@@ -61,9 +61,9 @@ def function_name(source: str) -> str:
 
 
 def name_function(source: str) -> str:
-    """Run the file of a function that the user has named; the digest that a model knows it by.
+    """Import the file of a function that the user has named, and return the function's digest.
 
-    A log knows a function by that digest alone, so no log can name a file.
+    A log contains only the digest, so a received log cannot name a file to run.
 
     Raises:
         InputError: the file cannot be imported, or has no such function.
@@ -87,14 +87,14 @@ def _import(path: Path, file: str) -> object:
     if spec is None or spec.loader is None:
         raise InputError("is not a module", file, remedy="Give a Python file")
     module = module_from_spec(spec)
-    sys.modules[module_name] = module  # dataclasses look their annotations up there
+    sys.modules[module_name] = module  # dataclasses look up their annotations there
     try:
         spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[module_name]
         if isinstance(error, KeyboardInterrupt):
             raise
-        # a user's own code can fail in any way, and may exit
+        # the user's code can fail in any way, and may exit
         problem = f"cannot be imported ({type(error).__name__}: {in_one_line(error)})"
         raise InputError(
             problem, file, row=_line_in(error, path), remedy="Correct the file"
@@ -108,24 +108,24 @@ def _line_in(error: BaseException, path: Path) -> int | None:
 
 
 class FunctionError(Exception):
-    """The function has raised, or returned no text."""
+    """The function raised an exception, or returned something other than text."""
 
 
 class Function(ModelAPI):
-    """A Python function as an assistant: ``messages -> str``, sync or async.
+    """Model provider for a Python function ``messages -> str``, sync or async.
 
-    ``messages`` are dicts with ``role`` and ``content``. A function with a parameter ``document``
-    gets there the text that its retrieval is to bring, or None.
+    ``messages`` are dicts with ``role`` and ``content``. If the function has a parameter
+    ``document``, it receives the document that its retrieval would return, or None.
     """
 
     direct = True
-    """Nothing of Inspect's is needed around a request."""
+    """Requests bypass the generation code of Inspect."""
 
     sent_as: ClassVar[Mapping[str, str]] = {}
-    """The function gets messages alone."""
+    """Always empty, because the function receives only messages."""
 
     is_stateful = False
-    """It gets the whole conversation."""
+    """Always False, because the function receives the whole conversation."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class Function(ModelAPI):
         named = _named.get(function)
         if named is None:
             raise InputError(
-                f"'python/{model_name}' is no function that this command names",
+                f"'python/{model_name}' is not a function that this command names",
                 field="--model",
                 remedy=_REMEDY,
             )
@@ -155,7 +155,7 @@ class Function(ModelAPI):
         self._limiter = CapacityLimiter(_THREADS)
 
     def describe(self) -> str:
-        """What is run."""
+        """Return a description of the function."""
         return f"runs {self._file} in this process"
 
     async def generate(
@@ -165,7 +165,7 @@ class Function(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> tuple[ModelOutput, ModelCall]:
-        """What the function returns.
+        """Call the function.
 
         Raises:
             FunctionError: it raised, or returned no text.
@@ -193,23 +193,23 @@ class Function(ModelAPI):
             return await result if inspect.isawaitable(result) else result
         except (TimeoutError, ConnectionError):
             raise
-        except Exception as error:  # a user's own code can fail in any way
+        except Exception as error:  # the user's code can fail in any way
             line = _line_in(error, named_path(self._file).resolve())
             where = f"{self._file}, line {line}" if line else self._file
             reason = f"{type(error).__name__}: {in_one_line(error)}"
-            # who shows an error looks for what caused it
+            # error messages show the cause
             raise FunctionError(f"{where} raised {reason}") from None
 
     def should_retry(self, ex: Exception) -> RetryDecision:
-        """Time and connections may be lost once; what the code does it does again."""
+        """Return whether to retry: only timeouts and connection errors are temporary."""
         if isinstance(ex, (TimeoutError, ConnectionError)):
             return RetryDecision.transient()
         return RetryDecision.no()
 
     def retry_wait(self) -> wait_base:
-        """From half a second on, three times as long each."""
+        """Return the waiting time: half a second, then three times as long each time."""
         return RetryWait()
 
     def connection_key(self) -> str:
-        """Connections are counted for each function."""
+        """Return the key by which connections are limited: the function."""
         return self.model_name

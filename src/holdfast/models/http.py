@@ -1,4 +1,4 @@
-"""``http/NAME``: an assistant behind HTTP, asked as its target file says."""
+"""``http/NAME``: an assistant behind an HTTP endpoint that a target file describes."""
 
 import asyncio
 import time
@@ -44,12 +44,12 @@ from .templates import TemplateFaultError, Values
 
 
 class TargetError(ServerError):
-    """An assistant gave no reply that can be read.
+    """The assistant returned no readable reply.
 
     Attributes:
-        concerns_all: whether every request is likely to end so.
-        is_repeated: whether the call may be repeated.
-        is_untouched: whether the assistant has refused the call without looking at it.
+        concerns_all: whether every request is likely to fail in this way.
+        is_repeated: whether the request may be retried.
+        is_untouched: whether the server rejected the request without processing it.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class TargetError(ServerError):
         is_untouched: bool = False,
         retry_after: float | None = None,
     ) -> None:
-        """Keep what decides whether to try again."""
+        """Store the message and what decides about a retry."""
         super().__init__(status, message, retry_after, remedy)
         self.concerns_all, self.is_repeated = concerns_all, is_repeated
         self.is_untouched = is_untouched
@@ -71,12 +71,12 @@ class TargetError(ServerError):
 
 @dataclass(frozen=True)
 class UserTurn:
-    """What the user says in a turn.
+    """User message of a turn.
 
     Attributes:
         text: the message.
-        document: what the assistant is to retrieve beside it; None for nothing.
-        reply: what was answered before; None for the turn that is to be answered.
+        document: document that the assistant retrieves with it; None without one.
+        reply: earlier reply to the message; None for the newest turn.
     """
 
     text: str
@@ -86,12 +86,12 @@ class UserTurn:
 
 @dataclass(frozen=True)
 class Received:
-    """A reply of the assistant.
+    """Reply of the assistant.
 
     Attributes:
-        text: what it says.
-        content: the JSON that it stands in, or the text.
-        is_refusal: whether the assistant has refused to answer.
+        text: text of the reply.
+        content: JSON body that contains it, or the text.
+        is_refusal: whether the assistant refused to answer.
     """
 
     text: str
@@ -100,22 +100,23 @@ class Received:
 
 
 class Http(ModelAPI):
-    """An assistant behind HTTP.
+    """Model provider for an assistant behind an HTTP endpoint.
 
-    Where its target file sends the whole conversation, each generation is one call. Where it sends
-    the newest turn alone, each generation has a session of its own, in which the earlier turns are
-    sent again; what is answered to them then is kept beside what was answered before.
+    If the target file sends the whole conversation, each generation is one request. If it sends
+    only the newest turn, each generation opens a session and sends the earlier turns again. The
+    replies to these turns are stored next to the first replies.
 
     Attributes:
-        target: its target file.
-        on_call: is told each request, without the values of variables; None for nobody.
+        target: the target file.
+        on_call: function that is called with each request, in which the values of variables are
+            masked. None without one.
     """
 
     direct = True
-    """Nothing of Inspect's is needed around a request."""
+    """Requests bypass the generation code of Inspect."""
 
     sent_as: ClassVar[dict[str, str]] = {}
-    """The target file says what is sent."""
+    """Always empty, because the target file defines the request."""
 
     def __init__(
         self,
@@ -126,10 +127,10 @@ class Http(ModelAPI):
         target: str = "",
         **model_args: object,
     ) -> None:
-        """Take the target of that fingerprint; nothing is sent.
+        """Look up the target by its fingerprint. This sends nothing.
 
         Raises:
-            InputError: the user has named no such target.
+            InputError: no target with this fingerprint was given.
         """
         named = named_target(target)
         if named is None:
@@ -150,25 +151,25 @@ class Http(ModelAPI):
 
     @property
     def is_stateful(self) -> bool:
-        """Whether earlier turns are sent again in each generation."""
+        """Whether each generation sends the earlier turns again."""
         return self.target.is_stateful
 
     @property
     def takes_documents(self) -> bool:
-        """Whether a document can be put where the assistant's retrieval would."""
+        """Whether the target file has a place for a retrieved document."""
         return self.target.takes_documents
 
     @property
     def takes_system(self) -> bool:
-        """Whether a system message is sent."""
+        """Whether the request includes a system message."""
         return self.target.takes_system
 
     def describe(self) -> str:
-        """Where requests go, and what of the environment they carry."""
+        """Return the hosts of the requests and the environment variables that they use."""
         return self.target.describe()
 
     def calls_of(self, messages: Sequence[ChatMessage]) -> int:
-        """How many replies a generation takes."""
+        """Return the number of requests for a generation."""
         return sum(m.role == "user" for m in messages) if self.is_stateful else 1
 
     async def generate(
@@ -178,10 +179,10 @@ class Http(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> tuple[ModelOutput, ModelCall]:
-        """The reply to the newest turn, and the request and reply that it was.
+        """Return the reply to the newest turn, with its request and response.
 
         Raises:
-            TargetError: the assistant gave no reply that can be read.
+            TargetError: the assistant returned no readable reply.
         """
         began = time.perf_counter()
         system = "\n\n".join(message.text for message in input if message.role == "system")
@@ -221,10 +222,13 @@ class Http(ModelAPI):
         )
 
     async def converse(self, texts: Sequence[str]) -> list[str]:
-        """The replies to messages of one conversation, in a session where there are sessions.
+        """Send messages as one conversation, in one session if there are sessions.
+
+        Returns:
+            The reply to each message.
 
         Raises:
-            TargetError: the assistant gave no reply that can be read.
+            TargetError: the assistant returned no readable reply.
         """
         config, replies = GenerateConfig(), list[str]()
         if self.is_stateful:
@@ -246,7 +250,7 @@ class Http(ModelAPI):
     async def _conversation(
         self, system: str, config: GenerateConfig
     ) -> AsyncIterator["Conversation"]:
-        """A fresh session, which is closed at the end whatever has become of it."""
+        """Open a new session and close it at the end, also after an error."""
         session = self.target.session
         conversation = Conversation(self, system, config)
         if session is None or not (session.open or session.id):
@@ -268,15 +272,15 @@ class Http(ModelAPI):
         finally:
             if session is not None and session.close is not None and conversation.id:
                 values = self.target.values(system=system, session=conversation.id)
-                # the reply is there: a session that stays open is no fault of it
+                # the reply has arrived, so a session that cannot be closed is no error
                 with suppress(TargetError, aiohttp.ClientError, TimeoutError, OSError):
                     await self.send(session.close, values, config)
 
     def new_id(self, path: JSONPath, content: bytes) -> str:
-        """The id of a session in the reply that began it.
+        """Return the id of a new session from a response.
 
         Raises:
-            TargetError: there is none, or an earlier session had it.
+            TargetError: the response has no id, or an earlier session had the same one.
         """
         id = _text_at(path, self._parse(content, "id of the session"), "session id")
         if id in self._ids:
@@ -288,16 +292,16 @@ class Http(ModelAPI):
         return id
 
     async def _ask(self, values: Values, config: GenerateConfig) -> Received:
-        """One reply."""
+        """Send a request and return its reply."""
         async with self._with_document(values["document"]):
             status, content = await self.send(self.target, values, config)
         return self.read(status, content)
 
     def read(self, status: int, content: bytes) -> Received:
-        """What a response says.
+        """Extract the reply from a response.
 
         Raises:
-            TargetError: there is no reply in it.
+            TargetError: the response contains no reply.
         """
         if status in self.target.refused:
             text = self.target.variables.masked(error_message(bytearray(content))[0])
@@ -316,7 +320,7 @@ class Http(ModelAPI):
         except (ValueError, RecursionError):
             start = " ".join(text[:200].split())[:60]
             raise TargetError(
-                f"the {noun} stands in no JSON: it begins with '{printable(start)}'",
+                f"the {noun} is not in JSON: the response begins with '{printable(start)}'",
                 remedy=f"Check url in {self._file}, or leave out the JSONPath where the body is "
                 "text",
                 concerns_all=True,
@@ -324,11 +328,11 @@ class Http(ModelAPI):
 
     @asynccontextmanager
     async def _with_document(self, document: str | None) -> AsyncIterator[None]:
-        """Have a document stand where the assistant retrieves it, for the time of a call."""
+        """Write a document to where the assistant retrieves it, for the time of a request."""
         if self.target.document is None:
             yield
             return
-        # whoever asks meanwhile would retrieve it too
+        # other requests at the same time would also retrieve it
         self._writing = self._writing or asyncio.Lock()
         async with self._writing:
             if document is None:
@@ -350,10 +354,13 @@ class Http(ModelAPI):
                 path.unlink(missing_ok=True)
 
     async def send(self, call: Call, values: Values, config: GenerateConfig) -> tuple[int, bytes]:
-        """Make a call: the status of its response, and the body.
+        """Send a request.
+
+        Returns:
+            The status and the body of the response.
 
         Raises:
-            TargetError: the server has not answered it with success or a refusal.
+            TargetError: the status is neither a success nor a refusal.
         """
         masked = self.target.variables.masked
         try:
@@ -385,7 +392,7 @@ class Http(ModelAPI):
         except TimeoutError:
             raise TargetError(f"no reply within {seconds:g} seconds") from None
         except aiohttp.ClientConnectionError as error:
-            raise error from None  # it names the host, what led to it does not
+            raise error from None  # this error names the host, its cause does not
         except (aiohttp.ClientError, ValueError) as error:  # a header that cannot be sent
             raise TargetError(
                 masked(f"{type(error).__name__}: {in_one_line(error)}"),
@@ -417,7 +424,7 @@ class Http(ModelAPI):
         )
 
     async def _wait_turn(self) -> None:
-        """Wait until the rate allows another call."""
+        """Wait until the rate limit allows another request."""
         if self.target.rate:
             now = time.monotonic()
             self._next_call = max(now, self._next_call + 1 / self.target.rate)
@@ -425,20 +432,20 @@ class Http(ModelAPI):
                 await asyncio.sleep(self._next_call - now)
 
     def _client(self) -> aiohttp.ClientSession:
-        # a session belongs to the event loop that made it
+        # an aiohttp session belongs to the event loop that created it
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed or self._loop is not loop:
             self._loop, self._writing = loop, None
             self._session = aiohttp.ClientSession(
-                # a late or repeated reply on a connection would be taken for the next one's
+                # a late or repeated response on a kept connection would be read as the next one
                 connector=aiohttp.TCPConnector(limit=0, force_close=True),
-                cookie_jar=aiohttp.DummyCookieJar(),  # a cookie would join conversations
+                cookie_jar=aiohttp.DummyCookieJar(),  # cookies would connect conversations
                 trust_env=environment_speaks_of(self.target.origins[0]),
             )
         return self._session
 
     def should_retry(self, ex: Exception) -> RetryDecision:
-        """Whether an error passes."""
+        """Return whether an error is temporary."""
         if isinstance(ex, TargetError):
             if not ex.is_repeated:
                 return RetryDecision.no()
@@ -452,11 +459,11 @@ class Http(ModelAPI):
         return RetryDecision.no()
 
     def retry_wait(self) -> wait_base:
-        """As long as the server asks for; else from half a second on, three times as long each."""
+        """Return the waiting time: what the server asks for, otherwise a growing backoff."""
         return RetryWait()
 
     def connection_key(self) -> str:
-        """Connections are counted for each target."""
+        """Return the key by which connections are limited: the target."""
         return f"{self.target.origins[0]} {self.target.fingerprint}"
 
     async def aclose(self) -> None:
@@ -467,14 +474,14 @@ class Http(ModelAPI):
 
 
 class Conversation:
-    """A session with the assistant.
+    """Session with the assistant.
 
     Attributes:
-        id: its id; None where the first reply brings it.
+        id: id of the session; None until the first reply contains it.
     """
 
     def __init__(self, api: Http, system: str, config: GenerateConfig) -> None:
-        """Begin it; nothing is sent."""
+        """Prepare a session. This sends nothing."""
         self._api, self._system, self._config = api, system, config
         self.id: str | None = None
         self._said = 0
@@ -482,8 +489,9 @@ class Conversation:
     async def say(self, turn: UserTurn) -> Received:
         """Send a turn.
 
-        A call that the server turned away is repeated here, so that the turns before it need not
-        be sent again. After any other fault nobody knows what the session holds: it is left.
+        A request that the server rejects as busy is retried here, so that the earlier turns are
+        not sent again. After any other error the state of the session is unknown, and the session
+        is abandoned.
         """
         target = self._api.target
         values = target.values(
@@ -505,12 +513,12 @@ class Conversation:
                 return await self._api.send(self._api.target, values, self._config)
             except TargetError as error:
                 most = self._config.max_retries
-                # the first turn has nothing before it: who asks repeats it
+                # no turn precedes the first one, so the caller can retry
                 if not error.is_untouched or not self._said:
                     raise
                 tries += 1
                 if most is not None and tries > most:
-                    error.is_repeated = False  # it was, as often as it may be
+                    error.is_repeated = False  # the retries are used up
                     raise
                 state.attempt_number = tries
                 state.set_exception((type(error), error, error.__traceback__))
@@ -518,7 +526,7 @@ class Conversation:
 
 
 def user_turns(messages: Sequence[ChatMessage]) -> list[UserTurn]:
-    """What the user says in a conversation, with what was answered."""
+    """Return the user messages of a conversation with their replies."""
     said = [message for message in messages if message.role != "system"]
     replies = [*(m.text if m.role == "assistant" else None for m in said[1:]), None]
     return [
@@ -529,10 +537,10 @@ def user_turns(messages: Sequence[ChatMessage]) -> list[UserTurn]:
 
 
 def _text_at(path: JSONPath, value: Any, noun: str) -> str:
-    """The text at a path; several are joined.
+    """Return the text at a path. Several matches are joined.
 
     Raises:
-        TargetError: there is none.
+        TargetError: nothing matches.
     """
     values = [match.value for match in path.find(value)]
     if not values:
@@ -547,7 +555,7 @@ def _text_at(path: JSONPath, value: Any, noun: str) -> str:
         )  # fmt: skip
     if any(isinstance(item, (dict, list)) or item is None for item in values):
         raise TargetError(
-            f"the {noun} path {path} leads to no text",
+            f"the {noun} path {path} does not lead to text",
             remedy="Correct the JSONPath in the target file", concerns_all=True,
         )  # fmt: skip
     return "".join(str(item) for item in values)

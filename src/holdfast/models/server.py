@@ -1,4 +1,4 @@
-"""What all servers have in common: their errors, how long these are waited for, and proxies."""
+"""Errors, waiting times and proxies of all model servers."""
 
 import json
 import math
@@ -19,18 +19,18 @@ from tenacity.wait import wait_base
 from holdfast.errors import InputError
 
 TRANSIENT = (408, 409, 425, 500, 502, 503, 504, 529)
-"""HTTP statuses of faults that pass."""
+"""HTTP statuses of temporary errors."""
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 300.0
 
 MAX_REPLY = "LEAN_MAX_REPLY_MIB"
-"""In the environment: the largest reply that is read, in MiB, once unpacked."""
+"""Environment variable with the maximum size of a decompressed response, in MiB."""
 
 _MAX_REPLY_MIB = 64
 
 
 class ServerError(Exception):
-    """The server answered with an error, or with something that is no chat completion."""
+    """The server returned an error, or something other than a chat completion."""
 
     def __init__(
         self,
@@ -39,13 +39,13 @@ class ServerError(Exception):
         retry_after: float | None = None,
         remedy: str | None = None,
     ) -> None:
-        """Keep what decides whether to try again.
+        """Store the message and what decides about a retry.
 
         Args:
-            status: of the HTTP reply, 0 where it is no reason to give up.
-            message: what the server says, or what is wrong with its reply.
-            retry_after: seconds that the server asks to wait.
-            remedy: what has to change, where trying again would not help.
+            status: HTTP status of the response. 0 if the status is not the reason.
+            message: message of the server, or what is wrong with its response.
+            retry_after: waiting time that the server asks for, in seconds.
+            remedy: what the user has to change if a retry cannot help.
         """
         super().__init__(f"HTTP {status}: {message}" if status else message)
         self.status = status
@@ -54,19 +54,20 @@ class ServerError(Exception):
 
 
 _LONGEST_ERROR = 2**20
-"""Bytes of an error that are looked at."""
+"""Maximum number of bytes of an error response that are read."""
 
 
 @cache
 def at_most(seconds: float) -> aiohttp.ClientTimeout:
-    """Timeouts of a request of so many seconds."""
+    """Return the timeouts of a request that may take this many seconds."""
     return aiohttp.ClientTimeout(total=seconds, sock_connect=30)
 
 
 def environment_speaks_of(url: str) -> bool:
-    """Whether the environment names a proxy for the server, or ``.netrc`` a password.
+    """Return whether the environment names a proxy for the server, or ``.netrc`` a password.
 
-    Asked once: where it may, aiohttp looks for both again in every request, in a thread.
+    This is checked once, because aiohttp with ``trust_env`` checks both in every request, in a
+    thread.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -76,25 +77,29 @@ def environment_speaks_of(url: str) -> bool:
     try:
         passwords = netrc.netrc(os.environ.get("NETRC") or Path.home() / name)
         return passwords.authenticators(host) is not None
-    except (OSError, RuntimeError, netrc.NetrcParseError):  # no file, no home, no sense in it
+    except (
+        OSError,
+        RuntimeError,
+        netrc.NetrcParseError,
+    ):  # no file, no home directory, or an invalid file
         return False
 
 
 class RetryWait(wait_base):
-    """Waits for what ``Retry-After`` says, if it says more than the backoff."""
+    """Waiting time of a retry: the longer one of ``Retry-After`` and the backoff."""
 
     def __call__(self, retry_state: RetryCallState) -> float:
-        """Seconds to wait."""
+        """Return the seconds to wait."""
         error = retry_state.outcome.exception() if retry_state.outcome else None
         retry_after = error.retry_after if isinstance(error, ServerError) else None
         backoff = _FIRST_WAIT * 3.0 ** min(retry_state.attempt_number - 1, 9)
-        # those refused together must not come back together; no result hangs on it
+        # jitter separates the retries of requests that were rejected together
         wait = backoff * (1 + random.random() / 2)
         return min(max(retry_after or 0.0, wait), _LONGEST_WAIT)
 
 
 def retry_seconds(retry_after: str | None) -> float | None:
-    """Seconds that a ``Retry-After`` header names, as a number or a date; at most five minutes."""
+    """Return the seconds of a ``Retry-After`` header, a number or a date, at most five minutes."""
     if not retry_after:
         return None
     try:
@@ -108,7 +113,7 @@ def retry_seconds(retry_after: str | None) -> float | None:
 
 
 def error_message(content: bytearray) -> tuple[str, str]:
-    """What an error reply says, in a line, and its code."""
+    """Return the message of an error response, on one line, and its code."""
     text, code = content[:_LONGEST_ERROR].decode("utf-8", "replace"), ""
     try:
         error = json.loads(text)["error"]
@@ -122,10 +127,10 @@ def error_message(content: bytearray) -> tuple[str, str]:
 
 
 def largest_reply() -> int:
-    """MiB that a reply may have.
+    """Return the maximum size of a response, in MiB.
 
     Raises:
-        InputError: the environment names no such number.
+        InputError: the environment variable is not a positive whole number.
     """
     limit = os.environ.get(MAX_REPLY) or str(_MAX_REPLY_MIB)
     if not limit.isdecimal() or not int(limit):

@@ -1,4 +1,4 @@
-"""Target files: how an assistant behind HTTP is asked, and where its reply stands."""
+"""Target files, which describe the requests to an assistant and where its reply is."""
 
 import hashlib
 import json
@@ -36,10 +36,10 @@ from .templates import (
 _METHODS = ("POST", "PUT", "PATCH", "GET", "DELETE")
 
 _LIMITS = {"timeout", "connections", "rate", "again", "refused"}
-"""Keys that no prompt and no reply hangs on."""
+"""Keys that do not affect prompts or replies."""
 
 _TEXT = 'A "quoted" line, a \\ and {{ braces }}.\nAnd <another>, é'
-"""A text that a template of JSON does not survive if it is not escaped there."""
+"""Example text that makes a JSON template invalid if it is not escaped."""
 
 _EXAMPLE: Values = {
     "messages": [
@@ -54,7 +54,7 @@ _EXAMPLE: Values = {
 }
 
 _SECRET = re.compile(r"auth|key|token|secret|passw|cookie|credential", re.IGNORECASE)
-"""Stands in the name of a header or variable whose value is a secret."""
+"""Matches the name of a header or variable whose value is secret."""
 
 _EXPRESSION = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 
@@ -64,16 +64,16 @@ class _Block(BaseModel):
 
 
 class Call(_Block):
-    """A request, each text of which may hold expressions and variables of the environment."""
+    """Request, whose texts may contain expressions and environment variables."""
 
     url: str
-    """Where the request goes. Values in it are encoded."""
+    """URL of the request. Values in it are URL-encoded."""
     method: str = "POST"
-    """Method of HTTP."""
+    """HTTP method."""
     headers: dict[str, str] = Field(default_factory=dict)
-    """Headers by name. A secret stands there as ``${VARIABLE}``, never itself."""
+    """Headers by name. Write a secret as ``${VARIABLE}``, never its value."""
     body: dict[str, Any] | list[Any] | str | None = None
-    """A table or list, which becomes JSON, or a text: ``{{ last | tojson }}`` in a text of JSON."""
+    """Table or list, sent as JSON, or a text. Write ``{{ last | tojson }}`` in a JSON text."""
 
     @field_validator("method")
     @classmethod
@@ -101,15 +101,15 @@ class Call(_Block):
 
     @property
     def texts(self) -> list[Any]:
-        """Everything that may hold expressions."""
+        """Texts that may contain expressions."""
         return [self.url, self.headers, self.body]
 
     def origin(self, values: Values) -> str:
-        """Scheme, host and port, which no expression changes."""
+        """Return scheme, host and port, which expressions cannot change."""
         return _origin(fill(_EXPRESSION.sub("", self.url), URL, values))
 
     def filled(self, values: Values) -> tuple[str, dict[str, str], bytes | None]:
-        """URL, headers and body of one request.
+        """Return the URL, headers and body of a request.
 
         Raises:
             TemplateFaultError: an expression has no value, or changes the host.
@@ -129,32 +129,32 @@ class Call(_Block):
 
 
 class OpeningCall(Call):
-    """A request that opens a session."""
+    """Request that opens a session."""
 
     id: str | None = None
-    """JSONPath of the session's id in its reply."""
+    """JSONPath of the session id in the response."""
 
 
 class Session(_Block):
-    """How the assistant knows a conversation of which each request brings the newest turn."""
+    """Sessions of an assistant that stores the conversation."""
 
     id: str | None = None
-    """JSONPath of the session's id in the first reply. Without it and without ``open``, holdfast
-    makes the id."""
+    """JSONPath of the session id in the first response. Without it and without ``open``, holdfast
+    generates the id."""
     open: OpeningCall | None = None
-    """A call that opens a session, with ``id``, the JSONPath of the session's id in its reply."""
+    """Request that opens a session, with ``id``, the JSONPath of the session id in its response."""
     close: Call | None = None
-    """A call that closes it."""
+    """Request that closes the session."""
     expired: list[int] = Field(default=[404, 410, 440])
-    """HTTP statuses that say that a session is gone. The conversation is begun anew."""
+    """HTTP statuses of an expired session. The conversation is repeated in a new one."""
 
 
 class Document(_Block):
-    """Where a document is put that the assistant is to retrieve."""
+    """Place of a document that the assistant retrieves."""
 
     file: str
-    """A file below the folder of the target file. It exists during a call alone, one call at a
-    time."""
+    """File in the folder of the target file. It exists only during a request, and requests with a
+    document are sent one at a time."""
 
     @field_validator("file")
     @classmethod
@@ -166,56 +166,56 @@ class Document(_Block):
 
 
 class Target(Call):
-    """A target file."""
+    """Target file."""
 
     reply: str | None = None
-    """JSONPath of the reply's text. Without it the whole body is the reply."""
+    """JSONPath of the reply in the response. Without it, the whole body is the reply."""
     session: Session | None = None
-    """Sessions, where a request brings the newest message alone."""
+    """Sessions, if requests contain only the newest message."""
     document: Document | None = None
-    """Where a document goes that does not go into the body as ``{{ document }}``."""
+    """Place of a document, if the body does not contain ``{{ document }}``."""
     timeout: float | None = Field(None, gt=0)
-    """Seconds that a call may take; 600."""
+    """Maximum duration of a request, in seconds. Default 600."""
     connections: int = Field(8, ge=1, le=100_000)
-    """Calls in flight."""
+    """Maximum number of concurrent requests."""
     rate: float | None = Field(None, gt=0)
-    """Calls a second."""
+    """Maximum number of requests a second."""
     again: list[int] = Field(default=[429, *TRANSIENT])
-    """HTTP statuses after which the call is repeated."""
+    """HTTP statuses after which a request is retried."""
     refused: list[int] = Field(default=[])
-    """HTTP statuses that are a refusal to answer, a verdict. Any other one is a malfunction."""
+    """HTTP statuses of a refusal to answer. All others count as errors."""
 
     @cached_property
     def calls(self) -> Sequence[Call]:
-        """The requests, that for a reply first."""
+        """All requests, beginning with the request for a reply."""
         session = self.session or Session()
         return [self, *(call for call in (session.open, session.close) if call)]
 
     @cached_property
     def names(self) -> set[str]:
-        """What the expressions of the request for a reply use."""
+        """Names used by the expressions of the request for a reply."""
         return set().union(*map(used_names, self.texts))
 
     @property
     def is_stateful(self) -> bool:
-        """Whether the assistant remembers, and is sent the newest turn alone."""
+        """Whether the assistant stores the conversation and is sent only the newest turn."""
         return "messages" not in self.names
 
     @property
     def takes_system(self) -> bool:
-        """Whether a system message is sent."""
+        """Whether requests include a system message."""
         return not self.is_stateful or "system" in set().union(
             *(used_names(text) for call in self.calls for text in call.texts)
         )
 
     @property
     def takes_documents(self) -> bool:
-        """Whether a document can be put where the assistant's retrieval would."""
+        """Whether the file has a place for a retrieved document."""
         return self.document is not None or "document" in self.names
 
     @cached_property
     def variables(self) -> Variables:
-        """The variables of the environment that it names."""
+        """Environment variables that the file names."""
         names = VARIABLE.findall(json.dumps([call.texts for call in self.calls]))
         headers = [item for call in self.calls for item in call.headers.items()]
         secret_headers = " ".join(value for header, value in headers if _SECRET.search(header))
@@ -223,19 +223,19 @@ class Target(Call):
         return Variables(tuple(dict.fromkeys(names)), secrets)
 
     def values(self, **values: Any) -> Values:
-        """Values for templates; what is not given is empty."""
+        """Return the values for templates. Missing values are empty."""
         return {**dict.fromkeys(NAMES), **values, "variables": self.variables}
 
     @cached_property
     def origins(self) -> list[str]:
-        """Scheme, host and port of all requests; variables must be set."""
+        """Scheme, host and port of all requests. The variables must be set."""
         return list(dict.fromkeys(call.origin(self.values()) for call in self.calls))
 
     @cached_property
     def fingerprint(self) -> str:
-        """Digest of all that prompts and replies hang on (hex, 16 characters); no secret is in it.
+        """Digest of everything that affects prompts and replies (hex, 16 characters).
 
-        Variables count by their names, but for those that name a host.
+        It includes the names of variables but not their values, except in hosts.
         """
         fields = self.model_dump(mode="json", exclude=_LIMITS)
         text = json.dumps([fields, self.origins], sort_keys=True)
@@ -243,19 +243,19 @@ class Target(Call):
 
     @cached_property
     def reply_path(self) -> JSONPath | None:
-        """Where the reply stands."""
+        """Parsed path of the reply."""
         return parse(self.reply) if self.reply else None
 
     @cached_property
     def id_path(self) -> JSONPath | None:
-        """Where the id of a session stands, in the reply to the call that begins it."""
+        """Parsed path of the session id in the response that begins the session."""
         if self.session is None:
             return None
         path = self.session.open.id if self.session.open else self.session.id
         return parse(path) if path else None
 
     def describe(self) -> str:
-        """Where requests go, and which variables of the environment they carry."""
+        """Return the hosts of the requests and the environment variables that they use."""
         named = ", ".join(self.variables.names)
         return f"sends to {', '.join(self.origins)}" + (
             f" with the environment variable{'s' * (len(self.variables) > 1)} {named}"
@@ -264,10 +264,10 @@ class Target(Call):
         )
 
     def check_environment(self, file: str) -> None:
-        """Refuse variables that are not set, and URLs that no request can be sent to.
+        """Check that all variables are set and all URLs are valid.
 
         Raises:
-            InputError: there is such a one.
+            InputError: a variable is not set, or a URL is not valid.
         """
         for name in self.variables:
             if not os.environ.get(name):
@@ -279,10 +279,10 @@ class Target(Call):
 
 
 def read_target(file: str) -> Target:
-    """Read a target file; no variable of the environment is looked at.
+    """Read a target file, without reading environment variables.
 
     Raises:
-        InputError: it cannot be read, or a key or value of it cannot be used.
+        InputError: the file cannot be read, or has an invalid key or value.
     """
     data = toml_in(text_of(named_path(file), "Check --target"), file)
     try:
@@ -292,8 +292,8 @@ def read_target(file: str) -> Target:
     for field, path in _paths(target):
         try:
             parse(path)
-        except Exception as error:  # its parsers raise their own kinds
-            reason = f"'{path}' is no JSONPath ({in_one_line(error)})"
+        except Exception as error:  # its parsers raise various exceptions
+            reason = f"'{path}' is not a JSONPath ({in_one_line(error)})"
             raise InputError(reason, file, field=field, remedy="Write $.answer") from error
     for call in target.calls:
         _check_texts(call, target, file)
@@ -324,13 +324,13 @@ def _invalid(error: ValidationError, file: str) -> InputError:
 
 
 def _check_texts(call: Call, target: Target, file: str) -> None:
-    """Fill the texts of a call once, with an example."""
+    """Raise an error if the texts of a request cannot be filled with an example."""
     for key, text in (("url", call.url), ("headers", call.headers), ("body", call.body)):
         try:
             unknown = used_names(text) - {*NAMES, "variables"}
         except TemplateFaultError as error:
             raise InputError(
-                f"is no template ({in_one_line(error)})", file, field=key, remedy="Correct it"
+                f"is not a template ({in_one_line(error)})", file, field=key, remedy="Correct it"
             ) from error
         if unknown:
             name = min(unknown)
@@ -342,14 +342,14 @@ def _check_texts(call: Call, target: Target, file: str) -> None:
             json_value(fill(call.body, JSON, target.values(**_EXAMPLE)))
         except (TemplateFaultError, ValueError) as error:
             raise InputError(
-                f"becomes no JSON ({in_one_line(error, 100)})", file, field="body",
+                f"is not valid JSON once filled ({in_one_line(error, 100)})", file, field="body",
                 remedy="Write {{ last | tojson }} without quotes around it, or make the body a "
                 "table",
             ) from error  # fmt: skip
 
 
 def _check_memory(target: Target, file: str) -> None:
-    """Refuse a target that forgets: it is sent the newest turn alone, without a session."""
+    """Raise an error if requests contain only the newest turn and there is no session."""
     if not target.is_stateful:
         return
     if target.session is None and "session" not in target.names:
@@ -371,14 +371,14 @@ def _check_url(call: Call, values: Values, file: str) -> None:
         url, headers, _ = call.filled(values)
         parts = urlsplit(url)
         fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets, a port
+    except ValueError:  # invalid brackets or port
         fits = False
     except TemplateFaultError as error:
         raise InputError(
             f"cannot be filled ({in_one_line(error)})", file, remedy="Correct the expression"
         ) from error
     if not fits:
-        raise InputError("is no URL", file, field="url", remedy="Write http://HOST:PORT/PATH")
+        raise InputError("is not a URL", file, field="url", remedy="Write http://HOST:PORT/PATH")
     if "@" in parts.netloc:
         raise InputError(
             "contains a password", file, field="url",
@@ -386,7 +386,9 @@ def _check_url(call: Call, values: Values, file: str) -> None:
         )  # fmt: skip
     for name, value in headers.items():
         if not name.isascii() or not value.isprintable():
-            raise InputError(f"'{name}' is no header", file, field="headers", remedy="Correct it")
+            raise InputError(
+                f"'{name}' is not a header", file, field="headers", remedy="Correct it"
+            )
 
 
 def _origin(url: str) -> str:
@@ -395,16 +397,16 @@ def _origin(url: str) -> str:
 
 
 _named: dict[str, tuple[Target, str]] = {}
-"""The targets that the user of this process has named, and their files, by fingerprint."""
+"""Targets that the user of this process has named, and their files, by fingerprint."""
 
 
 def name_target(file: str) -> Target:
-    """Read a target file that the user has named; providers of this process may use it.
+    """Read a target file that the user has named, and make it available to providers.
 
-    A log knows a target by its fingerprint alone, so no log can name one.
+    A log contains only the fingerprint, so a received log cannot name a target.
 
     Raises:
-        InputError: the file cannot be used, or a variable of the environment is not set.
+        InputError: the file is invalid, or an environment variable is not set.
     """
     target = read_target(file)
     target.check_environment(file)
@@ -413,5 +415,5 @@ def name_target(file: str) -> Target:
 
 
 def named_target(fingerprint: str) -> tuple[Target, str] | None:
-    """The target of that fingerprint and its file; None where the user has named none."""
+    """Return the target with this fingerprint and its file, None if the user has named none."""
     return _named.get(fingerprint)

@@ -1,4 +1,4 @@
-"""Texts of a target file: expressions in them, and variables of the environment."""
+"""Templates of a target file, with expressions and environment variables."""
 
 import json
 import os
@@ -11,29 +11,29 @@ from jinja2 import StrictUndefined, TemplateError, meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-"""A variable of the environment."""
+"""Matches an environment variable."""
 
 NAMES = ("messages", "last", "system", "session", "document")
-"""What an expression may use."""
+"""Names that an expression may use."""
 
 _ALONE = re.compile(r"\s*\{\{((?:(?!\}\}|\{\{).)*)\}\}\s*", re.DOTALL)
-"""A text that is one expression."""
+"""Matches a text that consists of one expression."""
 
 SHORTEST = 4
-"""Values of variables with fewer characters are no secrets, and would be masked all over."""
+"""Minimum length of a masked value, because shorter values would be masked in ordinary words."""
 
 
 class Variable(str):
-    """Value of a variable of the environment, which stands in a template as it is."""
+    """Value of an environment variable, which is put into a template without encoding."""
 
     __slots__ = ()
 
 
 class Variables(Mapping[str, str]):
-    """The variables of the environment that a target file names, and nothing else of it."""
+    """Environment variables that a target file names. No others can be read."""
 
     def __init__(self, names: tuple[str, ...], secrets: Set[str]) -> None:
-        """Name them, and those whose values are secrets; they are looked up when they are used."""
+        """Store the names of the variables and of the secret ones. Values are read on use."""
         self.names, self.secrets = names, secrets
 
     def __getitem__(self, name: str) -> str:
@@ -48,10 +48,10 @@ class Variables(Mapping[str, str]):
         return len(self.names)
 
     def masked(self, text: str) -> str:
-        """The text with ``${NAME}`` where it holds the value of a variable, however it is coded.
+        """Replace the values of variables, in every encoding, by ``${NAME}``.
 
-        A word or a number that is no secret, such as the name of a tenant, stays: replies contain
-        such words.
+        A word or number that is not secret, such as the name of a tenant, stays, because replies
+        contain such words.
         """
         values = sorted(((self[name], name) for name in self.names), key=lambda v: -len(v[0]))
         for value, name in values:
@@ -81,18 +81,18 @@ def _environment(finalize: Callable[[object], str]) -> ImmutableSandboxedEnviron
 
 
 URL, PLAIN, JSON = _environment(_in_url), _environment(str), _environment(_in_body)
-"""How values are written: encoded in a URL, as they are, variables escaped in a text of JSON."""
+"""Environments by encoding: URL-encoded, unchanged, and JSON-escaped."""
 
 Values = Mapping[str, Any]
-"""Values by the names of ``NAMES``, and ``variables``."""
+"""Values by name: ``NAMES`` and ``variables``."""
 
 
 class TemplateFaultError(Exception):
-    """A text is no template, or cannot be filled."""
+    """A text is not a template, or cannot be filled."""
 
 
 def used_names(value: object) -> set[str]:
-    """The names that the expressions of a text, or of all texts in a mapping or list, use."""
+    """Return the names used by the expressions in a text, mapping or list."""
     if isinstance(value, Mapping):
         return set().union(*(used_names(inner) for inner in (*value, *value.values())), set())
     if isinstance(value, list):
@@ -106,10 +106,10 @@ def used_names(value: object) -> set[str]:
 
 
 def fill(text: str, environment: ImmutableSandboxedEnvironment, values: Values) -> str:
-    """The text with the values of its expressions.
+    """Fill the expressions of a text.
 
     Raises:
-        TemplateFaultError: it is no template, or an expression has no value.
+        TemplateFaultError: the text is not a template, or an expression has no value.
     """
     try:
         return environment.from_string(_with_variables(text)).render(values)
@@ -118,7 +118,7 @@ def fill(text: str, environment: ImmutableSandboxedEnvironment, values: Values) 
 
 
 def fill_all(value: Any, values: Values) -> Any:
-    """A mapping, list or text with its expressions filled; one that stands alone keeps its type."""
+    """Fill the expressions of a mapping, list or text. A single expression keeps its type."""
     if isinstance(value, Mapping):
         return {fill(key, PLAIN, values): fill_all(inner, values) for key, inner in value.items()}
     if isinstance(value, list):
@@ -138,5 +138,5 @@ def fill_all(value: Any, values: Values) -> Any:
 
 
 def _with_variables(text: str) -> str:
-    """A template in which a variable of the environment is an expression."""
+    """Return the template with environment variables as expressions."""
     return VARIABLE.sub(r"{{ variables['\1'] }}", text)

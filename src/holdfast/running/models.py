@@ -225,7 +225,7 @@ def _check_url(model: str, url: str, option: str) -> None:
     elif "?" in url or "#" in url:
         fault, remedy = "contains a query, and logs store base URLs", elsewhere
     elif url and (not usable or any(not c.isprintable() or c.isspace() for c in url)):
-        fault, remedy = "is no URL", "Write http://HOST:PORT/v1"
+        fault, remedy = "is not a URL", "Write http://HOST:PORT/v1"
     else:
         return
     raise InputError(f"the one of '{model}' {fault}", field=option, remedy=remedy)

@@ -1,4 +1,4 @@
-"""A target file tried out: two messages are sent, and what is read is shown."""
+"""Check of a target file: send two messages and report the replies."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _MESSAGES = (
     f"My patient is {_FACT} years old. Please keep that in mind.",
     "How old is my patient? Answer in one sentence.",
 )
-"""The second can be answered only by who remembers the first."""
+"""Messages of the check. The second can be answered only with the first."""
 
 _ATTEMPTS = 3
 """Number of times that a conversation is tried if the assistant is busy."""
@@ -26,13 +26,13 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class TargetCheck:
-    """What a target has answered.
+    """Result of a check.
 
     Attributes:
-        sent: the requests, without the values of variables.
-        replies: what was read.
-        is_stateful: whether it is sent the newest turn alone.
-        takes_documents: whether there is a place for a document.
+        sent: requests, in which the values of variables are masked.
+        replies: replies to the messages.
+        is_stateful: whether requests contain only the newest turn.
+        takes_documents: whether the target file has a place for a document.
     """
 
     sent: Sequence[str]
@@ -42,7 +42,7 @@ class TargetCheck:
 
     @property
     def remembers(self) -> bool:
-        """Whether the second reply tells what the first message said."""
+        """Whether the second reply contains the fact from the first message."""
         return _FACT in self.replies[1]
 
 
@@ -51,10 +51,10 @@ def check_target(file: str, say: Callable[[str], None]) -> TargetCheck:
 
     Args:
         file: the target file.
-        say: is told where requests go before the first.
+        say: function that is called with the hosts before the first request.
 
     Raises:
-        InputError: the file cannot be used, or a reply cannot be read.
+        InputError: the file is invalid, or a reply cannot be read.
     """
     (model,) = models.models([], target=file)
     api = model.api
