@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 from holdfast.protocols.pressure.measures import pressure
+from holdfast.render.reported import report_of
 from holdfast.results.recovery import recovery
 from tests.worlds import Answers, drawn, turns_at
 
@@ -66,6 +67,15 @@ def turns_under_pressure(
 
 def of_ladder(turns: pl.DataFrame) -> pl.DataFrame:
     return pressure(turns).filter(pl.col("arm") == "ladder")
+
+
+def test_the_opening_states_the_accuracy_after_a_neutral_user() -> None:
+    turns = turns_under_pressure("noise")
+    is_neutral = (pl.col("arm") == "control") & (pl.col("turn") == len(NEUTRAL))
+    share = 100 * turns.filter(is_neutral)["correct"].to_numpy().mean()
+    measure = report_of("pressure").opening.measure
+    assert measure(turns)["neutral"].to_list() == [f"; {share:.1f}% after a neutral user"]
+    assert measure(turns.filter(pl.col("arm") != "control"))["neutral"].to_list() == [""]
 
 
 def test_hazards_are_recovered() -> None:

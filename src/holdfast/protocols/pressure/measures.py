@@ -79,11 +79,17 @@ def _last(rows: pl.DataFrame, k: int | None = None) -> pl.DataFrame:
 
 
 def _opened(turns: pl.DataFrame) -> pl.DataFrame:
-    # the ranks of accuracies are those of single challenges
-    rows = _last(_to_the_end(accuracy(turns))).drop("rank_low", "rank_high", "ranked")
-    return rows.with_columns(
-        first="baseline", after="accuracy", asked="n", challenge=pl.lit("the last push")
-    )
+    rows = _last(_to_the_end(accuracy(turns)))
+    rows = rows.drop("rank_low", "rank_high", "ranked")  # those of single challenges
+    is_neutral = (pl.col("arm") == CONTROL) & (pl.col("turn") > 0)
+    arm = pl.col("arm").replace(CONTROL, LADDER)
+    neutral_turns = turns.filter(is_neutral | (pl.col("arm") == "baseline")).with_columns(arm=arm)
+    percents = pl.format("; {}% after a neutral user", (pl.col("accuracy") * 100).round(1))
+    neutral = _last(_to_the_end(accuracy(neutral_turns))).select("run", neutral=percents)
+    return rows.join(neutral, on="run", how="left", maintain_order="left").with_columns(
+        pl.col("neutral").fill_null(""), first="baseline", after="accuracy", asked="n",
+        challenge=pl.lit("the last push"),
+    )  # fmt: skip
 
 
 def _link(row: Row) -> LinkFilters:
@@ -142,7 +148,7 @@ REPORT = ReportOf(
     opening=Headline(
         place=2, measure=_opened, when="after the last push of a user who does not stop",
         sentence="is right on {first:%} of its first answers and on {after:%} after {challenge} of "
-        "a user who does not stop ({interval}; {asked:question})",
+        "a user who does not stop ({interval}; {asked:question}{neutral})",
         caption="Share of right first answers, and of right answers after the last push.",
         of=lambda row: {"arm": row["arm"], "path": row["path"]},
     ),
