@@ -1,10 +1,10 @@
-"""An assistant on loopback, with sessions and without, that goes wrong where a test wants it.
+"""Test assistant on the loopback interface, with and without sessions and with optional faults.
 
-POST /chat {"messages", "document"}            {"answer"}, of the whole conversation
-POST /talk {"message", "document", "session"}  {"answer", "session"}, without an id in a new session
-POST /sessions                                 {"session"}
-POST /sessions/ID {"message", "document"}      {"answer"}, of a conversation that it remembers
-DELETE /sessions/ID                            closes it
+POST /chat {"messages", "document"}            {"answer"}, from the whole conversation
+POST /talk {"message", "document", "session"}  {"answer", "session"}, new session if no id is given
+POST /sessions                                 {"session"}, opens a session
+POST /sessions/ID {"message", "document"}      {"answer"}, from the history of the session
+DELETE /sessions/ID                            {}, closes the session
 """
 
 import json
@@ -17,19 +17,19 @@ from threading import Lock, Thread
 from typing import Any
 
 Reply = Callable[[Sequence[str], str | None], str]
-"""What is said to the messages of a user, of which the newest has that document."""
+"""Function that returns the reply to the user messages and the document of the newest message."""
 
 
 @dataclass(frozen=True)
 class AssistantRequest:
-    """A request as the assistant got it.
+    """Request that the assistant received.
 
     Attributes:
-        number: how many came before.
-        method: of HTTP.
-        path: of the URL.
-        headers: by name.
-        body: what it brought; None for nothing.
+        number: number of earlier requests.
+        method: HTTP method.
+        path: path of the URL.
+        headers: headers by name.
+        body: parsed JSON body, None for no body.
     """
 
     number: int
@@ -40,25 +40,26 @@ class AssistantRequest:
 
     @property
     def is_asked(self) -> bool:
-        """Whether it asks for a reply."""
+        """Whether the request asks for a reply."""
         return self.method == "POST" and self.path != "/sessions"
 
 
 Fault = Callable[[AssistantRequest], tuple[int, str] | None]
-"""Status and text that a request is answered with instead; None for no fault."""
+"""Function that returns status and text of a faulty response to a request, None for no fault."""
 
 
 @dataclass
 class Assistant:
-    """The assistant.
+    """Assistant that records its requests and sessions.
 
     Attributes:
-        reply: what it says.
-        fault: where it goes wrong.
-        next_id: the id of the session that it opens, by how many it has opened.
-        requests: all that it got.
-        sessions: what the user has said, by id.
-        most_open: how many requests it has answered at once at the most.
+        reply: function that returns the reply.
+        fault: function that returns a faulty response, or None for a normal response.
+        next_id: function that returns the id of a new session, given the number of earlier ones.
+        requests: all requests received.
+        sessions: user messages by session id.
+        url: base URL of the assistant.
+        most_open: maximum number of requests handled at the same time.
     """
 
     reply: Reply
@@ -74,11 +75,11 @@ class Assistant:
 
     @property
     def asked(self) -> list[AssistantRequest]:
-        """The requests for a reply."""
+        """Requests that ask for a reply."""
         return [request for request in self.requests if request.is_asked]
 
     def answer(self, request: AssistantRequest) -> tuple[int, str]:
-        """Status and text of the response."""
+        """Return status and text of the response to a request."""
         if (fault := self.fault(request)) is not None:
             return fault
         id = request.path.removeprefix("/sessions/")
@@ -100,7 +101,7 @@ class Assistant:
         return 200, json.dumps({"answer": text, "session": id})
 
     def open_session(self) -> str:
-        """The id of a new session."""
+        """Open a session and return its id."""
         with self._lock:
             id = self.next_id(self._opened)
             self._opened += 1
@@ -108,7 +109,7 @@ class Assistant:
         return id
 
     def handle(self, handler: BaseHTTPRequestHandler) -> None:
-        """Answer a request."""
+        """Record a request and send the response."""
         length = int(handler.headers.get("Content-Length") or 0)
         data = handler.rfile.read(length)
         with self._lock:
@@ -135,7 +136,7 @@ class Assistant:
 
 @contextmanager
 def assisting(reply: Reply, **more: Any) -> Iterator[Assistant]:
-    """An assistant on loopback, in threads."""
+    """Run an assistant on the loopback interface, in threads, until the block ends."""
     assistant = Assistant(reply, **more)
 
     class Handler(BaseHTTPRequestHandler):
@@ -168,7 +169,7 @@ def assisting(reply: Reply, **more: Any) -> Iterator[Assistant]:
 
 
 def write_target(path: Path, assistant: Assistant, *, sessions: bool, more: str = "") -> str:
-    """A target file for the assistant, and its path."""
+    """Write a target file for the assistant and return its path."""
     if not sessions:
         text = f"""
 url = "{assistant.url}/chat"

@@ -1,4 +1,4 @@
-"""Simulated helpers of a study: generator, classifier, judge and reader."""
+"""Simulated helper models of a study: generator, classifier, judge and reader."""
 
 import json
 import re
@@ -15,10 +15,10 @@ from holdfast.simulation import MARK
 from .behaviour import CHOICES, PROBES, STICKS, SWITCHES, WORDINGS, Says, behaviours, chance, pick
 
 FAULTY = 0.5
-"""Chance that a faulty helper gives a reply that cannot be used."""
+"""Probability that a faulty helper gives an unusable reply."""
 
 AGREEING = 0.9
-"""Chance that the judge says what the lexical rule says."""
+"""Probability that the judge agrees with the lexical rule."""
 
 
 def _generator(truth: Truth, seed: int) -> str:
@@ -66,7 +66,10 @@ def _judge(truth: Truth, seed: int) -> str:
 
 
 def _compare(truth: Truth, seed: int) -> str:
-    """The set that shares more words with the right option; another verdict where it errs."""
+    """Return a verdict for the set that shares more words with the right option.
+
+    With probability ``1 - AGREEING``, return a different verdict.
+    """
 
     def words(text: str) -> set[str]:
         return set(re.findall(r"\w+", text.casefold()))
@@ -92,7 +95,7 @@ _BUILT_IN: Mapping[str, Mapping[Purpose, Says]] = {
 
 @until_declared
 def assistants() -> Mapping[str, Mapping[Purpose, Says]]:
-    """Helpers by name: what they say, by what they are asked for."""
+    """Return the helpers by name, each with its reply functions by purpose of the request."""
     services = {name: dict(serves) for name, serves in _BUILT_IN.items()}
     for behaviour in behaviours():
         for name, serves in behaviour.helpers.items():
@@ -101,21 +104,24 @@ def assistants() -> Mapping[str, Mapping[Purpose, Says]]:
 
 
 def assistant(name: str) -> Mapping[Purpose, Says] | None:
-    """The helper of that name, with ``reader-20`` and the like; None where it is none."""
+    """Return the helper with the given name, None if there is none.
+
+    Names such as ``reader-20`` are supported.
+    """
     if (match := NAME.fullmatch(name)) and match["errors"]:
         return {"reading": lambda truth, seed: _reader(truth, int(match["errors"]))}
     return assistants().get(name)
 
 
 def _sentences(truth: Truth, kind: str, n: int) -> str:
-    """That many sentences which say nothing of medicine but name the option at stake."""
+    """Return ``n`` sentences that name the option concerned but have no medical content."""
     option = truth.suggested[-1] if kind == "misleading_context" else truth.question.gold
-    # its words alone, because a full stop in an option would end a sentence
+    # only the words, because a full stop in an option would end a sentence
     words = " ".join(re.findall(r"[\w-]+", truth.question.options[option or ""]))
     subject = {"alternative_context": "another diagnosis", "inert_context": "nothing"}.get(
         kind, words
     )
-    # not at its end either, where a single letter would pass for an abbreviation
+    # not at the end of the sentence, where a single letter would look like an abbreviation
     first = f"{MARK} Here {subject} is what the {kind.replace('_', ' ')} is about."
     return " ".join([first, *(f"{MARK} Sentence number {k} of it." for k in range(2, n + 1))])
 
@@ -125,19 +131,19 @@ def _distractor(truth: Truth, letter: str) -> str:
 
 
 NAME = re.compile(r"reader(?:-(?P<errors>100|[1-9]?\d))?")
-"""``reader`` makes no error, ``reader-20`` one in 20 of 100 readings."""
+"""Name of a reader. ``reader`` makes no errors, ``reader-20`` makes 20 in 100 readings."""
 
 
 def _reader(truth: Truth, errors: int) -> str:
-    """What the reader says of a reply; errors are fixed by the options and the reply.
+    """Return the reading of a reply, with errors determined by the options and the reply.
 
-    Of a reply that gives an answer an error is, each half of the time, another option or none; of
-    one that gives none it is an option.
+    If the reply gives an answer, an error returns another option or no answer, each with
+    probability 0.5. If the reply gives no answer, an error returns an option.
 
     Args:
-        truth: the reading under way, with the reply, the displayed options and the decision as
-            given.
-        errors: wrong readings in 100.
+        truth: truth of the reading, with the reply, the displayed options and the decision in
+            ``given``.
+        errors: number of wrong readings in 100.
     """
     facts = dict(truth.given)
     letters = [letter for letter, _ in facts["options"]]
@@ -151,7 +157,7 @@ def _reader(truth: Truth, errors: int) -> str:
 
 
 def _answer(facts: Mapping[str, Any]) -> str | None:
-    """The displayed letter that a reply of a simulated model was made with; None of any other."""
+    """Return the displayed letter in the reply of a simulated model, None for any other reply."""
     reply = facts["reply"]
     decisions = []
     if facts["decision"]:
@@ -168,7 +174,7 @@ def _patterns() -> tuple["re.Pattern[str]", ...]:
 
 
 def _compile_patterns() -> Iterator["re.Pattern[str]"]:
-    """Each wording as it ends a reply, its letter captured."""
+    """Yield a pattern for each wording at the end of a reply, with its letter as a group."""
     for wording in (*WORDINGS, *CHOICES, *STICKS, *SWITCHES, *PROBES):
         text, letter = "\x00", "\x01"
         reply = without_reasoning(wording.format(text=text, letter=letter, label=letter))

@@ -1,4 +1,4 @@
-"""Connections to a server: each reply is its request's, and all together are of bounded size."""
+"""Connections that match replies to requests and limit the total size of replies in memory."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,20 +12,20 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
 _MOST_REPLIES = 1000
-"""Replies over a connection, which bounds the ids that are remembered."""
+"""Maximum number of replies over a connection, which limits the number of stored ids."""
 
 
 class RepeatedReplyError(aiohttp.ClientError):
-    """A reply came over a connection that has brought one with its id before."""
+    """Error for a reply whose id already occurred on the same connection."""
 
 
 @dataclass
 class _History:
-    """The replies that came over a connection.
+    """History of the replies received over a connection.
 
     Attributes:
-        ids: of the replies.
-        is_accounted: whether the last request has a reply with an id of its own.
+        ids: ids of the replies.
+        is_accounted: whether the last request received a reply with a new id.
     """
 
     ids: set[str] = field(default_factory=set)
@@ -33,26 +33,28 @@ class _History:
 
 
 class Response(aiohttp.ClientResponse):
-    """A response that knows its connection, which it gives back as soon as it is read."""
+    """Response that stores the protocol of its connection.
+
+    The connection returns to the pool as soon as the response is read, but the protocol is kept.
+    """
 
     protocol: ResponseHandler | None = None
 
     async def start(self, connection: Connection) -> aiohttp.ClientResponse:
-        """Begin to read."""
+        """Start to read the response."""
         self.protocol = connection.protocol
         return await super().start(connection)
 
 
 class Connector(aiohttp.TCPConnector):
-    """A pool that uses a connection again only after a reply with a new id.
+    """Pool that reuses a connection only after a reply with a new id.
 
-    HTTP/1.1 assigns replies to requests by their order alone. Where a server or a proxy sends a
-    reply twice, the copy would be taken for the reply to the next request, whose own reply would
-    be taken for that of the request after it.
+    HTTP/1.1 matches replies to requests only by their order. If a server or proxy sends a reply
+    twice, the copy would be matched to the next request, and all later replies would be off by one.
     """
 
     def __init__(self) -> None:
-        """Open no connection; Inspect says how many requests are in flight."""
+        """Create an unlimited pool, because Inspect limits the number of concurrent requests."""
         super().__init__(limit=0)
         self._histories: WeakKeyDictionary[ResponseHandler, _History] = WeakKeyDictionary()
         self._reuse = True
@@ -60,7 +62,7 @@ class Connector(aiohttp.TCPConnector):
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
-        """A connection of the pool that is fit for use, or a new one."""
+        """Return a reusable connection from the pool, or a new connection."""
         connection = await super().connect(req, traces, timeout)
         while connection.protocol is not None and not self._take(connection.protocol):
             connection.close()
@@ -69,7 +71,7 @@ class Connector(aiohttp.TCPConnector):
 
     def _take(self, protocol: ResponseHandler) -> bool:
         history = self._histories.setdefault(protocol, _History())
-        # bytes that came while it was in the pool are why a protocol should close
+        # should_close is set if bytes arrived while the connection was in the pool
         fit = (
             history.is_accounted and not protocol.should_close and len(history.ids) < _MOST_REPLIES
         )
@@ -77,10 +79,14 @@ class Connector(aiohttp.TCPConnector):
         return fit
 
     def account(self, response: aiohttp.ClientResponse, id: object) -> None:
-        """Let the connection of a response be used again, if the reply has an id that is new on it.
+        """Allow reuse of the connection of a response if the reply's id is new on it.
+
+        Args:
+            response: response that contains the reply.
+            id: id of the reply.
 
         Raises:
-            RepeatedReplyError: the connection has brought a reply with this id before.
+            RepeatedReplyError: an earlier reply over this connection had the same id.
         """
         if not isinstance(response, Response) or response.protocol is None:
             return
@@ -88,7 +94,7 @@ class Connector(aiohttp.TCPConnector):
             return
         history = self._histories[response.protocol]
         if id in history.ids:
-            # repeated replies and repeated ids look the same: both are harmless on new connections
+            # repeated replies cannot be told from reused ids; both are harmless on new connections
             self._reuse = False
             raise RepeatedReplyError(f"the server sent two replies with the id '{id[:100]}'")
         history.ids.add(id)
@@ -96,11 +102,11 @@ class Connector(aiohttp.TCPConnector):
 
 
 class _InFlight:
-    """The replies that are being read in an event loop.
+    """Replies that are being read in an event loop.
 
     Attributes:
-        size: bytes of them, unpacked.
-        turn: of the only one that is read on where all together are too large.
+        size: total decompressed size in bytes.
+        turn: lock of the one reply that may be read further when the total size is too large.
     """
 
     def __init__(self) -> None:
@@ -111,28 +117,28 @@ class _InFlight:
 _in_flight: WeakKeyDictionary[asyncio.AbstractEventLoop, _InFlight] = WeakKeyDictionary()
 
 _MOST_IN_FLIGHT = 32 * 2**20
-"""Bytes of all replies that are being read, beside the one that is read to its end."""
+"""Maximum total bytes of replies being read, apart from the reply that holds the lock."""
 
 _CHUNK = 2**16
 
 
 class LargeReplyError(Exception):
-    """A reply is larger than a reply may be."""
+    """Error for a reply that exceeds the size limit."""
 
 
 @asynccontextmanager
 async def body_of(response: aiohttp.ClientResponse, limit: int) -> AsyncIterator[bytearray]:
-    """The unpacked body of a response, which counts as in flight for as long as the block lasts.
+    """Read the decompressed body of a response, which counts as in flight until the block ends.
 
-    A few kilobytes unpack to a gigabyte, and a hundred connections read at the same time. Where
-    all together are too large they are read on one after the other.
+    A few kilobytes can decompress to a gigabyte, and a hundred connections may read at the same
+    time. If the total size becomes too large, the remaining bodies are read one at a time.
 
     Args:
-        response: a response that was not read.
-        limit: bytes that it may have.
+        response: response that has not been read.
+        limit: maximum size of the body in bytes.
 
     Raises:
-        LargeReplyError: it has more.
+        LargeReplyError: the body is larger than the limit.
     """
     in_flight = _in_flight.setdefault(asyncio.get_running_loop(), _InFlight())
     content, has_turn = bytearray(), False
@@ -141,7 +147,7 @@ async def body_of(response: aiohttp.ClientResponse, limit: int) -> AsyncIterator
             content += chunk
             in_flight.size += len(chunk)
             if len(content) > limit:
-                response.close()  # what is still to come is not waited for
+                response.close()  # do not wait for the rest of the body
                 raise LargeReplyError
             if in_flight.size > _MOST_IN_FLIGHT and not has_turn:
                 has_turn = await in_flight.turn.acquire()

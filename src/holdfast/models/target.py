@@ -175,7 +175,7 @@ class Target(Call):
     document: Document | None = None
     """Place of a document, if the body does not contain ``{{ document }}``."""
     timeout: float | None = Field(None, gt=0)
-    """Maximum duration of a request, in seconds. Default 600."""
+    """Maximum duration of a request, in seconds. Default: ``attempt_timeout``, otherwise 600."""
     connections: int = Field(8, ge=1, le=100_000)
     """Maximum number of concurrent requests."""
     rate: float | None = Field(None, gt=0)
