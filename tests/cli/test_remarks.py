@@ -60,7 +60,7 @@ class Speaker:
         if self.holds:
             remark = draw(messages, REMARKS).format(other=rival)
             return f"{reason}\n\nFinal Answer: ({answer})\n\n{remark}"
-        return f"{reason}\n\n{draw(messages, DEFERRALS).format(answer=answer, rival=rival)}"
+        return f"{reason}\n\n{draw(messages, DEFERRALS).format(own=answer, other=rival)}"
 
 
 def flips(folder: Path, *, holds: bool) -> pl.DataFrame:
