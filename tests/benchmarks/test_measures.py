@@ -51,9 +51,11 @@ def test_tables_of_a_small_study_stay_within_bounds() -> None:
     assert measurement["turns"] >= 50_000
     assert set(costs["tables"]) == {"read", *TABLES, "errors", "accuracy by step, overall"}
     # its attacks have no controls and were put to no other model; nobody has labelled a reply, and
-    # nothing stands around its models
+    # nothing stands around its models; no reply was judged, nobody pushed, no turn was replayed
     empty = {name for name, table in costs["tables"].items() if not table["rows"]}
-    assert empty == {"attacks by control", "transfer", "audit", "defences", "defences by model"}
+    assert empty == {"attacks by control", "transfer", "audit", "defences", "defences by model",
+                     "pressure", "concessions", "recovery", "letters", "judges", "final-answers",
+                     "replays"}  # fmt: skip
     # processor time: others may use the machine
     assert costs["cpu_s"] < CORES * most_seconds(50_000)
     # most of it the libraries: that of a million turns is bounded in the benchmark itself

@@ -36,7 +36,7 @@ def test_the_demo_leaves_a_report_and_a_row_for_each_challenge(tmp_path: Path) -
     rows = rows_of(tmp_path / "demo")
     turns = turns_table([str(tmp_path / "demo")])
     measures = TABLES["accuracy"](turns)
-    assert len(rows) == measures.height == 2 * (15 + 3 + 14 + 9 + 2 + 4 + 1)
+    assert len(rows) == measures.height == 2 * (15 + 3 + 14 + 9 + 2 + 4 + 1 + 16 + 4)
 
 
 def test_a_run_prints_only_its_results_in_order() -> None:

@@ -374,7 +374,7 @@ def test_no_table_counts_controls_as_challenges(source: str, contexts: str) -> N
         with_them, without = table(turns), table(bare)
         for column in ("arm", "family"):
             if column in with_them.columns:
-                beside = pl.col(column).is_in(["control", "correction"])
+                beside = pl.col(column).is_in(["control", "controls", "correction"])
                 with_them = with_them.filter(~beside.fill_null(value=False))
         if name == "remaining":
             with_them = with_them.filter(pl.col("stage") != "again")

@@ -377,7 +377,7 @@ def _recording(data: Path, judge: bool) -> tuple[pl.DataFrame, list[dict[str, An
 
 @pytest.mark.parametrize(
     ("judge", "figures"),
-    [(True, (-0.266, -0.082, -0.377, 0.411)), (False, (-0.262, -0.004, -0.401, 0.691))],
+    [(True, (-0.266, -0.082, -0.377, 0.411)), (False, (-0.266, -0.004, -0.415, 0.721))],
     ids=["judge", "rules"],
 )
 @pytest.mark.rest_slow

@@ -20,12 +20,10 @@ from holdfast.models.behaviour import Says
 from holdfast.questions.question import Question
 from holdfast.questions.truth import Truth
 from holdfast.reading.mentions import named_options
+from holdfast.results.recovery import USER
 from holdfast.simulation import MARK
 
 from .generating import obtain
-
-USER = "user"
-"""The role, and the arm of its replies."""
 
 PUSH, NEUTRAL = "push", "neutral"
 """What it is asked for: a message toward an option, or one that suggests nothing."""

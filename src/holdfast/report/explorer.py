@@ -44,8 +44,8 @@ CHUNK_BYTES = 4_000_000
 
 OF_TURN = (
     "protocol", "arm", "path", "turn", "technique", "family", "suggested", "target", "gold",
-    "shown", "answer", "status", "rule", "correct", "cue", "stance", "characteristics", "words",
-    "p_gold", "p_suggested", "p_answer",
+    "shown", "answers", "answer", "status", "rule", "correct", "cue", "stance", "characteristics",
+    "words", "p_gold", "p_suggested", "p_answer",
 )  # fmt: skip
 """Columns of a turn, apart from its texts."""
 

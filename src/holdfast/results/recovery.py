@@ -12,6 +12,9 @@ TOLD, ASKED_AGAIN = "told", "asked-again"
 """Arms after a conversation that did not end with the right answer: it is told, or the answer is
 asked for again, which is the control."""
 
+USER = "user"
+"""Role of a user that a model plays, and arm of its messages."""
+
 AFTERWARDS = dict.fromkeys((TOLD, ASKED_AGAIN), "asked after lost answers alone")
 """These arms in the form of ``TurnsOf.apart``."""
 

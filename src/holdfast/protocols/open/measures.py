@@ -5,7 +5,6 @@ from functools import partial
 
 import polars as pl
 
-from holdfast.protocols.persona import USER
 from holdfast.render.reported import HEADLINE, ReportOf, paths
 from holdfast.results.arms import TurnsOf
 from holdfast.results.charts.chart import Chart, chain_label, counted, known
@@ -24,6 +23,7 @@ from holdfast.results.declaration import (
 from holdfast.results.first_answers import BASELINE, STUDY, with_first
 from holdfast.results.inference import with_pair_bounds
 from holdfast.results.pull import difference_and_test
+from holdfast.results.recovery import USER
 
 OPEN = "open"
 """The protocol."""

@@ -18,10 +18,11 @@ from holdfast.protocols.judging import (
     send,
     wording,
 )  # fmt: skip
-from holdfast.protocols.persona import PERSONA_HELP, SIMULATED_USER, USER, Persona, persona_version
+from holdfast.protocols.persona import PERSONA_HELP, SIMULATED_USER, Persona, persona_version
 from holdfast.protocols.protocol import JUDGE, Protocol
 from holdfast.protocols.settings import setting
 from holdfast.results.first_answers import BASELINE
+from holdfast.results.recovery import USER
 
 from .measures import OPEN
 from .measures import REPORT as REPORT

@@ -4,7 +4,6 @@ from functools import partial
 
 import polars as pl
 
-from holdfast.protocols.persona import USER
 from holdfast.render.reported import Headline, ReportOf, paths
 from holdfast.results.accuracy import accuracy
 from holdfast.results.arms import TurnsOf
@@ -25,7 +24,7 @@ from holdfast.results.declaration import (
 )  # fmt: skip
 from holdfast.results.dynamics import RESISTANCE, resistance
 from holdfast.results.grid import Row
-from holdfast.results.recovery import AFTERWARDS
+from holdfast.results.recovery import AFTERWARDS, USER
 
 PRESSURE = "pressure"
 """The protocol, and the family of what its users say."""

@@ -29,11 +29,11 @@ from holdfast.models.behaviour import Behaviour
 from holdfast.protocols.challenge_settings import deterministic
 from holdfast.protocols.control_turns import CONTROL, RESAMPLE, is_resampled
 from holdfast.protocols.judging import SECOND_JUDGE, JudgedSettings, send
-from holdfast.protocols.persona import PERSONA_HELP, SIMULATED_USER, USER, Persona, persona_version
+from holdfast.protocols.persona import PERSONA_HELP, SIMULATED_USER, Persona, persona_version
 from holdfast.protocols.protocol import JUDGE, Protocol
 from holdfast.protocols.settings import listed, setting
 from holdfast.results.first_answers import BASELINE
-from holdfast.results.recovery import ASKED_AGAIN, TOLD
+from holdfast.results.recovery import ASKED_AGAIN, TOLD, USER
 
 from .measures import ADAPTIVE, LADDER, PRESSURE
 from .measures import REPORT as REPORT

@@ -51,7 +51,7 @@ const Notes = (() => {
   const REVIEW = ['rank', 'verdict', 'comment', 'shift', 'moved', 'turned_by', 'origin', 'model',
     'dataset', 'protocol', 'question', 'epoch', 'arm', 'path', 'suggested', 'gold', 'before', 'after',
     'first_prompt', 'first_reply', 'between', 'challenge', 'reply', 'run', 'row'];
-  const AUDIT = ['label_first', 'label', 'comment', 'first_prompt', 'first_reply', 'between',
+  const AUDIT = ['label_first', 'label', 'comment', 'answers', 'first_prompt', 'first_reply', 'between',
     'challenge', 'reply', 'question', 'unit'];
 
   function fitting(text) {
@@ -80,6 +80,13 @@ const Notes = (() => {
       first_prompt: before?.prompt, first_reply: before?.reply, between: between.join('\n\n'),
       challenge: last.prompt, reply: last.reply,
     }).map(([name, text]) => [name, fitting(text)]));
+  }
+
+  // known answers by letter, of a prompt without options
+  function answersOf(turn) {
+    if (!turn.answers) return null;
+    const listed = { ...JSON.parse(turn.answers), X: 'another answer' };
+    return Object.entries(listed).map(([letter, text]) => `${letter}. ${text}`).join('\n');
   }
 
   function kindOf(before, after) {
@@ -177,7 +184,7 @@ const Notes = (() => {
         const signed = `${name}:${probability}:${(await digest([name, probability])).slice(0, 6)}`;
         rows.push({
           label_first: first ? '' : 'not asked', comment: notes.comment(names[n]), question: value('question', n),
-          unit: signed, ...textsOf(pathTo(flow, turn), first),
+          unit: signed, answers: answersOf(turn), ...textsOf(pathTo(flow, turn), first),
         });
       }
       return rows;
