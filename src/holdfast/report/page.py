@@ -133,6 +133,8 @@ def report_page(
         if (part := _part(table, bare, stopped_runs))
     }
     main = {report_of(name or "").main for name in bare["protocol"].unique()}
+    # the other tables stand in their sections, folded
+    main = set([name for name in parts if name in main][:_MOST_MAIN])
     run = runs(bare, records or {}, plans, texts, stopped_runs)
     lacking = [*([_ONLY] if stopped_runs else []), *map(one_line, notes), *run.missing]
     html = environment().get_template("report/report.html.j2").render(
@@ -173,6 +175,9 @@ def report_page(
     AMONG.reset(token)
     return Report(html, marked(head.decision.sentences[0], bare))
 
+
+_MOST_MAIN = 3
+"""Maximum number of tables that the section on challenges shows."""
 
 _MOST_UNREAD = 0.5
 """Share of unparsed replies above which the page opens with a warning."""

@@ -117,6 +117,18 @@ def _arm(row: Row) -> str:
     return "All arms" if row["arm"] is None else one_line(row["arm"])
 
 
+ARM = Computed("Arm", "arm", show=_arm)
+"""Row header of a table by arm, with a first row over all arms."""
+
+AGREEMENT_CELLS = (
+    Count("n", "n"),
+    Count("Agree", "agree"),
+    Share("Agree %", "agreement", ""),
+    Number("Kappa", "kappa"),
+    Count("None by the rules", "rules_none"),
+)
+"""Cells of ``agreement_by_arm``."""
+
 READING_SECTION = Section(
     "reading",
     "Reading",
@@ -131,13 +143,9 @@ READING = Table(
     "reading",
     reading,
     layout=Listing(
-        Computed("Arm", "arm", show=_arm),
+        ARM,
         (
-            Count("n", "n"),
-            Count("Agree", "agree"),
-            Share("Agree %", "agreement", ""),
-            Number("Kappa", "kappa"),
-            Count("None by the rules", "rules_none"),
+            *AGREEMENT_CELLS,
             Count("None by the reader", "reader_none"),
             Count("Unreadable", "unreadable"),
         ),

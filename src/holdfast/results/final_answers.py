@@ -2,8 +2,8 @@
 
 import polars as pl
 
-from .audit import agreement_by_arm
-from .declaration import Computed, Count, Listing, Number, Section, Share, Table
+from .audit import AGREEMENT_CELLS, ARM, agreement_by_arm
+from .declaration import Count, Listing, Section, Table
 from .first_answers import STUDY
 from .grid import Row, one_line
 
@@ -40,10 +40,6 @@ def _study(row: Row) -> str:
     return f"{one_line(row['protocol'])}, measured: {one_line(row['measured'])}"
 
 
-def _arm(row: Row) -> str:
-    return "All arms" if row["arm"] is None else one_line(row["arm"])
-
-
 FINAL_SECTION = Section(
     "final-answers",
     "Final answers",
@@ -58,15 +54,8 @@ FINAL_ANSWERS = Table(
     "final-answers",
     final_answers,
     layout=Listing(
-        Computed("Arm", "arm", show=_arm),
-        (
-            Count("n", "n"),
-            Count("Agree", "agree"),
-            Share("Agree %", "agreement", ""),
-            Number("Kappa", "kappa"),
-            Count("None by the rules", "rules_none"),
-            Count("None by final answer", "final_none"),
-        ),
+        ARM,
+        (*AGREEMENT_CELLS, Count("None by final answer", "final_none")),
         (
             "n: replies after which the final answer was asked for. Agree: the rules found the "
             "same option in the reply, or both found no answer [95% interval, clustered by "

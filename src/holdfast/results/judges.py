@@ -4,7 +4,8 @@ import polars as pl
 
 from holdfast.stats.pvalues import cohens_kappa
 
-from .declaration import Computed, Count, Listing, Number, Share, Table
+from .audit import ARM
+from .declaration import Count, Listing, Number, Share, Table
 from .first_answers import STUDY
 from .flows import by_protocol
 from .inference import with_bounds
@@ -62,7 +63,7 @@ JUDGES = Table(
     "judges",
     judges,
     layout=Listing(
-        Computed("Arm", "arm", show=lambda row: row["arm"] or "All arms"),
+        ARM,
         (
             Count("n", "n"),
             Count("Exact", "matched"),

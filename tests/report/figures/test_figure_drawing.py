@@ -48,9 +48,13 @@ def study(model: str = "vllm/Qwen2.5-7B-Instruct", dataset: str = "d1") -> list[
     rows = [row | {"cue": row["question"] < "q5", "stance": "defer"} for row in rows]
     rows += [row for row in drawn(3, ("m1",)) if row["dataset"] == "d1"]
     rows += attacks_drawn(5, ("m1",))
-    rows += [*under_pressure(0), *in_words(0), *of_further_protocols()]
-    more = {**STRATA, "model": model, "dataset": dataset, "run": f"r {model} {dataset}"}
-    return [row | more for row in rows]
+    run = f"r {model} {dataset}"
+    more = {**STRATA, "model": model, "dataset": dataset}
+    others = [*under_pressure(0), *in_words(0), *of_further_protocols()]
+    return [
+        *(row | more | {"run": run} for row in rows),
+        *(row | more | {"run": f"{run} {row['protocol']}"} for row in others),
+    ]
 
 
 def frame(name: str, *studies: list[Row]) -> pl.DataFrame:

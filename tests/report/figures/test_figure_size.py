@@ -168,7 +168,7 @@ def test_a_figure_fits_a_column_of_print_and_a_phone(name: str, count: int) -> N
     for markup in page_svgs(rows, name, 99, phone=True):
         width = re.search(r'<svg[^>]* width="([\d.]+)"', markup)
         assert width is not None
-        assert float(width[1]) <= 376
+        assert float(width[1]) <= 360
 
 
 def test_dots_of_many_models_are_named_where_there_is_room() -> None:

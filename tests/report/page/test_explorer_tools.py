@@ -329,13 +329,17 @@ def test_the_review_sheet_equals_that_of_the_command(tmp_path: Path, browse: Pag
 
 
 def test_the_command_reads_an_audit_sheet_of_the_page(tmp_path: Path, browse: PageOpener) -> None:
-    turns = mixed().with_columns(reply=pl.concat_str("reply", pl.lit(' é "\x7f😀\\')))
+    turns = mixed().with_columns(
+        reply=pl.concat_str("reply", pl.lit(' é "\x7f😀\\')),
+        answers=pl.lit('{"A": "Heparin", "B": "Warfarin, 5 mg"}'),
+    )
     page = browse(page_of(packed(turns), tmp_path / "page.html"))
     expect(page.locator(COUNT)).to_have_text("25 of 25 conversations")
     with written(page, "audit", limit="12").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == list(AUDIT_SHEET)
     assert len(rows) == 12
+    assert {row["answers"] for row in rows} == {"A. Heparin\nB. Warfarin, 5 mg\nX. another answer"}
     for row in rows:
         row["label"] = "A"
         row["label_first"] = row["label_first"] or "A"

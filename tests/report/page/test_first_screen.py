@@ -213,6 +213,17 @@ def test_each_outcome_has_its_decision_and_next_step(
     check_words(decision.next_step, step)
 
 
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [("m", "holdfast run followup --defence distrust-context"),
+     ("http/app", "holdfast run followup --target FILE --defence quarantine")],
+)  # fmt: skip
+def test_the_next_step_for_an_assistant_names_its_target_file(name: str, command: str) -> None:
+    rows = [row | {"family": "context"} if row["path"] == "mislead" else row
+            for row in model(name, 30)]  # fmt: skip
+    assert decide(table(rows)).command == command
+
+
 def test_three_conversations_are_chosen_by_a_rule() -> None:
     html = page(SWAYS, HOLDS)
     links = re.findall(r'<a href="#conversations\?([^"]*)">(.*?)</a>', header(html))

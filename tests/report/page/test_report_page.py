@@ -203,20 +203,20 @@ HEADER_WORDS = """header => {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "height", "screens"), [(1280, 900, 7), (390, 844, 9)])
+@pytest.mark.parametrize(("width", "height", "screens"), [(1280, 900, 6), (390, 844, 9)])
 def test_a_page_is_short_on_opening(
     demo: Path, browse: PageOpener, width: int, height: int, screens: int
 ) -> None:
     page = browse(demo, width, height, browse=False)
     expect(page.locator("#ex-tool")).to_be_visible()
     sight = page.evaluate(SIGHT)
-    assert sight["words"] <= 930
+    assert sight["words"] <= 900
     assert sight["tables"] <= 6
     assert sight["svgs"] <= 8
     assert sight["screens"] <= screens
     assert page.evaluate(FITS)
     assert page.locator("header").evaluate(HEADER_WORDS) <= 120
-    assert demo.stat().st_size <= 1_800_000
+    assert demo.stat().st_size <= 1_700_000
 
 
 @pytest.mark.slow

@@ -15,7 +15,6 @@ from holdfast.results.declaration import (
     Count,
     Listing,
     PValue,
-    Section,
     Share,
     Table,
     steps_of,
@@ -64,12 +63,6 @@ def letters(turns: pl.DataFrame) -> pl.DataFrame:
     return with_pair_bounds(rows, pairs, keys, names, difference_and_test)
 
 
-OPEN_SECTION = Section(
-    OPEN, "Open answers", "Answers in the model's own words",
-    "No options are shown. A judge says which of the known answers a reply gives. It does not see "
-    "what was asked before, nor which answer is right or was suggested.", 7,
-)  # fmt: skip
-
 LETTERS = Table(
     "letters", letters,
     layout=Listing(
@@ -85,8 +78,9 @@ LETTERS = Table(
          "with the options hidden: compare table judges.",),
     ),
     title="What were the letters worth?",
-    lead="The same questions and challenges, with the options shown and hidden.",
-    section=OPEN,
+    lead="The same questions and challenges, with the options shown and hidden. Where they are "
+    "hidden, a judge says which of the known answers a reply gives.",
+    section="accuracy",
     chart=Chart(
         title="Right answers with the options hidden, less with the options shown",
         notes=(counted("n", "questions"), "Whiskers: 95% intervals, paired by question."),

@@ -271,7 +271,9 @@ class Dots:
         beside_it = self.text is not None and not self._has_text_below(drawing)
         width = self.width
         if drawing.narrow:
-            room = drawing.wide - width_of(places) - (_ROOM + _TEXT * beside_it)
+            texts = map(self.text[0], shown_rows) if self.text and beside_it else ()
+            text_width = max(_TEXT, width_of(texts)) if beside_it else 0
+            room = drawing.wide - width_of(places) - (_ROOM + text_width)
             width = max(_LEAST_WIDTH, min(width, room))
         x = replace(x, title=drawing.folded(x.title, width + _ROOM))
         y = rows_of(places)
@@ -435,8 +437,8 @@ def by_model(
 
 
 _ROOM, _TEXT, _LEAST_WIDTH, _BESIDE = 26, 36, 60, 500
-"""Width of an axis without labels and of a number beside a row; width of the narrowest panel;
-smallest width of a figure with longer texts beside its rows."""
+"""Width of an axis without labels; least width of a text beside a row; width of the narrowest
+panel; smallest width of a figure with longer texts beside its rows."""
 
 _DOT, _BY, _ABOVE, _NAME = 6, 4, 9, 9
 """Radius of a dot; horizontal and vertical distance of its name, outside the whiskers; font size of
