@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import optimize, stats
@@ -231,6 +231,7 @@ def test_intervals_contain_differences_and_changes(pairs: list[tuple[int, int]])
 
 
 @given(st.lists(st.tuples(st.integers(0, 14), st.sampled_from([0, 14])), min_size=1, max_size=40))
+@example([(2, 0), (2, 0), (2, 0), (5, 0), (9, 0), (10, 0)])  # near the end of a bracket
 def test_successes_and_failures_have_the_same_difference(pairs: list[tuple[int, int]]) -> None:
     first, second = counts(*[(a, 14) for a, _ in pairs]), counts(*[(b, 14) for _, b in pairs])
     bounds = difference_bounds((14 - second[0], second[1]), (14 - first[0], first[1]))

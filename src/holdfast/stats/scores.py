@@ -193,7 +193,7 @@ def _tilt(off: Floats, weights: Floats) -> Floats:
         following = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
         tilt[left] = following
         # without deviations to one side, t does not exist and is not bounded
-        more = (np.abs(following - now) > 1e-9 * np.abs(following)) & np.isfinite(following)
+        more = (np.abs(following - now) > 1e-12 * np.abs(following)) & np.isfinite(following)
         left, low, high = left[more], low[more], high[more]
         off, weights = off[more], weights[more]
         if not len(left):
