@@ -1,6 +1,7 @@
 """Connections that match replies to requests and limit the total size of replies in memory."""
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -10,6 +11,55 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
+from inspect_ai.model import ModelAPI, RetryDecision
+from tenacity.wait import wait_base
+
+from .server import RetryWait, ServerError
+
+
+class RemoteModel(ModelAPI):
+    """Model behind a server, with one aiohttp session for each event loop."""
+
+    direct = True
+    """Requests bypass the generation code of Inspect."""
+
+    _session: aiohttp.ClientSession | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    @abstractmethod
+    def open_session(self) -> aiohttp.ClientSession:
+        """Return a new session."""
+
+    def client(self) -> aiohttp.ClientSession:
+        """Return the session of the running event loop, because a session belongs to its loop."""
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._session.closed or self._loop is not loop:
+            self._loop, self._session = loop, self.open_session()
+        return self._session
+
+    def should_retry(self, ex: Exception) -> RetryDecision:
+        """Return whether an error is temporary."""
+        if isinstance(ex, ServerError):
+            return ex.decision()
+        if isinstance(ex, (aiohttp.InvalidURL, aiohttp.ClientConnectorCertificateError)):
+            return RetryDecision.no()
+        if isinstance(ex, (aiohttp.ClientError, TimeoutError, ConnectionError)):
+            return RetryDecision.transient()
+        return RetryDecision.no()
+
+    def retry_wait(self) -> wait_base:
+        """Return the waiting time: what the server asks for, otherwise a growing backoff.
+
+        Eight retries last through an outage of thirteen minutes.
+        """
+        return RetryWait()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
 
 _MOST_REPLIES = 1000
 """Maximum number of replies over a connection, which limits the number of stored ids."""

@@ -13,25 +13,21 @@ import aiohttp
 from inspect_ai.model import (
     ChatMessage,
     GenerateConfig,
-    ModelAPI,
     ModelCall,
     ModelOutput,
     ModelUsage,
-    RetryDecision,
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 from jsonpath_ng import JSONPath
 from tenacity import AsyncRetrying, RetryCallState
-from tenacity.wait import wait_base
 
 from holdfast.attachments import SENT_OTHERWISE, document_of, put_replays
 from holdfast.encoding import json_value
 from holdfast.errors import InputError, in_one_line, printable, redirected
 
-from .connections import LargeReplyError, body_of
+from .connections import LargeReplyError, RemoteModel, body_of
 from .offline import replied
 from .server import (
-    RetryWait,
     ServerError,
     at_most,
     environment_speaks_of,
@@ -99,7 +95,7 @@ class Received:
     is_refusal: bool = False
 
 
-class Http(ModelAPI):
+class Http(RemoteModel):
     """Model provider for an assistant behind an HTTP endpoint.
 
     If the target file sends the whole conversation, each generation is one request. If it sends
@@ -111,9 +107,6 @@ class Http(ModelAPI):
         on_call: function that is called with each request, in which the values of variables are
             masked. None without one.
     """
-
-    direct = True
-    """Requests bypass the generation code of Inspect."""
 
     sent_as: ClassVar[dict[str, str]] = {}
     """Always empty, because the target file defines the request."""
@@ -145,8 +138,6 @@ class Http(ModelAPI):
         self._ids: set[str] = set()
         self._next_call = 0.0
         self.on_call: Callable[[str], None] | None = None
-        self._session: aiohttp.ClientSession | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._writing: asyncio.Lock | None = None
 
     @property
@@ -377,7 +368,7 @@ class Http(ModelAPI):
         seconds = self.target.timeout or config.attempt_timeout or 600
         try:
             async with (
-                self._client().request(
+                self.client().request(
                     call.method, url, data=body, headers=headers, timeout=at_most(seconds),
                     allow_redirects=False,
                 ) as response,
@@ -431,46 +422,19 @@ class Http(ModelAPI):
             if self._next_call > now:
                 await asyncio.sleep(self._next_call - now)
 
-    def _client(self) -> aiohttp.ClientSession:
-        # an aiohttp session belongs to the event loop that created it
-        loop = asyncio.get_running_loop()
-        if self._session is None or self._session.closed or self._loop is not loop:
-            self._loop, self._writing = loop, None
-            self._session = aiohttp.ClientSession(
-                # a late or repeated response on a kept connection would be read as the next one
-                connector=aiohttp.TCPConnector(limit=0, force_close=True),
-                cookie_jar=aiohttp.DummyCookieJar(),  # cookies would connect conversations
-                trust_env=environment_speaks_of(self.target.origins[0]),
-            )
-        return self._session
-
-    def should_retry(self, ex: Exception) -> RetryDecision:
-        """Return whether an error is temporary."""
-        if isinstance(ex, TargetError):
-            if not ex.is_repeated:
-                return RetryDecision.no()
-            if ex.status == 429:
-                return RetryDecision.rate_limit(retry_after=ex.retry_after)
-            return RetryDecision.transient(retry_after=ex.retry_after)
-        if isinstance(ex, (aiohttp.InvalidURL, aiohttp.ClientConnectorCertificateError)):
-            return RetryDecision.no()
-        if isinstance(ex, (aiohttp.ClientError, TimeoutError, ConnectionError)):
-            return RetryDecision.transient()
-        return RetryDecision.no()
-
-    def retry_wait(self) -> wait_base:
-        """Return the waiting time: what the server asks for, otherwise a growing backoff."""
-        return RetryWait()
+    def open_session(self) -> aiohttp.ClientSession:
+        """Return a new session, which keeps neither connections nor cookies."""
+        self._writing = None
+        return aiohttp.ClientSession(
+            # a late or repeated response on a kept connection would be read as the next one
+            connector=aiohttp.TCPConnector(limit=0, force_close=True),
+            cookie_jar=aiohttp.DummyCookieJar(),  # cookies would connect conversations
+            trust_env=environment_speaks_of(self.target.origins[0]),
+        )
 
     def connection_key(self) -> str:
         """Return the key by which connections are limited: the target."""
         return f"{self.target.origins[0]} {self.target.fingerprint}"
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
 
 
 class Conversation:

@@ -4,7 +4,6 @@ For vLLM, SGLang, llama.cpp, LiteLLM and the like, where the driver and not the 
 limits a study. Plain text in and out, no tools; hosted APIs go through Inspect's own providers.
 """
 
-import asyncio
 import base64
 import json
 import math
@@ -20,27 +19,22 @@ from inspect_ai.model import (
     ChatMessage,
     GenerateConfig,
     Logprobs,
-    ModelAPI,
     ModelCall,
     ModelOutput,
     ModelUsage,
     ResponseSchema,
-    RetryDecision,
     StopReason,
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import ValidationError
-from tenacity.wait import wait_base
 
 from holdfast.encoding import json_bytes, json_value
 from holdfast.errors import InputError, redirected
 
-from .connections import Connector, LargeReplyError, Response, body_of
+from .connections import Connector, LargeReplyError, RemoteModel, Response, body_of
 from .offline import replied
 from .server import (
     MAX_REPLY,
-    TRANSIENT,
-    RetryWait,
     ServerError,
     at_most,
     environment_speaks_of,
@@ -69,7 +63,7 @@ ATTEMPT_SECONDS = 600
 """An attempt that takes longer has hung, unless ``attempt_timeout`` says otherwise."""
 
 
-class Lean(ModelAPI):
+class Lean(RemoteModel):
     """A model behind an OpenAI-compatible server.
 
     The server's URL is ``--model-base-url`` or ``LEAN_BASE_URL``, up to and with ``/v1``; the key,
@@ -77,9 +71,6 @@ class Lean(ModelAPI):
     ``LEAN_BASE_URL``. Neither stands in a log or in an error. A reply of more than 64 MiB, or of
     what ``LEAN_MAX_REPLY_MIB`` says, is a malfunction.
     """
-
-    direct = True
-    """Nothing of Inspect's is needed around a request."""
 
     sent_as: ClassVar[Mapping[str, str]] = {
         "temperature": "temperature",
@@ -129,8 +120,6 @@ class Lean(ModelAPI):
         self._secrets = [*(basic.secrets if basic else ()), *([key] if key else ())]
         self._largest = largest_reply()
         self._extra = model_args
-        self._session: aiohttp.ClientSession | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def generate(
         self,
@@ -180,7 +169,7 @@ class Lean(ModelAPI):
         """A response, its content, and the JSON in it where it may be a completion."""
         try:
             async with (
-                self._client().post(
+                self.client().post(
                     self._url,
                     data=json_bytes(body),
                     headers=config.extra_headers,
@@ -217,50 +206,19 @@ class Lean(ModelAPI):
             fields[self.sent_as[setting]] = value
         return fields
 
-    def _client(self) -> aiohttp.ClientSession:
-        # a session belongs to the event loop that made it
-        loop = asyncio.get_running_loop()
-        if self._session is None or self._session.closed or self._loop is not loop:
-            self._loop = loop
-            self._connector = Connector()
-            self._session = aiohttp.ClientSession(
-                connector=self._connector,
-                response_class=Response,
-                headers=self._headers,
-                trust_env=environment_speaks_of(self._url),
-            )
-        return self._session
-
-    def should_retry(self, ex: Exception) -> RetryDecision:
-        """Rate limits, server faults and connections broken or not made pass; others last."""
-        if isinstance(ex, ServerError):
-            if ex.status == 429:
-                return RetryDecision.rate_limit(retry_after=ex.retry_after)
-            if ex.remedy is None and (ex.status in TRANSIENT or ex.status == 0):
-                return RetryDecision.transient(retry_after=ex.retry_after)
-            return RetryDecision.no()
-        if isinstance(ex, (aiohttp.InvalidURL, aiohttp.ClientConnectorCertificateError)):
-            return RetryDecision.no()
-        if isinstance(ex, (aiohttp.ClientError, TimeoutError, ConnectionError)):
-            return RetryDecision.transient()
-        return RetryDecision.no()
-
-    def retry_wait(self) -> wait_base:
-        """As long as the server asks for; else from half a second on, three times as long each.
-
-        With eight retries an outage of thirteen minutes is ridden out.
-        """
-        return RetryWait()
+    def open_session(self) -> aiohttp.ClientSession:
+        """Return a new session with its own pool of connections."""
+        self._connector = Connector()
+        return aiohttp.ClientSession(
+            connector=self._connector,
+            response_class=Response,
+            headers=self._headers,
+            trust_env=environment_speaks_of(self._url),
+        )
 
     def connection_key(self) -> str:
         """Connections are counted for each server."""
         return self._url
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
 
 
 class _Basic:

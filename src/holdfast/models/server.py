@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+from inspect_ai.model import RetryDecision
 from tenacity import RetryCallState
 from tenacity.wait import wait_base
 
@@ -51,6 +52,15 @@ class ServerError(Exception):
         self.status = status
         self.retry_after = retry_after
         self.remedy = remedy
+        self.is_repeated = remedy is None and status in (0, 429, *TRANSIENT)
+
+    def decision(self) -> RetryDecision:
+        """Return whether to retry, and after how many seconds."""
+        if not self.is_repeated:
+            return RetryDecision.no()
+        if self.status == 429:
+            return RetryDecision.rate_limit(retry_after=self.retry_after)
+        return RetryDecision.transient(retry_after=self.retry_after)
 
 
 _LONGEST_ERROR = 2**20
