@@ -188,7 +188,7 @@ class Lines:
         lone = [piece for piece in pieces if "low" in piece and (piece["lone"] or self.whiskers)]
         bands = [piece for piece in pieces if piece not in lone and "low" in piece]
         opacity = _BAND if len(names) <= _CROWD or not legend else _FAINT
-        how = self.series.field, self.series.title, legend
+        how = self.series.field, self.series.title, legend and self._legend(drawing)
         hues, shapes = colour(names, *how), shape(names, *how)
         high = alt.Y2("high:Q")
         layers = [
@@ -204,6 +204,16 @@ class Lines:
             *points(pieces, drawing, x=x, y=y.y("y"), color=hues, shape=shapes, opacity=ink()),
         )  # fmt: skip
 
+    def _drawn(self, drawing: Drawing) -> list[str]:
+        """Return the series that have a value in some panel."""
+        drawn = {v[self.series.field] for v in values_of(drawing.rows, self.of, self.series)}
+        return [name for name in self.series.order(drawing) if name in drawn]
+
+    def _legend(self, drawing: Drawing) -> bool | Sequence[str]:
+        """Return the series that the legend shows, True for all."""
+        names = self._drawn(drawing)
+        return len(names) == len(self.series.order(drawing)) or names
+
     def _dots(
         self,
         values: Sequence[Value],
@@ -213,20 +223,20 @@ class Lines:
         drawing: Drawing,
         places: Sequence[Any],
     ) -> alt.LayerChart:
-        field, title = self.series.field, self.series.title
-        series_drawn = {value[field] for value in values_of(drawing.rows, self.of, self.series)}
-        beside = alt.Scale(domain=[name for name in names if name in series_drawn])
+        field = self.series.field
+        beside = alt.Scale(domain=self._drawn(drawing))
+        how = names, field, self.series.title, self._legend(drawing)
         if self.x.kind == "turns":
             # the centres of these bands align with the points of the lines above
             x = x.scale(domain=list(places), paddingInner=0.2, paddingOuter=0.1)
         channels: dict[str, Any] = {
             "x": x, "xOffset": alt.XOffset(f"{field}:N", scale=beside), "opacity": ink(),
-            "color": colour(names, field, title),
+            "color": colour(*how),
         }  # fmt: skip
         return layered(
             data([value for value in values if "low" in value]).mark_rule(strokeWidth=1.5)
             .encode(y=y.y("low"), y2="high:Q", **channels),
-            *points(values, drawing, y=y.y("y"), shape=shape(names, field, title), **channels),
+            *points(values, drawing, y=y.y("y"), shape=shape(*how), **channels),
         )  # fmt: skip
 
 

@@ -142,7 +142,10 @@ def joined(
 
 
 def colour(
-    names: Sequence[str], field: str = "study", title: str | None = "Model", legend: bool = True
+    names: Sequence[str],
+    field: str = "study",
+    title: str | None = "Model",
+    legend: bool | Sequence[str] = True,
 ) -> alt.Color:
     """Return the colour of a series.
 
@@ -150,18 +153,27 @@ def colour(
         names: the series in order, the same for every panel of a figure.
         field: field with the name of the series.
         title: title of the legend.
-        legend: whether to show a legend.
+        legend: whether to show a legend, or the series that it shows.
     """
-    scale, drawn_legend = _scale(names, COLOURS, field), alt.Legend() if legend else None
+    scale, drawn_legend = _scale(names, COLOURS, field), _legend(legend)
     return alt.Color(f"{field}:N", title=title, scale=scale, legend=drawn_legend)
 
 
 def shape(
-    names: Sequence[str], field: str = "study", title: str | None = "Model", legend: bool = True
+    names: Sequence[str],
+    field: str = "study",
+    title: str | None = "Model",
+    legend: bool | Sequence[str] = True,
 ) -> alt.Shape:
     """Return the shape of a series, with the legend of ``colour``."""
-    scale, drawn_legend = _scale(names, SHAPES, field), alt.Legend() if legend else None
+    scale, drawn_legend = _scale(names, SHAPES, field), _legend(legend)
     return alt.Shape(f"{field}:N", title=title, scale=scale, legend=drawn_legend)
+
+
+def _legend(legend: bool | Sequence[str]) -> alt.Legend | None:
+    if isinstance(legend, bool):
+        return alt.Legend() if legend else None
+    return alt.Legend(values=list(legend))
 
 
 def ink() -> alt.Opacity:
