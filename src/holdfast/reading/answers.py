@@ -67,7 +67,7 @@ def _extract(reply: str, options: tuple[tuple[str, str], ...]) -> Extraction:
     if not visible_text.strip():
         return Extraction(None, "none", "unfinished" if has_reasoning(reply) else "empty")
     known = prepared(options)
-    text = without_asides(marked(in_english(unmarked(visible_text)), known))
+    text = without_asides(marked(in_english(unmarked(visible_text), known.words), known))
     parsed_reply = Said(text, known)
     return parsed_reply.committed() or parsed_reply.formed() or parsed_reply.unstated(NOTHING)
 
@@ -151,12 +151,15 @@ class Said:
     def _formal(self) -> Iterator[Statement]:
         """Yield answers in a dedicated form: boxed, tagged or under a key."""
         for match in P.formal.finditer(self.text) if self.is_formal else ():
-            at = match.end()
+            at, key = match.end(), match["key"] or ""
             mark = P.marks.match(self.text, at)
+            if mark is None and (P.deciding.match(self.text, at) or key.endswith("letter")):
+                continue  # "decision": "keep", "letter": null
             beside = P.joined_lines.match(self.text, at + 1) if mark else None
             marks = (mark[0] if mark else "") + (beside["other"] if beside else "")
-            rule = "json" if match["key"] else "boxed" if match["boxed"] else "answer-tag"
-            yield Statement(rule, marks, _owner(match["key"] or ""), at=at)
+            rule = "json" if key else "boxed" if match["boxed"] else "answer-tag"
+            is_denied = P.denied.search(self.text, max(0, match.start() - 12), match.start())
+            yield Statement(rule, marks, "denied" if is_denied else _owner(key), at=at)
 
     def _closing(self) -> int | None:
         """Return the position of a mark alone on the last line."""

@@ -58,7 +58,7 @@ def read_decision(
     if P.decision.fullmatch(bare_text) and bare_text in texts:
         return CONTRADICTION  # an option or a decision
     none_letter = next((key for key, text in options.items() if is_none_of_the_above(text)), None)
-    text = marked(in_english(plain), prepared_options)
+    text = marked(in_english(plain, prepared_options.words), prepared_options)
     if none_letter is not None:
         text = P.none_said.sub(prepared_options.mark(none_letter), text)
     letters = {mark: prepared_options.letter(mark) for mark in set(P.marks.findall(text))}

@@ -1,6 +1,7 @@
 """Translation of statements from other languages into English words."""
 
 import re
+from collections.abc import Iterable
 from functools import cache, partial
 
 from holdfast.files import packaged
@@ -26,12 +27,15 @@ def _languages(*, ascii_only: bool) -> list[_Language]:
     return languages
 
 
-def in_english(text: str) -> str:
-    """Return a text with its relevant words in English."""
-    low = text.lower()
+def in_english(text: str, option_texts: Iterable[str]) -> str:
+    """Return a text with its relevant words in English, apart from those of the options."""
+    low = f" {text.lower()} "
     for signs, pattern, words in _languages(ascii_only=text.isascii()):
         if any(sign in low for sign in signs):
-            text = pattern.sub(partial(_english, words), text)
+            kept = "|".join(re.escape(option) for option in option_texts if len(option) > 3)
+            pieces = re.split(f"({kept})", text, flags=re.I) if kept else [text]
+            pieces[::2] = [pattern.sub(partial(_english, words), piece) for piece in pieces[::2]]
+            text = re.sub("  +", " ", "".join(pieces))
     return text
 
 

@@ -6,7 +6,7 @@ all become the same mark. This module alone decides whether a lone capital is an
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -26,6 +26,11 @@ class Options(NamedTuple):
 
     letters: tuple[str, ...]
     texts: tuple[tuple[int, str], ...]
+
+    @property
+    def words(self) -> Iterator[str]:
+        """Texts of the options, the longest first."""
+        return (text for _, text in self.texts)
 
     def letter(self, mark: str) -> str | None:
         """Return the letter of a marked option, None if the mark stands for no option."""
@@ -146,7 +151,8 @@ def _by_letter(text: str, low: str, options: Options, taken_places: bytearray) -
     for match in P.lower.finditer(text):
         at = match.start()
         place = places.get(match[0].upper())
-        if place is None or taken_places[at] or P.cut_off.match(text, max(0, at - 3)):
+        is_cut_off = P.cut_off.match(text, max(0, at - 3)) and not text.islower()
+        if place is None or taken_places[at] or is_cut_off:
             continue
         if P.before_lower.search(text, max(0, at - 20), at):
             mentions.append((at, at + 1, chr(place)))

@@ -14,7 +14,8 @@ _PUNCTUATION = {
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032", "'"),
     **dict.fromkeys("\u201c\u201d\u201e\u201f\xab\xbb\u300c\u300d", '"'),
     **dict.fromkeys("\u2192\u21a6\u21d2\u25b6\u2794\u279c\u279e\u27a1\u27f6\u27f9", "->"),
-    **{"\u3002": ".", "\u3010": "[", "\u3011": "]", "\u2028": "\n", "\u2029": "\n"},
+    **{"\u3002": ". ", "\uff0c": ", ", "\uff1a": ": ", "\uff1b": "; ", "\uff01": "! ", "\uff1f": "? "},
+    **{"\u3010": "[", "\u3011": "]", "\u2028": "\n", "\u2029": "\n"},
 }
 # Only the ends of a very long reply are parsed, because answers are there. This bounds the time.
 _LONG, _HEAD, _TAIL = 24_000, 2_000, 10_000
@@ -52,7 +53,9 @@ def spoken_text(reply: str) -> str:
         reply: Any string. If the text without reasoning exceeds 24,000 characters, only its first
             2,000 and last 10,000 characters are kept.
     """
-    return folded(_excerpt(without_reasoning(reply)))
+    text = folded(_excerpt(without_reasoning(reply)))
+    quoted = P.quoted_message.match(text)
+    return text[quoted.end() :] if quoted and P.user.search(quoted[0]) else text
 
 
 def plain_text(reply: str) -> str:
@@ -101,6 +104,8 @@ def folded(text: str) -> str:
 
 def unmarked(text: str) -> str:
     """Return a text without marks of emphasis, headings and LaTeX fonts."""
+    if "\\" in text:
+        text = re.sub(r"\\therefore\b", "therefore ", text.replace("\\%", "%"))
     if "\\" in text or "**" in text or "__" in text or "`" in text or "~~" in text:
         text = re.sub(r"\\(?:text|mathrm|mathbf|mathsf|rm|bf)[a-z]{0,2}\b ?|\*\*|__|`|~~", "", text)
     return re.sub(r"(?m)^ ?#{1,6} ", "", text) if "#" in text else text

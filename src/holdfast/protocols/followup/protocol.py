@@ -325,7 +325,8 @@ def _profiles(dataset: str) -> Mapping[str, Profile]:
     profiles = {}
     for name, data in packaged(__package__, "profiles.toml").items():
         baseline, accuracy = medqa_followup().accuracies("paper", data["published"])
-        figures = {"about": data["about"], "baseline": baseline, "accuracy": accuracy}
+        figures = {key: value for key, value in data.items() if key != "published"}
+        figures |= {"baseline": baseline, "accuracy": accuracy}
         profiles[name] = Profile.model_validate(figures)
     return profiles
 
