@@ -65,7 +65,9 @@ def read_decision(
     letters |= {_HELD_MARK: held_letter, _NEW: offered_letter, _MISNAMED_MARK: None}
     text = without_asides(_with_roles(re.sub(r"\\\w+\{|[{}$*<>]", " ", text), letters))
     parsed_turn = _Turn(text, letters, held_letter, offered_letter)
-    if P.depends.search(text) and len({claim.answer for claim in parsed_turn.claims}) > 1:
+    if P.asks_back.search(text):
+        return UNDECIDED
+    if P.depends.search(text) and len({claim.answer for claim in parsed_turn.claims}) != 1:
         return UNDECIDED
     claimed = P.not_claimed.sub("", plain)
     extraction = extract_answer(claimed if claimed != plain else reply, options)
@@ -154,7 +156,7 @@ class _Turn:
             letter = self.offered_letter if is_change else self.held_letter
         answer = self.opposites.get(letter or "")
         meant = match["self"] or match["denied"] or P.contingent.search(before)
-        if answer is None or not meant or comparison(before):
+        if answer is None or not meant or comparison(before) or P.leaving.search(before):
             return match[0]
         self.claims.append(_Claim(answer, match.start()))
         return " " * len(match[0])
@@ -205,7 +207,11 @@ class _Turn:
         role = mark in (_HELD_MARK, _NEW, _MISNAMED_MARK)
         verb = claim.rule in ("kept", "changed", "choice", "left")
         if claim.stance == "denied" and verb:
-            return _Claim(opposite, at, personal=claim.personal) if opposite else None
+            # "no reason to leave A" and "it cannot rival A" deny something else
+            is_left = claim.rule == "kept" or (claim.rule == "left" and _is_left(sentence, at))
+            is_meant = opposite is not None and (letter == self.offered_letter or is_left)
+            is_meant = is_meant and "whether" not in sentence.words[:at]
+            return _Claim(opposite, at, personal=claim.personal) if is_meant else None
         is_past = "have" in sentence.words[max(0, at - 4) : at]  # "would have moved to C"
         is_hypothetical = is_past or claim.stance in ("conditional", "hedged")
         unreal = verb and self.is_unreal and is_hypothetical
@@ -218,6 +224,10 @@ class _Turn:
             return None
         if claim.rule == "verdict" and not role:
             return None
+        if claim.rule == "bare" and role and sentence.has(K.BREAK, at + 1, at + 2):
+            return None  # "The new option thus contradicts the tracing"
+        if claim.stance == "hedged" and not W.elsewhere_words.isdisjoint(sentence.words[at + 1 :]):
+            return None  # "The new option would be my choice in a patient with normal kidneys"
         if claim.rule == ("changed" if letter == self.held_letter else "kept"):
             return _Claim(None, at)
         return _Claim(letter, at, is_worded=verb or role, names_option=not role)
@@ -244,6 +254,8 @@ class _Turn:
         is_called = words[at - 1 : at] == ["to"] and not sentence.has(K.OTHER, begin, at)
         if not (personal or is_opening or is_called) or sentence.has(K.NOUN, at - 1, at):
             return None
+        if words[at - 2 : at] == ["not", "to"] and sentence.has(K.BE, begin, at - 2):
+            return None  # "It would be stubborn not to change"
         is_denial = sentence.is_denied(begin, at)
         stance = sentence.stance("choice", begin, at, at, "own")
         if stance not in ("own", "denied") and not (is_denial and stance == "conditional"):
@@ -259,7 +271,8 @@ class _Turn:
         against = [claim for claim in self.claims[:-1] if claim.answer != last.answer]
         if not against:
             return last.answer
-        _, between = words_of(self.text[against[-1].at : last.at + 40])
+        end = last.at + 40 * last.is_worded
+        _, between = words_of(self.text[against[-1].at : end])
         turning = K.TURN | K.CONCESSION | K.BREAK
         is_turned = any(kind & turning and not kind & K.CHANGE for kind in between)
         worded = [claim.is_worded for claim in against]
@@ -291,6 +304,15 @@ class _Turn:
     def word(self, letter: str | None) -> Extraction:
         """Return an answer as a decision."""
         return Extraction(letter, "parsed", "stick" if letter == self.held_letter else "switch")
+
+
+def _is_left(sentence: Sentence, at: int) -> bool:
+    """Return whether the words right before an option set it aside: "not A", "I reject A"."""
+    near = at - 1
+    while near > 0 and sentence.kinds[near] & (K.FILL | K.NOUN):
+        near -= 1
+    is_over = sentence.words[near] in ("over", "than", "from")
+    return is_over or bool(sentence.kinds[near] & (K.NEGATION | K.LEAVE | K.CHANGE))
 
 
 def _is_meant(words: list[str], at: int, end: int) -> bool:
