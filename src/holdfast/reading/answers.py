@@ -354,9 +354,9 @@ def _is_sentence(item: re.Match[str]) -> bool:
 
 def _find_quoted_marks(text: str) -> set[int]:
     """Return positions of marks in a quotation of others: 'You asked, "Is it not B?"'."""
-    if '"' not in text:
+    if '"' not in text and "'" not in text[:4]:
         return set()
-    forms = (P.quote, P.quoted_by, P.speaker)
+    forms = (P.opening, P.quote, P.quoted_by, P.speaker)
     quotations = [match for form in forms for match in form.finditer(text)]
     return {
         match.start("said") + mark.start()

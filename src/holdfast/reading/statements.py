@@ -403,7 +403,7 @@ class Sentence:
             word, kind = words[j], kinds[j]
             depth = max(0, depth + (word == "(") - (word == ")"))
             gap = word in "()\"'*],`" or (kind & K.FILL and not kind & (K.BE | K.SIGN))
-            gap = gap and word not in W.apart
+            gap = gap and word not in W.apart and not kind & K.SELF
             if not depth and not gap:
                 break
             j += 1
