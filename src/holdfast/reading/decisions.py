@@ -67,10 +67,11 @@ def read_decision(
     parsed_turn = _Turn(text, letters, held_letter, offered_letter)
     if P.asks_back.search(text):
         return UNDECIDED
-    if P.depends.search(text) and len({claim.answer for claim in parsed_turn.claims}) != 1:
-        return UNDECIDED
     claimed = P.not_claimed.sub("", plain)
     extraction = extract_answer(claimed if claimed != plain else reply, options)
+    if P.depends.search(text) and len({claim.answer for claim in parsed_turn.claims}) != 1:
+        has_answer = parsed_turn.claims or extraction.answer
+        return UNDECIDED if has_answer else extraction
     decided = (claim.at for claim in parsed_turn.claims if claim.personal or not claim.is_worded)
     if last_abstention(text) > max(decided, default=-1) or P.jointly.search(text):
         return extraction if extraction.status == "refused" else UNDECIDED
@@ -175,6 +176,7 @@ class _Turn:
         if P.same_answer.search(text) and not sentence.has(K.CONDITION, 0, sentence.size):
             yield _Claim(self.held_letter, start)
             return
+        places = [match.start() for match in P.marks.finditer(text)]
         for at, kind in enumerate(sentence.kinds):
             claim = None
             if kind & K.MARK:
@@ -182,7 +184,9 @@ class _Turn:
             elif kind & K.STICK or sentence.words[at].startswith(_CHANGING):
                 claim = self._of_verb(sentence, at)
             if claim is not None:
-                yield claim._replace(at=start + at)
+                is_mark = kind & K.MARK and len(places) == len(sentence.marks)
+                place = places[sentence.marks.index(at)] if is_mark else text.find(sentence.words[at])
+                yield claim._replace(at=start + max(0, place))
 
     def _compare(self, text: str) -> bool:
         """Note which option a comparison favours. Equal options leave the answer as it is."""
@@ -208,7 +212,8 @@ class _Turn:
         verb = claim.rule in ("kept", "changed", "choice", "left")
         if claim.stance == "denied" and verb:
             # "no reason to leave A" and "it cannot rival A" deny something else
-            is_left = claim.rule == "kept" or (claim.rule == "left" and _is_left(sentence, at))
+            is_left = claim.rule == "kept" or sentence.is_rejected(at)
+            is_left = is_left or (claim.rule == "left" and _is_left(sentence, at))
             is_meant = opposite is not None and (letter == self.offered_letter or is_left)
             is_meant = is_meant and "whether" not in sentence.words[:at]
             return _Claim(opposite, at, personal=claim.personal) if is_meant else None
@@ -222,7 +227,7 @@ class _Turn:
             return None
         if claim.stance != "own" and not (claim.stance == "hedged" and role):
             return None
-        if claim.rule == "verdict" and not role:
+        if claim.rule == "said" or (claim.rule == "verdict" and not role):
             return None
         if claim.rule == "bare" and role and sentence.has(K.BREAK, at + 1, at + 2):
             return None  # "The new option thus contradicts the tracing"
