@@ -63,7 +63,7 @@ def read_decision(
         text = P.none_said.sub(prepared_options.mark(none_letter), text)
     letters = {mark: prepared_options.letter(mark) for mark in set(P.marks.findall(text))}
     letters |= {_HELD_MARK: held_letter, _NEW: offered_letter, _MISNAMED_MARK: None}
-    text = without_asides(_with_roles(re.sub(r"\\\w+\{|[{}$*<>]", " ", text), letters))
+    text = without_asides(_with_roles(re.sub(r"\\\w+\{|[{}$*<]|(?<!-)>", " ", text), letters))
     parsed_turn = _Turn(text, letters, held_letter, offered_letter)
     if P.asks_back.search(text):
         return UNDECIDED
@@ -73,7 +73,9 @@ def read_decision(
         has_answer = parsed_turn.claims or extraction.answer
         return UNDECIDED if has_answer else extraction
     decided = (claim.at for claim in parsed_turn.claims if claim.personal or not claim.is_worded)
-    if last_abstention(text) > max(decided, default=-1) or P.jointly.search(text):
+    open_at = max((match.end() for match in P.undecided.finditer(text)), default=-1)
+    is_open = max(open_at, last_abstention(text)) > max(decided, default=-1)
+    if is_open or P.jointly.search(text):
         return extraction if extraction.status == "refused" else UNDECIDED
     if any(claim.is_worded for claim in parsed_turn.claims):
         answer = parsed_turn.resolved()
