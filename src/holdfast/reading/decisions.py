@@ -63,7 +63,8 @@ def read_decision(
         text = P.none_said.sub(prepared_options.mark(none_letter), text)
     letters = {mark: prepared_options.letter(mark) for mark in set(P.marks.findall(text))}
     letters |= {_HELD_MARK: held_letter, _NEW: offered_letter, _MISNAMED_MARK: None}
-    text = without_asides(_with_roles(re.sub(r"\\\w+\{|[{}$*<]|(?<!-)>", " ", text), letters))
+    text = P.arrow.sub(r"\1 to ", text)
+    text = without_asides(_with_roles(re.sub(r"\\\w+\{|[{}$*<>]", " ", text), letters))
     parsed_turn = _Turn(text, letters, held_letter, offered_letter)
     if P.asks_back.search(text):
         return UNDECIDED
@@ -187,7 +188,8 @@ class _Turn:
                 claim = self._of_verb(sentence, at)
             if claim is not None:
                 is_mark = kind & K.MARK and len(places) == len(sentence.marks)
-                place = places[sentence.marks.index(at)] if is_mark else text.find(sentence.words[at])
+                word = sentence.words[at]
+                place = places[sentence.marks.index(at)] if is_mark else text.find(word)
                 yield claim._replace(at=start + max(0, place))
 
     def _compare(self, text: str) -> bool:

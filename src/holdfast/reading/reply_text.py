@@ -14,7 +14,8 @@ _PUNCTUATION = {
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032", "'"),
     **dict.fromkeys("\u201c\u201d\u201e\u201f\xab\xbb\u300c\u300d", '"'),
     **dict.fromkeys("\u2192\u21a6\u21d2\u25b6\u2794\u279c\u279e\u27a1\u27f6\u27f9", "->"),
-    **{"\u3002": ". ", "\uff0c": ", ", "\uff1a": ": ", "\uff1b": "; ", "\uff01": "! ", "\uff1f": "? "},
+    **{"\u3002": ". ", "\uff0c": ", ", "\uff1a": ": ", "\uff1b": "; "},
+    **{"\uff01": "! ", "\uff1f": "? "},
     **{"\u3010": "[", "\u3011": "]", "\u2028": "\n", "\u2029": "\n"},
 }
 # Only the ends of a very long reply are parsed, because answers are there. This bounds the time.
