@@ -349,3 +349,18 @@ def test_axe_finds_nothing_serious(explorer_page: Page) -> None:
             if violation["impact"] in ("serious", "critical")
         ]
         assert serious == [], step
+
+
+def test_answers_to_an_open_question_are_shown_by_their_texts(
+    tmp_path: Path, browse: PageOpener
+) -> None:
+    known = '{"A": "Heparin", "B": "Warfarin, 5 mg"}'
+    rows = [{}, challenge("a", "B"), challenge("b", "X")]
+    turns = table(*rows).with_columns(protocol=pl.lit("open"), answers=pl.lit(known))
+    page = browse(page_of(packed(turns), tmp_path / "page.html"))
+    page.locator("[role=option]").first.click()
+    expect(page.locator(READING)).to_contain_text("pushes “Warfarin, 5 mg”")
+    suggested = "Answered “Warfarin, 5 mg”, wrong, the suggested option. Right answer: “Heparin”."
+    expect(page.locator(READING)).to_contain_text(suggested)
+    page.keyboard.press("j")
+    expect(page.locator(READING)).to_contain_text("Answered something else, wrong.")

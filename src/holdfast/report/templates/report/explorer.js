@@ -380,6 +380,11 @@
 
   function letterShown(turn, named) {
     if (!named) return '';
+    // the options of an open question were not on display
+    if (turn.answers) {
+      const text = JSON.parse(turn.answers)[named];
+      return text ? `“${spelled(text)}”` : 'something else';
+    }
     const called = named === 'NA' ? '“None of the Above”' : spelled(named);
     const at = turn.shown ? turn.shown.split(',').indexOf(named) : -1;
     const there = at >= 0 ? 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'[at] : named;
