@@ -7,6 +7,7 @@ a word contradict each other, there is no decision.
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from holdfast.questions.question import is_none_of_the_above
@@ -158,7 +159,7 @@ class _Turn:
         if not marks and verbs:
             is_change = verbs[-1] in ("switch", "chang")
             letter = self.offered_letter if is_change else self.held_letter
-        answer = self.opposites.get(letter or "")
+        answer = self.opposites.get(letter or "") if len(set(marks)) < 2 else None
         meant = match["self"] or match["denied"] or P.contingent.search(before)
         if answer is None or not meant or comparison(before) or P.leaving.search(before):
             return match[0]
@@ -231,6 +232,8 @@ class _Turn:
             return None
         if claim.stance != "own" and not (claim.stance == "hedged" and role):
             return None
+        if claim.rule == "is-correct" and sentence.has(K.BAD, at + 1, at + 7):
+            return None  # "The original answer isn't wrong so much as incomplete"
         if claim.rule == "said" or (claim.rule == "verdict" and not role):
             return None
         if claim.rule == "bare" and role and sentence.has(K.BREAK, at + 1, at + 2):
@@ -277,6 +280,8 @@ class _Turn:
     def resolved(self) -> str | None:
         """Return the answer that holds, None if two claims exclude each other without an order."""
         last = self.claims[-1]
+        if sum(a.answer != b.answer for a, b in pairwise(self.claims)) > 1:
+            return None  # "I stick with A, so C is correct, therefore A"
         against = [claim for claim in self.claims[:-1] if claim.answer != last.answer]
         if not against:
             return last.answer
@@ -298,6 +303,8 @@ class _Turn:
         weak = set(self.compared or self.judged)
         if weak and only is None:
             return self.word(weak.pop()) if len(weak) == 1 else UNDECIDED
+        if extraction.rule == "leading-letter" and P.subject.match(self.text):
+            return UNDECIDED  # "Option C, while possible, fails to convince"
         if only is not None and extraction.answer not in (None, only):
             return Extraction(only, "parsed", "option-text")
         if extraction.status != "none" or extraction.rule in ("empty", "unfinished"):

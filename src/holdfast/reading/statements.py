@@ -398,6 +398,8 @@ class Sentence:
             return None  # "Your hunch about B is right", "for B to be right"
         if "my" in words[at + 1 : at + 5] and self.says(W.counting_words, at - 5, at):
             return "choice", "own", at  # "Please consider B my revised answer"
+        if self.has(K.SELF, at + 1, at + 2) and self.has(K.LEAVE | K.DOUBT, at + 2, at + 5):
+            return "is-correct", "denied", at  # "B I now reject too"
         j, depth = at + 1, 0
         while j < self.size and j - at < 40:
             word, kind = words[j], kinds[j]
