@@ -297,6 +297,10 @@ class Sentence:
         words, kinds = self.words, self.kinds
         if self.says(W.places, j + 1, at) or (j > begin and kinds[j - 1] & K.MARK):
             return None  # "9% is the number in B", "B is my choice, A the other"
+        if words[j - 1] == "which" and not self._is_end(at + 1):
+            return None  # "mild vasodilation, which is B to a lesser degree"
+        if words[j] == "that's" and words[j - 1] == "-" and j:
+            return "verdict", "own", j  # "E mediates the uptake - that's option B"
         was = words[j] in W.was
         modal = self.has(K.MODAL, j - 2, j)
         unsure = modal and self.says(W.unsure, j - 3, j) and not self._adjacent(at)
@@ -326,6 +330,8 @@ class Sentence:
         is_own, is_foreign = self.has(K.SELF, begin, j), self.has(_FOREIGN_KINDS, begin, j)
         if words[j] == "confident" and "," in words[j:at]:
             return None  # "I am 80% confident, with the rest on B"
+        if words[j - 1] == "for" and words[j].endswith("ing"):
+            return "choice", "past", j  # "The answer is B, with apologies for saying A"
         if words[0] == "to" and j == 1 and self.has(K.MODAL, at + 1, self.size):
             return "choice", "conditional", j  # "To make B correct, the stem would have to say so"
         if is_own and self.says(W.nearly, begin, j) and not kinds[j] & K.STICK:
@@ -478,6 +484,8 @@ class Sentence:
             if word == "kept" and words[p + 1 : p + 2] in (["in"], ["on"], ["under"]):
                 return None  # "C should be kept in mind"
             is_judged = kind & (K.GOOD | K.FAIR)
+            if is_judged and sure == "hedged" and self.says(W.elsewhere_words, p + 1, p + 2):
+                return "is-correct", "conditional", at  # "A would still be right for children"
             if is_judged and not (p + 1 < self.size and kinds[p + 1] & (K.NOUN | K.OWN)):
                 fair = stance == "own" and not kind & K.GOOD
                 return "is-correct", "hedged" if fair else stance, at
@@ -525,8 +533,8 @@ class Sentence:
         if self._is_conditional(begin, lead, at, within=verdict):
             return "conditional"
         if stance == "hedged" and (words[lead] in W.was or kinds[lead] & K.CHOSE):
-            if self.has(K.PAST, begin, lead):
-                return "past"
+            if self.has(K.PAST, begin, lead) or self.has(K.CHOSE, at + 2, at + 4):
+                return "past"  # "It was A that I gave"
         if self.has(K.CONCESSION, begin, lead) or self.says(W.perhaps, begin, at):
             return "hedged"
         places = [j for j in range(1, min(lead, 9)) if words[j] in W.question_words]
