@@ -173,7 +173,7 @@ class _Turn:
             sentence = Sentence(*words_of(text))
         self.is_unreal = P.unreal.search(text) is not None
         self.is_compared = self._compare(text)
-        if (convinced := P.convinced.search(text)) is not None:
+        if (convinced := P.convinced.search(text)) is not None and not self.is_unreal:
             before = Sentence(*words_of(text[: convinced.end()]))
             is_denied = before.is_denied(0, before.size)
             yield _Claim(self.held_letter if is_denied else self.offered_letter, start)

@@ -474,6 +474,8 @@ class Sentence:
             if word in W.question_starts or word == "one":
                 return self._read_relative(p, at, stance)
             named = K.OWN | K.MINE | K.GOOD | K.FAIR | K.PAST | _THEIRS  # not "a type of selection"
+            if words[p - 1 : p + 2] == ["the", "option", "to"] and not self.has(K.CHOOSE, p, p + 3):
+                return None  # "B is the option to worry about"
             if kind & K.NOUN and (kinds[p - 1] & named or words[p - 1] == "the"):
                 whose = self._read_owner(p, j + 1, p)
                 if whose != "own" and not (whose == "past" and words[j] not in W.was):
