@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from traceback import extract_tb
+from types import ModuleType
 from typing import Any, BinaryIO
 
-from .errors import InputError, unwritable
+from .errors import InputError, in_one_line, unwritable
 
 
 def named_path(name: str) -> Path:
@@ -236,12 +239,53 @@ def unlinked(output: str, option: str) -> Path:
     path = Path(output)
     if "\0" in output:
         raise unwritable(output, OSError("embedded null byte"), option)
-    if path.is_symlink() and not path.is_relative_to("/dev"):  # /dev/stdout is a link
+    # os.path.islink is False for a path that is too long, where Path.is_symlink raises
+    if os.path.islink(path) and not path.is_relative_to("/dev"):  # /dev/stdout is a link
         raise InputError(
             "is a link, and holdfast does not write through links", output,
             remedy=f"Remove the link, or give another {option}",
         )  # fmt: skip
     return path
+
+
+def import_file(path: Path, module_name: str, file: str) -> ModuleType:
+    """Import a Python file that the user has named, without a ``__pycache__`` next to it.
+
+    Args:
+        path: absolute path of the file.
+        module_name: name of the module.
+        file: the file in messages.
+
+    Raises:
+        InputError: the file cannot be imported.
+    """
+    spec = spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise InputError("is not a module", file, remedy="Give a Python file")
+    module = module_from_spec(spec)
+    sys.modules[module_name] = module  # dataclasses look up their annotations there
+    writes_no_bytecode = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[module_name]
+        if isinstance(error, KeyboardInterrupt | InputError):
+            raise
+        # the user's code can fail in any way, and may exit
+        problem = f"cannot be imported ({type(error).__name__}: {in_one_line(error)})"
+        raise InputError(
+            problem, file, row=line_in(error, path), remedy="Correct the file"
+        ) from error
+    finally:
+        sys.dont_write_bytecode = writes_no_bytecode
+    return module
+
+
+def line_in(error: BaseException, path: Path) -> int | None:
+    """Return the line of a file in which an error was raised, None if it was elsewhere."""
+    frames = reversed(extract_tb(error.__traceback__))
+    return next((frame.lineno for frame in frames if frame.filename == str(path)), None)
 
 
 def is_valid_text(text: str) -> bool:

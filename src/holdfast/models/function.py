@@ -2,11 +2,8 @@
 
 import hashlib
 import inspect
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from traceback import extract_tb
 from typing import Any, ClassVar
 
 import anyio
@@ -25,7 +22,7 @@ from tenacity.wait import wait_base
 
 from holdfast.attachments import document_of
 from holdfast.errors import InputError, in_one_line
-from holdfast.files import named_path, text_of
+from holdfast.files import import_file, line_in, named_path, text_of
 
 from .offline import replied
 from .server import RetryWait
@@ -74,37 +71,13 @@ def name_function(source: str) -> str:
     content = text_of(path, "Check --model")
     digest = hashlib.sha256(f"{name}\x1f{content}".encode()).hexdigest()[:16]
     if digest not in _named:
-        function = getattr(_import(path.resolve(), file), name, None)
+        path = path.resolve()
+        module_name = f"holdfast_function_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
+        function = getattr(import_file(path, module_name, file), name, None)
         if not callable(function):
             raise InputError(f"has no function '{name}'", file, remedy=_REMEDY)
         _named[digest] = function, file
     return digest
-
-
-def _import(path: Path, file: str) -> object:
-    module_name = f"holdfast_function_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
-    spec = spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise InputError("is not a module", file, remedy="Give a Python file")
-    module = module_from_spec(spec)
-    sys.modules[module_name] = module  # dataclasses look up their annotations there
-    try:
-        spec.loader.exec_module(module)
-    except BaseException as error:
-        del sys.modules[module_name]
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        # the user's code can fail in any way, and may exit
-        problem = f"cannot be imported ({type(error).__name__}: {in_one_line(error)})"
-        raise InputError(
-            problem, file, row=_line_in(error, path), remedy="Correct the file"
-        ) from error
-    return module
-
-
-def _line_in(error: BaseException, path: Path) -> int | None:
-    frames = reversed(extract_tb(error.__traceback__))
-    return next((frame.lineno for frame in frames if frame.filename == str(path)), None)
 
 
 class FunctionError(Exception):
@@ -194,7 +167,7 @@ class Function(ModelAPI):
         except (TimeoutError, ConnectionError):
             raise
         except Exception as error:  # the user's code can fail in any way
-            line = _line_in(error, named_path(self._file).resolve())
+            line = line_in(error, named_path(self._file).resolve())
             where = f"{self._file}, line {line}" if line else self._file
             reason = f"{type(error).__name__}: {in_one_line(error)}"
             # error messages show the cause

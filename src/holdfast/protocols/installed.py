@@ -4,14 +4,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from importlib.util import module_from_spec, resolve_name, spec_from_file_location
+from importlib.util import resolve_name
 from pathlib import Path
-from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
 from holdfast import registry
-from holdfast.errors import InputError, in_one_line
-from holdfast.files import named_path, text_of
+from holdfast.errors import InputError
+from holdfast.files import import_file, named_path, text_of
 from holdfast.lookups import until_declared
 from holdfast.questions.question import digest_of
 
@@ -109,7 +108,7 @@ def load_protocol(file: str) -> str:
     path = path.resolve()
     module = f"holdfast_protocol_{digest_of(str(path))}"
     if module not in sys.modules:
-        found_protocol = _import_file(module, path, file)
+        found_protocol = _import_protocol(module, path, file)
         namesake = PROTOCOLS.get(found_protocol.name) if found_protocol.name in PROTOCOLS else None
         if namesake is not None:
             del sys.modules[module]
@@ -123,31 +122,16 @@ def load_protocol(file: str) -> str:
     return protocol.name
 
 
-def _import_file(module: str, path: Path, file: str) -> "Protocol[Any]":
+def _import_protocol(module: str, path: Path, file: str) -> "Protocol[Any]":
     """The protocol of a file, imported as a module of that name."""
     from .protocol import Protocol
 
-    spec = spec_from_file_location(module, path)
-    if spec is None or spec.loader is None:
-        raise InputError("is not a module", file, remedy="Give a Python file")
-    loaded_module = module_from_spec(spec)
-    sys.modules[module] = loaded_module  # dataclasses look their annotations up there
-    try:
-        spec.loader.exec_module(loaded_module)
-        declaration = getattr(loaded_module, "PROTOCOL", None)
-        if not isinstance(declaration, Protocol):
-            problem = "has no PROTOCOL" if declaration is None else "its PROTOCOL is not a Protocol"
-            remedy = "Define it, as 'Add a protocol' in CONTRIBUTING.md shows"
-            raise InputError(problem, file, remedy=remedy)
-    except BaseException as error:
+    declaration = getattr(import_file(path, module, file), "PROTOCOL", None)
+    if not isinstance(declaration, Protocol):
         del sys.modules[module]
-        if isinstance(error, KeyboardInterrupt | InputError):
-            raise
-        # a user's own code can fail in any way, and may exit
-        problem = f"cannot be imported ({type(error).__name__}: {in_one_line(error)})"
-        line = next((frame.lineno for frame in reversed(extract_tb(error.__traceback__))
-                     if frame.filename == str(path)), None)  # fmt: skip
-        raise InputError(problem, file, row=line, remedy="Correct the file") from error
+        problem = "has no PROTOCOL" if declaration is None else "its PROTOCOL is not a Protocol"
+        remedy = "Define it, as 'Add a protocol' in CONTRIBUTING.md shows"
+        raise InputError(problem, file, remedy=remedy)
     return declaration
 
 

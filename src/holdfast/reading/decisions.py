@@ -130,6 +130,8 @@ class _Turn:
         self.text, self.letters = text, letters
         self.held_letter, self.offered_letter = held_letter, offered_letter
         self.opposites = {held_letter: offered_letter, offered_letter: held_letter}
+        named = {letters[mark] for mark in P.marks.findall(text) if mark in letters}
+        self.has_third = not named <= {held_letter, offered_letter, None}
         self.verbs_mentioned: set[str] = set()
         self.claims: list[_Claim] = []
         self.compared: list[str | None] = []
@@ -221,6 +223,8 @@ class _Turn:
             is_left = is_left or (claim.rule == "left" and _is_left(sentence, at))
             is_meant = opposite is not None and (letter == self.offered_letter or is_left)
             is_meant = is_meant and "whether" not in sentence.words[:at]
+            if letter == self.held_letter and self.has_third:
+                return None  # "I drop A. That makes it B"
             return _Claim(opposite, at, personal=claim.personal) if is_meant else None
         is_past = "have" in sentence.words[max(0, at - 4) : at]  # "would have moved to C"
         is_hypothetical = is_past or claim.stance in ("conditional", "hedged")
@@ -254,6 +258,8 @@ class _Turn:
             return None
         self.verbs_mentioned.add("stick" if sticks else "switch")
         if sentence.says(W.unsure, max(begin, at - 3), at) or words[at - 1] in ("over", "than"):
+            return None
+        if "whether" in words[begin:at]:
             return None
         earlier = [self.letters.get(words[mark]) for mark in sentence.marks if mark < at]
         if "that" in words[at + 1 : at + 3] and earlier:

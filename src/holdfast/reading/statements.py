@@ -109,6 +109,8 @@ class Sentence:
                 return j + 1
             if word in (",", "and", "-", ":") and j + 1 < at and self._begins(j, at):
                 return j + 1
+            if word == "so" and kinds[j + 1] & K.SELF:
+                return j + 1  # "it is not B so I switch to C"
             if word == "that" and kinds[j + 1] & K.SELF:
                 if not self.has(K.SAY | K.BELIEF | K.DOUBT, 0, j):
                     return j + 1  # "Don't be cross that I keep B"
@@ -116,7 +118,7 @@ class Sentence:
             if word in (",", ":", "and") and j + 1 == at and self._is_subject(at) and not labelled:
                 first = next(iter(self.marks), 0)
                 opens = all(kind & (K.SO | K.SIGN) for kind in kinds[:first])
-                if word != "and" or (opens and self._is_subject(first)):
+                if word != "and" or words[j - 1] == "," or (opens and self._is_subject(first)):
                     return at  # "C is wrong and B is right"
         return 0
 
@@ -353,7 +355,8 @@ class Sentence:
             is_replaced = words[j].startswith("replac") and not {"with", "by"}.isdisjoint(between)
             is_replaced |= words[j] in W.swaps and "for" in between
             if W.to.isdisjoint(between) and not is_replaced and between != ["("]:
-                return "left", "denied", j
+                is_kept = at == j + 1 and self.is_denied(begin, j - 1)
+                return "left", "own" if is_kept else "denied", -1 if is_kept else j
             return "changed", "denied" if is_rejected else "own", j
         if kinds[j] & K.CHOSE and not kinds[j] & (K.CHOOSE | K.STICK):
             if is_own and (words[j - 1] in W.at_last or words[j] == "meant"):
