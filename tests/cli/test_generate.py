@@ -251,3 +251,13 @@ def test_a_perfect_classifier_reproduces_the_bank_labels() -> None:
     labels = [(row["question"], row["system"]) for row in json_lines(S)]
     assert labels == [(question.id, question.system) for question in BANK]
     assert {system for _, system in labels} == set(SYSTEMS)
+
+
+def test_an_output_whose_path_is_too_long_ends_in_one_line() -> None:
+    run = holdfast(
+        "generate", "plausibility", "--questions", "bank", "--limit", "1", "--distractors", "bank",
+        "--model", "simulated/judge", "-o", "a/" * 3000 + "a.jsonl",
+    )  # fmt: skip
+    assert run.returncode == 2
+    (line,) = run.stderr.strip().splitlines()
+    assert "cannot be written (File name too long)" in line

@@ -1,6 +1,7 @@
 """A protocol in one file, given by its path."""
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -142,8 +143,9 @@ def test_shards_load_the_file_too(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_without_a_protocol_ends_in_one_line(
-    text: str | None, fragment: str, tmp_path: Path
+    text: str | None, fragment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     file = tmp_path / "mine.py"
     if text is not None:
         file.write_text(text)
@@ -152,7 +154,7 @@ def test_a_file_without_a_protocol_ends_in_one_line(
     (line,) = run.stderr.strip().splitlines()
     assert line.startswith(f"holdfast: {file}")
     assert fragment in line
-    assert not (tmp_path / "r").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.py"] * (text is not None)
 
 
 def test_a_file_is_loaded_once(tmp_path: Path) -> None:
