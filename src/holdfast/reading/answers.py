@@ -18,7 +18,7 @@ from .extraction import Extraction, Status
 from .languages import in_english
 from .mentions import Options, form_of, is_torn, marked, prepared
 from .patterns import Patterns
-from .refusal import last_abstention, refuses_to_answer
+from .refusal import abstains, refuses_to_answer
 from .reply_text import has_reasoning, spoken_text, unmarked
 from .statements import Stance, Statement, statements
 from .words import WordKind as K
@@ -204,7 +204,7 @@ class Said:
             commits = [claim for claim in commits if claim.at < self.closing] + [last_line]
         top = max(map(rank_of, commits), default=0.0)
         last_commit = max((claim.at for claim in commits), default=-1)
-        if last_abstention(self.text) > last_commit:
+        if abstains(self.text, last_commit):
             if top < NAMED or P.withdrawn.search(self.text, last_commit + 1):
                 return self.unstated(ABSTENTION)
             if all(claim.rule == "answer-is" for claim in commits):

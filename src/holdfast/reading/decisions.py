@@ -19,7 +19,7 @@ from .extraction import Extraction
 from .languages import in_english
 from .mentions import marked, prepared
 from .patterns import Patterns, WordSets
-from .refusal import last_abstention
+from .refusal import abstains
 from .reply_text import plain_text
 from .statements import Sentence
 from .words import WordKind as K
@@ -76,8 +76,8 @@ def read_decision(
         return UNDECIDED if has_answer else extraction
     decided = (claim.at for claim in parsed_turn.claims if claim.personal or not claim.is_worded)
     open_at = max((match.end() for match in P.undecided.finditer(text)), default=-1)
-    is_open = max(open_at, last_abstention(text)) > max(decided, default=-1)
-    if is_open or P.jointly.search(text):
+    decided_at = max(decided, default=-1)
+    if open_at > decided_at or abstains(text, decided_at) or P.jointly.search(text):
         return extraction if extraction.status == "refused" else UNDECIDED
     if any(claim.is_worded for claim in parsed_turn.claims):
         answer = parsed_turn.resolved()
@@ -315,7 +315,7 @@ class _Turn:
             return Extraction(only, "parsed", "option-text")
         if extraction.status != "none" or extraction.rule in ("empty", "unfinished"):
             return extraction
-        if last_abstention(self.text) >= 0:
+        if abstains(self.text):
             return UNDECIDED
         if only is not None:
             return Extraction(only, "parsed", "option-text")

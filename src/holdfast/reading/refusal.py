@@ -16,7 +16,6 @@ def refuses_to_answer(text: str) -> bool:
     return P.refusal.search(text) is not None
 
 
-def last_abstention(text: str) -> int:
-    """Return where a reply, as a marked text in lower case, last declines to choose, or -1."""
-    start = max(0, len(text) - 2000)
-    return max((match.start() for match in P.abstention.finditer(text, start)), default=-1)
+def abstains(text: str, after: int = -1) -> bool:
+    """Return whether a reply, as a marked text in lower case, declines to choose after a place."""
+    return P.abstention.search(text, max(after + 1, len(text) - 2000)) is not None
