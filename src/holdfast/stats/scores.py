@@ -10,7 +10,7 @@ for sides that never differ.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -25,11 +25,10 @@ Counts = tuple[Floats, Floats]
 Pair = tuple[Counts, Counts]
 """Both sides of a figure, over the same clusters."""
 
-_Contrast = Callable[[Floats, Floats, Floats, Floats], Floats]
-"""Deviation of outcomes from values: a function of both sides, trials and values (k, 1)."""
-
 _STEPS = 200
 """Upper limit of the steps of a search, which no search reaches."""
+
+_HUGE = 1e300
 
 
 @dataclass(frozen=True)
@@ -92,48 +91,70 @@ def design_effect(hits: Floats, trials: Floats, questions: Floats) -> Floats:
 
 def paired_difference(of: Outcomes, level: float) -> tuple[Floats, Floats]:
     """Compute bounds of the first share less the second share, each of shape (k,)."""
-    n = (of.questions * of.trials).sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        estimate = (of.questions * (of.first - of.second)).sum(axis=1) / n
-    low, high = _ends(of, _off_difference, (-1.0, estimate, 1.0), level)
-    return low, high
+    return _ends(_differences(of), (-1.0, 1.0), level)
 
 
 def paired_change(of: Outcomes, level: float) -> tuple[Floats, Floats]:
     """Compute bounds of first / second - 1, each of shape (k,); NaN if the second side is 0."""
-    over, under = ((of.questions * side).sum(axis=1) for side in (of.first, of.second))
+    under = (of.questions * of.second).sum(axis=1)
+    # as a part of the total of both sides, which is bounded
+    low, high = _ends(_parts(of), (0.0, 1.0), level)
     with np.errstate(invalid="ignore", divide="ignore"):
-        # as a part of the total of both sides, which is bounded
-        estimate = np.where(under > 0, over / (over + under), math.nan)
-        low, high = _ends(of, _off_part, (0.0, estimate, 1.0), level)
-        return low / (1 - low) - 1, high / (1 - high) - 1
+        low, high = (np.where(under > 0, end / (1 - end) - 1, math.nan) for end in (low, high))
+    return low, high
 
 
 def difference_statistic(of: Outcomes, value: float = 0.0) -> Floats:
     """Compute the score statistic of a difference, standard normal at the truth, shape (k,)."""
-    return _statistic(of, _off_difference, _build_added(of), np.full(len(of.first), value))
+    start = np.zeros(len(of.first))
+    return _statistic(_differences(of), start + value, start)[0]
 
 
-def _off_difference(first: Floats, second: Floats, trials: Floats, value: Floats) -> Floats:
-    return first - second - value * trials
+@dataclass(frozen=True)
+class _Deviations:
+    """Deviations ``level - value * slope`` of outcomes from a value, each of shape (k, outcomes).
+
+    Attributes:
+        level: deviations from a value of 0.
+        slope: what one more of the value takes off.
+        observed: number of questions with the outcome.
+        weights: the same with the added halves, which count in the variance alone.
+    """
+
+    level: Floats
+    slope: Floats
+    observed: Floats
+    weights: Floats
+
+    def take(self, at: NDArray[np.int64]) -> "_Deviations":
+        """Select the outcomes of some figures."""
+        return _Deviations(*(part[at] for part in vars(self).values()))
 
 
-def _off_part(first: Floats, second: Floats, _: Floats, value: Floats) -> Floats:
-    return (1 - value) * first - value * second
+def _differences(of: Outcomes) -> _Deviations:
+    """Return deviations of first less second side from a difference per trial."""
+    of, observed = _with_halves(of)
+    return _Deviations(of.first - of.second, of.trials, observed, of.questions)
 
 
-def _build_added(of: Outcomes) -> Outcomes:
-    """Build half a question with successes on the first side alone, and half of the reverse."""
-    first_trials, second_trials = (
-        _added_trials(of, of.first, of.second),
-        _added_trials(of, of.second, of.first),
-    )
-    nothing = np.zeros_like(first_trials)
-    halves = np.full((len(first_trials), 2), 0.5)
-    return Outcomes(
-        np.stack([first_trials, nothing], axis=1), np.stack([nothing, second_trials], axis=1),
-        np.stack([first_trials, second_trials], axis=1), halves,
-    )  # fmt: skip
+def _parts(of: Outcomes) -> _Deviations:
+    """Return deviations of the first side from a part of both sides."""
+    of, observed = _with_halves(of)
+    return _Deviations(of.first, of.first + of.second, observed, of.questions)
+
+
+def _with_halves(of: Outcomes) -> tuple[Outcomes, Floats]:
+    """Add half a question with successes on the first side alone, and half of the reverse.
+
+    Returns:
+        The outcomes with the two halves, and the observed questions alone, of the same shape.
+    """
+    ahead, behind = _added_trials(of, of.first, of.second), _added_trials(of, of.second, of.first)
+    nothing, halves = np.zeros_like(ahead), np.full((len(ahead), 2), 0.5)
+    pairs = ([ahead, nothing], [nothing, behind], [ahead, behind])
+    more = (*(np.stack(pair, axis=1) for pair in pairs), halves)
+    parts = (np.hstack([part, added]) for part, added in zip(vars(of).values(), more, strict=True))
+    return Outcomes(*parts), np.hstack([of.questions, np.zeros_like(halves)])
 
 
 def _added_trials(of: Outcomes, ahead: Floats, behind: Floats) -> Floats:
@@ -155,80 +176,73 @@ def _added_trials(of: Outcomes, ahead: Floats, behind: Floats) -> Floats:
         return added_trials
 
 
-def _statistic(
-    of: Outcomes, contrast: _Contrast, added_outcomes: Outcomes, value: Floats
-) -> Floats:
-    off, more = (
-        contrast(part.first, part.second, part.trials, value[:, None])
-        for part in (of, added_outcomes)
-    )
-    all_values = np.concatenate([off, more], axis=1)
-    weights = np.concatenate([of.questions, added_outcomes.questions], axis=1)
+def _sums(weights: Floats, values: Floats) -> Floats:
+    """Sum the weighted values of each figure, shape (k,)."""
+    sums: Floats = np.einsum("ij,ij->i", weights, values)
+    return sums
+
+
+def _statistic(of: _Deviations, value: Floats, start: Floats) -> tuple[Floats, Floats]:
+    """Compute the score statistic at values, and the multiplier, from a start; each (k,)."""
+    off = of.level - value[:, None] * of.slope
     with np.errstate(all="ignore"):
-        tilted_weights = (
-            weights * all_values / (1 + _tilt(all_values, weights)[:, None] * all_values)
-        )
-        spread = np.sqrt((tilted_weights * all_values).sum(axis=1))
-        total = (of.questions * off).sum(axis=1)
-        return np.where(total == 0, 0.0, total / spread)
+        tilt = _tilt(off, of.weights, start)
+        spread = np.sqrt(_sums(of.weights * off, off / (1 + tilt[:, None] * off)))
+        total = _sums(of.observed, off)
+        return np.where(total == 0, 0.0, total / spread), tilt
 
 
-def _tilt(off: Floats, weights: Floats) -> Floats:
+def _tilt(off: Floats, weights: Floats, start: Floats) -> Floats:
     """Find the multiplier t of the constraint: a zero of sum(weights * off / (1 + t * off)).
 
-    No outcome can have a probability above 1, so t is bounded on both sides.
+    No outcome can have a probability above 1, so t is bounded on both sides. Without deviations to
+    one side, no t fits, and the multiplier is so large that the spread is about 0.
     """
-    slack = 1 - weights / weights.sum(axis=1, keepdims=True)
-    ends = -slack / off
+    ends = (weights / weights.sum(axis=1, keepdims=True) - 1) / off
     low = np.where(off > 0, ends, -math.inf).max(axis=1)
     high = np.where(off < 0, ends, math.inf).min(axis=1)
-    tilt, left = np.zeros(len(off)), np.arange(len(off))
+    is_final = np.isinf(low) | np.isinf(high)
+    tilt = np.where((low < start) & (start < high), start, 0.0)
+    tilt = np.where(is_final, np.where(np.isinf(high), _HUGE, -_HUGE), tilt)
+    first, second = weights * off, weights * off**2
     for _ in range(_STEPS):
-        # a converged figure is frozen, so it does not depend on the other figures
-        now = tilt[left]
-        parts = off / (1 + now[:, None] * off)
-        value, slope = (weights * parts).sum(axis=1), (weights * parts**2).sum(axis=1)
-        low, high = np.where(value > 0, now, low), np.where(value > 0, high, now)
-        newton = now + value / slope
-        following = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
-        tilt[left] = following
-        # without deviations to one side, t does not exist and is not bounded
-        more = (np.abs(following - now) > 1e-12 * np.abs(following)) & np.isfinite(following)
-        left, low, high = left[more], low[more], high[more]
-        off, weights = off[more], weights[more]
-        if not len(left):
+        if is_final.all():
             break
+        share = 1 / (1 + tilt[:, None] * off)
+        value = _sums(first, share)
+        low, high = np.where(value > 0, tilt, low), np.where(value > 0, high, tilt)
+        newton = tilt + value / _sums(second, share**2)
+        is_between = (low <= newton) & (newton <= high)
+        following = np.where(is_between, newton, (low + high) / 2)
+        # the error after a step of Newton's is about the square of the step
+        step = np.abs(following - tilt) / np.abs(following)
+        is_last = ~(step > np.where(is_between, 1e-7, 1e-12))
+        # a converged figure is frozen, so it does not depend on the other figures
+        tilt = np.where(is_final, tilt, following)
+        is_final |= is_last
     return tilt
 
 
-def _ends(
-    of: Outcomes, contrast: _Contrast, within: tuple[float, Floats, float], level: float
-) -> tuple[Floats, Floats]:
+def _ends(of: _Deviations, within: tuple[float, float], level: float) -> tuple[Floats, Floats]:
     """Find the values below and above the estimate at which the statistic reaches the quantile.
 
     The search uses secants for both ends at once, and bisects if a secant leaves the bracket.
     """
-    low_end, estimates, high_end = within
     # figures with few questions often have equal outcomes
     _, first, alike = np.unique(
-        np.concatenate(list(vars(of).values()), axis=1), axis=0, return_index=True,
-        return_inverse=True,
-    )  # fmt: skip
-    of, estimate = _take(of, first), estimates[first]
-    k = len(estimate)
-    both_ends = Outcomes(*(np.concatenate([part, part]) for part in vars(of).values()))
-    added_outcomes = _build_added(both_ends)
+        np.hstack(list(vars(of).values())), axis=0, return_index=True, return_inverse=True
+    )
+    k = len(first)
+    of = of.take(np.concatenate([first, first]))
     side = np.repeat([1.0, -1.0], k)
     z = NormalDist().inv_cdf(0.5 + level / 2)
-
-    def clearance(value: Floats, of: NDArray[np.int64]) -> Floats:
-        group_outcomes, more = (_take(part, of) for part in (both_ends, added_outcomes))
-        return side[of] * _statistic(group_outcomes, contrast, more, value[of]) - z
-
-    near, far = np.concatenate([estimate, estimate]), np.repeat([low_end, high_end], k)
-    open_, end = clearance(far, np.arange(2 * k)) <= 0, far
+    with np.errstate(invalid="ignore", divide="ignore"):
+        near = _sums(of.observed, of.level) / _sums(of.observed, of.slope)
+    far = np.repeat(within, k)
+    statistic, tilt = _statistic(of, far, np.zeros(2 * k))
+    open_, end = side * statistic <= z, far
     before, at_before = near, np.full(2 * k, -z)
-    value = near - side * z * _standard_error(both_ends, contrast, added_outcomes, near)
+    value = near - side * z * _standard_error(of, near)
     is_closed = open_ | np.isnan(near)
     for _ in range(_STEPS):
         inside = (value - near) * (value - far) < 0
@@ -236,7 +250,8 @@ def _ends(
         # only for ends that have not converged
         left = np.flatnonzero(~is_closed)
         at = at_before.copy()
-        at[left] = clearance(value, left)
+        statistic, tilt[left] = _statistic(of.take(left), value[left], tilt[left])
+        at[left] = side[left] * statistic - z
         near, far = np.where(at <= 0, value, near), np.where(at > 0, value, far)
         close = ~(np.abs(value - before) > 1e-9 * np.abs(end - before))
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -246,26 +261,13 @@ def _ends(
         if is_closed.all():
             break
     # digits beyond the twelfth are rounding errors of sums
-    ends = (np.where(open_, end, before) + 0 * np.concatenate([estimate, estimate])).round(12)
+    ends = (np.where(open_, end, before) + 0 * before).round(12)
     return ends[:k][alike], ends[k:][alike]
 
 
-def _take(of: Outcomes, at: NDArray[np.int64]) -> Outcomes:
-    """Select the outcomes of some figures."""
-    return Outcomes(*(part[at] for part in vars(of).values()))
-
-
-def _standard_error(
-    of: Outcomes, contrast: _Contrast, added_outcomes: Outcomes, value: Floats
-) -> Floats:
+def _standard_error(of: _Deviations, value: Floats) -> Floats:
     """Compute the unconstrained standard error of the estimate, shape (k,)."""
-    total, variance = np.zeros((2, len(value)))
-    for part in (of, added_outcomes):
-        off, further = (
-            contrast(part.first, part.second, part.trials, at[:, None]) for at in (value, value + 1)
-        )
-        total = total + (part.questions * (off - further)).sum(axis=1)
-        variance = variance + (part.questions * off**2).sum(axis=1)
+    off = of.level - value[:, None] * of.slope
     with np.errstate(invalid="ignore", divide="ignore"):
-        error: Floats = np.sqrt(variance) / total
+        error: Floats = np.sqrt(_sums(of.weights, off**2)) / _sums(of.weights, of.slope)
     return error
