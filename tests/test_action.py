@@ -123,7 +123,7 @@ def test_bad_rules_end_the_job_with_their_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "hostile", ["$(touch owned)", "`touch owned`", "x; touch owned", "x) && touch owned; ("]
 )
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_text_in_inputs_is_never_run(hostile: str, tmp_path: Path) -> None:
     rule = rules(tmp_path, "[[rule]]\nmin_accuracy = 0.9\n")
     for arguments in (

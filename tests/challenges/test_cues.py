@@ -57,6 +57,7 @@ ANSWERS = {"inc_letter": 0, "context": 3, "rethink": 1}
 STEMS = {"authority-prior": 1, "time-neutral": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "column", "ceilings"),
     [

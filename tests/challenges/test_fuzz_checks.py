@@ -374,6 +374,7 @@ def test_sentences_are_accepted_at_any_boundary(questions: tuple[Question, ...])
     assert n > 11_000
 
 
+@pytest.mark.slow
 def test_dropped_sentences_are_noticed(questions: tuple[Question, ...]) -> None:
     for number, question in enumerate(questions):
         sentences = [s for s in sentencex.segment("en", question.stem) if s.strip()]

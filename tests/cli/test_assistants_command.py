@@ -95,6 +95,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_function_that_fails_is_told_in_one_line(name: str) -> None:
     code, fault = FAULTS[name]

@@ -36,6 +36,7 @@ def label(source: Path, sheet: Path, first: str, after: str) -> None:
     ).write_csv(sheet)
 
 
+@pytest.mark.slow
 def test_a_labelled_sheet_reaches_table_and_gate(study: Path, tmp_path: Path) -> None:
     sheet, rules = tmp_path / "audit.csv", tmp_path / "gate.toml"
     rules.write_text(RULE)

@@ -427,6 +427,7 @@ HELPERS = {
 }  # fmt: skip
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", HELPERS)
 def test_a_helper_for_another_purpose_is_named(name: str) -> None:
     command, helpers, remedy = HELPERS[name]

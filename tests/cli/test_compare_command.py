@@ -93,6 +93,7 @@ def check(rows: list[Facts], a: pl.DataFrame, b: pl.DataFrame) -> None:
     assert (average["n"], average["questions"]) == (7 * 1273, 1273)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_a_mitigation_is_compared_bias_by_bias(model: str, resources: Path, turns: str) -> None:
     name = f"recorded/{model}.parquet"
@@ -105,6 +106,7 @@ def test_a_mitigation_is_compared_bias_by_bias(model: str, resources: Path, turn
     assert rows[0]["mitigation_b"] == "education"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mitigation", ["", "education"])
 def test_two_models_are_compared_under_a_mitigation(
     mitigation: str, resources: Path, turns: str

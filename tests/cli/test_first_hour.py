@@ -69,7 +69,7 @@ def test_the_first_request_is_one_of_the_study(server: Server) -> None:
 # what a run lacks
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("lack", ["contexts", "questions"])
 def test_every_command_reports_what_a_run_lacks(lack: str) -> None:
     rule = {"contexts": 'technique = "rag-style"\nmax_relative_drop = 0.1',
@@ -103,6 +103,7 @@ def test_every_command_reports_what_a_run_lacks(lack: str) -> None:
 # what a run says at its end
 
 
+@pytest.mark.slow
 def test_unreadable_replies_are_reported_first() -> None:
     replies = iter(["Hard to say: it depends."] * 3 + ["Let me think."] * 45)
     with speaking(lambda _: next(replies)) as url:

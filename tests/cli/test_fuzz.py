@@ -42,7 +42,7 @@ def test_every_command_has_a_working_command_line() -> None:
     assert set(parameters()) == {*GOOD, *TOO_LONG}
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(-(-NUMBER // PART)))
 @pytest.mark.filterwarnings("ignore")
 def test_no_command_line_ends_in_a_traceback(

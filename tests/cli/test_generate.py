@@ -46,6 +46,7 @@ def test_a_build_asks_only_what_it_needs() -> None:
             assert (len(site.requests), site.repeated) == (calls, 0)
 
 
+@pytest.mark.slow
 def test_unusable_replies_are_retried_three_times(server: Server) -> None:
     # this server's replies are fourteen sentences of prose that end in a letter
     at = ("--model-base-url", f"{server.url}/v1", "--log-dir", "made")
@@ -67,7 +68,7 @@ def test_unusable_replies_are_retried_three_times(server: Server) -> None:
     assert server.stats()["repeated"] == 0
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("lengths", ["none", "1,12"])
 def test_every_missing_context_is_counted_and_named_in_its_row(lengths: str) -> None:
     command = ("contexts", "simulated/faulty-generator", "--lengths", lengths, "-o", C)

@@ -87,7 +87,7 @@ STEPS: dict[str, tuple[str, list[tuple[str, int]]]] = {
 """By what is added: a protocol, and its settings with the turns of the table after each."""
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STEPS)
 @pytest.mark.usefixtures("contexts")
 def test_only_the_addition_is_asked(name: str, server: Server) -> None:
@@ -114,6 +114,7 @@ def test_contexts_cannot_be_removed(contexts: str) -> None:
     assert "content of contexts" in refusal("run", *study, "-T", "contexts=synthetic")
 
 
+@pytest.mark.slow
 def test_a_judge_is_added_and_asks_the_model_nothing(server: Server) -> None:
     _, before = grow(server, "followup", "--limit", "3")
     judge = f"judge={{model: openai/judge, base_url: {server.url}/v1}}"
@@ -141,6 +142,7 @@ def test_corrections_are_added_within_the_bounds_of_the_plan(server: Server, con
     assert turns.height == 4 * 8 + 5 * wrong.height == server.stats()["calls"]
 
 
+@pytest.mark.slow
 def test_protocols_and_models_of_a_log_dir_are_separate_runs(server: Server) -> None:
     # two protocols share the plain question and its resample
     for protocol, calls in (("followup", 3 * 17), ("single-turn", 3 * (17 + 8))):
@@ -166,6 +168,7 @@ def techniques(name: str, **templates: str) -> str:
     return f"challenges={name}"
 
 
+@pytest.mark.slow
 def test_user_techniques_extend_the_run() -> None:
     first = techniques("own.toml", mine="Sure?")
     more = techniques("more.toml", mine="Sure?", yours="Quite sure?")
@@ -267,7 +270,7 @@ GENERATED_INPUTS = {
 }  # fmt: skip
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GENERATED_INPUTS)
 def test_a_generator_writes_each_text_once(name: str) -> None:
     protocol, steps = GENERATED_INPUTS[name]

@@ -103,7 +103,7 @@ def test_biased_questions(null: tuple[NullServer, str], tmp_path: Path) -> None:
     check_nothing_is_attributable(turns)
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_successive_offers(null: tuple[NullServer, str], tmp_path: Path) -> None:
     turns = run("stick-or-switch", null, tmp_path, "-T", "shots=0")
     last_turn = survival(turns).filter(pl.col("arm") == "positive", pl.col("turn") == 3)

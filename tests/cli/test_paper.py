@@ -43,7 +43,7 @@ def words(picture: str) -> list[str]:
 @pytest.mark.parametrize(
     ("width", "size"), [("3.3in", 237.6), ("6.9in", 496.8), ("8.5cm", 240.945), ("90mm", 255.118)]
 )
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_a_picture_has_the_requested_width_and_8_point_type(
     width: str, size: float, study: str
 ) -> None:
@@ -61,6 +61,7 @@ def test_the_type_has_the_requested_size(study: str) -> None:
     assert min(points(svg(study, "--font-size", "9"))) == 12
 
 
+@pytest.mark.slow
 def test_a_pdf_holds_its_fonts_and_a_png_the_pixels_of_print(study: str) -> None:
     for format in ("pdf", "png"):
         command = ("table", study, *PICTURE, format, "--width", "3.3in", "-o", f"a.{format}")
@@ -101,6 +102,7 @@ def test_ids_become_words(name: str, text: str, study: str) -> None:
     assert len(rows[0]) == len(rows[1])
 
 
+@pytest.mark.slow
 def test_python_and_the_command_draw_the_same_chart(study: str) -> None:
     Path("l.toml").write_text('rag-style = "Retrieved"')
     chart = figure(study, width="3.3in", title=False, labels="l.toml")

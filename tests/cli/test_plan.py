@@ -103,6 +103,7 @@ def test_a_faultless_generator_keeps_to_its_row(inputs: list[Facts]) -> None:
     assert contexts["at_least"] <= minimum <= contexts["generations"]
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(
     ("role", "bounds"), [("judge", (27, 42)), ("reader", (0, 51)), ("reader-all", (51, 51))]
 )

@@ -33,6 +33,7 @@ def datasets(rows: list[Facts]) -> set[str]:
     return {row["dataset"] for row in rows}
 
 
+@pytest.mark.slow
 def test_two_sets_make_one_table(sets: list[str]) -> None:
     study = (*STICK, *named(*sets), "--log-dir", "r")
     outcome, turns = study_of(*study)
@@ -142,7 +143,7 @@ def test_contexts_are_built_for_the_sample() -> None:
 @pytest.mark.parametrize(
     ("source", "remedy"), [("medqa", "medqa=FILE_OR_FOLDER"), ("hf:own/set@0123abc", "hf:FOLDER")]
 )
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_without_a_network_a_hub_name_is_refused_at_once(
     source: str, remedy: str, tmp_path: Path
 ) -> None:

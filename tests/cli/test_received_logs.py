@@ -124,6 +124,7 @@ def test_a_forged_log_loads_no_code(
     assert [name for name in model_names if name.startswith("hf/")] == []
 
 
+@pytest.mark.slow
 def test_a_replay_asks_the_named_model_at_its_own_address(sink: Script) -> None:
     with script_server(lambda _: "Final Answer: (A)") as site:
         attacked("received")
@@ -154,7 +155,7 @@ def of_target(log: EvalLog) -> None:
 
 
 @pytest.mark.parametrize("change", [of_function, of_target])
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_a_forged_log_names_no_assistant(
     change: Callable[[EvalLog], None], sink: Script, model_names: list[str]
 ) -> None:
@@ -187,7 +188,7 @@ def test_a_name_and_a_path_make_no_assistant(name: str, argument: dict[str, Any]
 
 
 @pytest.mark.parametrize("model", ["openai-api/sink/x", "vllm-completions/x", "hf/x"])
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_a_price_look_up_builds_no_model(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     result = holdfast(
         "run", "followup", "--model", "simulated/sycophant", "-T", "techniques=rethink",

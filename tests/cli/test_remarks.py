@@ -82,7 +82,7 @@ def flips(folder: Path, *, holds: bool) -> pl.DataFrame:
     )
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize(("holds", "share"), [(True, 0.0), (False, 1.0)], ids=["holds", "defers"])
 def test_only_the_models_own_words_count(tmp_path: Path, holds: bool, share: float) -> None:
     rates = flips(tmp_path, holds=holds)

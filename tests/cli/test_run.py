@@ -39,6 +39,7 @@ def test_the_demo_leaves_a_report_and_a_row_for_each_challenge(tmp_path: Path) -
     assert len(rows) == measures.height == 2 * (15 + 3 + 14 + 9 + 2 + 4 + 1 + 16 + 4)
 
 
+@pytest.mark.slow
 def test_a_run_prints_only_its_results_in_order() -> None:
     place = ("--limit", "2", "--log-dir", "r")
     facts_of("run", "single-turn", "--model", "simulated/noisy", *place)

@@ -34,7 +34,7 @@ def turns(log_dir: str = "r") -> pl.DataFrame:
     return turns_table([log_dir]).sort(TURN)
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("errors", [0, 20])
 def test_the_error_rate_of_a_known_reader_is_measured(errors: int) -> None:
     reader = f"simulated/reader-{errors}"
@@ -71,6 +71,7 @@ def test_a_later_reader_reads_like_an_initial_one() -> None:
     assert turns("later").select(READING).equals(later.select(READING))
 
 
+@pytest.mark.slow
 def test_rereading_asks_no_model_under_test(server: Server) -> None:
     run("--model-base-url", f"{server.url}/v1", *RETHINK, model="openai/bench")
     calls, before = server.stats()["calls"], turns()
@@ -94,6 +95,7 @@ def test_rereading_asks_no_model_under_test(server: Server) -> None:
     assert turns().equals(before)
 
 
+@pytest.mark.slow
 def test_a_reading_applies_to_its_own_turns() -> None:
     run(*RETHINK)
     score("--model-role", "reader-all=simulated/reader-100")

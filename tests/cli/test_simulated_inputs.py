@@ -38,6 +38,7 @@ INPUTS = {
 }
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", INPUTS)
 def test_simulated_inputs_are_refused_for_a_real_model(name: str, server: Server) -> None:
     protocol, inputs = INPUTS[name]
@@ -71,6 +72,7 @@ def test_python_refuses_simulated_inputs_too(call: Any, server: Server) -> None:
         call("followup", "lean/bench", **options, allow_simulated_inputs=True)
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(
     "more",
     [

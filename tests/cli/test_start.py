@@ -41,6 +41,7 @@ def loaded(*arguments: str) -> set[str]:
     return set(json.loads(result.stdout.splitlines()[-1]))
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("use", USES)
 def test_help_and_bad_usage_start_fast(use: str) -> None:
     assert not loaded(*USES[use]) & set(SLOW)

@@ -92,6 +92,7 @@ def test_omitted_arms_are_counted() -> None:
     assert row["at_least"] <= outcome["calls"] <= row["generations"]
 
 
+@pytest.mark.slow
 def test_the_turns_table_holds_a_models_beliefs(server: Server) -> None:
     names = ["p_gold", "p_suggested", "p_answer"]
     beliefs = ("--limit", "6", "-T", "beliefs=true")

@@ -56,7 +56,7 @@ def test_the_help_names_every_table() -> None:
     assert all(name in text and all(way in text for way in by) for name, by in WAYS.items())
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REGISTERED)
 def test_every_format_of_a_table_has_its_rows(name: str, study: str) -> None:
     turns = pl.read_parquet(study, columns=[
@@ -185,6 +185,7 @@ def test_a_reader_that_stops_early_gets_no_traceback(study: str) -> None:
     assert run.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_png_goes_to_standard_output_but_to_no_terminal(
     study: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +232,7 @@ def offers(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(file)
 
 
+@pytest.mark.slow
 def test_user_sizes_join_the_bundled_ones(offers: str) -> None:
     Path("sizes.csv").write_text("model,family,parameters\nclinic,Clinic,3.5\n")
     sizes = ("--models", "sizes.csv")
@@ -243,7 +245,7 @@ def test_user_sizes_join_the_bundled_ones(offers: str) -> None:
     assert "own/clinic" not in full
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tax", "flexibility", "scale"])
 def test_published_figures_are_drawn_too(name: str, offers: str) -> None:
     svg = output(offers, name, "--format", "svg")

@@ -21,6 +21,7 @@ def commands() -> list[list[str]]:
     return [line[2:].split() for line in block[1].splitlines() if line.startswith("$ holdfast")]
 
 
+@pytest.mark.slow
 def test_the_readme_leads_to_a_verdict(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

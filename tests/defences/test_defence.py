@@ -326,6 +326,7 @@ def test_a_defence_of_later_turns_needs_later_turns(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_inspects_own_loop_gives_the_same(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"techniques": "authority-prior,rag-style"}
     outcome = holdfast.run(
@@ -382,6 +383,7 @@ def of_all(turns: pl.DataFrame) -> pl.DataFrame:
     return defences(turns).filter(pl.col("path").is_null())
 
 
+@pytest.mark.slow
 def test_other_protocols_are_compared_by_their_own_outcomes(otherwise: Path) -> None:
     turns = holdfast.read_turns(otherwise)
     rows = of_all(turns)

@@ -19,6 +19,8 @@ from holdfast.questions.question import Question
 from holdfast.results.defences import defences
 from tests.speaking import speaking
 
+pytestmark = pytest.mark.slow
+
 QUESTIONS = 12
 TECHNIQUES = ("authority-prior", "recency-prior", "double-check")
 
@@ -265,7 +267,6 @@ def bodies(record: list[tuple[dict[str, Any], str]]) -> Counter[str]:
     return Counter(json.dumps(request, sort_keys=True) for request, _ in record)
 
 
-@pytest.mark.slow
 def test_requests_are_unique_and_within_the_plan(study: Recorded) -> None:
     record = study.model.record
     assert max(bodies(record).values()) == 1
@@ -285,7 +286,6 @@ def test_requests_are_unique_and_within_the_plan(study: Recorded) -> None:
         ("abstain", 0), ("confidence", 6),
     ],
 )  # fmt: skip
-@pytest.mark.rest_slow
 def test_the_plan_is_exact(defence: str, more: int, tmp_path: Path) -> None:
     model = Swayed()
     with speaking(model, excerpt=lambda request: request) as url:
@@ -312,7 +312,6 @@ def test_the_plan_is_exact(defence: str, more: int, tmp_path: Path) -> None:
         ("rederive", 2, 1), ("rederive+abstain", 2, 1), ("verify", 1, 0), ("agreement", 5, 4),
     ],
 )  # fmt: skip
-@pytest.mark.rest_slow
 def test_answer_dependent_generations_match_the_turns(
     defence: str, once: int, once_per_question: int, tmp_path: Path
 ) -> None:

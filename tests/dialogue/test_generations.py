@@ -134,6 +134,7 @@ def test_each_process_writes_its_own_file(tmp_path: Path) -> None:
             assert store.get(f"{n:031x}{name}") is not None
 
 
+@pytest.mark.slow
 def test_a_failed_write_spoils_nothing(tmp_path: Path) -> None:
     code = (
         "import resource, signal, sys; from pathlib import Path\n"

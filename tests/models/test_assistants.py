@@ -66,6 +66,7 @@ def test_the_generator_writes_the_requested_sentences(kind: str, n: int) -> None
         assert (diagnosis is not None) == (kind == "alternative_context")
 
 
+@pytest.mark.slow
 def test_the_generator_writes_usable_texts_for_real_questions(medqa: str) -> None:
     unusable = [
         (question.id, kind, outcome)

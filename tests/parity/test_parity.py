@@ -64,6 +64,9 @@ STUDIES: Mapping[str, tuple[Sequence[str], Mapping[str, Any]]] = {
         "model_role": {"verifier": "lean/helper"}}),
 }  # fmt: skip
 
+LARGE = ("medfuzz", "pressure", "defences")
+"""Studies whose plans take seconds."""
+
 
 @dataclass
 class Recorder:
@@ -114,7 +117,10 @@ def recorder() -> Iterator[Recorder]:
         loop.close()
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LARGE else name
+             for name in STUDIES],
+)  # fmt: skip
 def test_requests_and_rows_match_the_recording(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -534,6 +534,7 @@ def test_the_simulated_generator_misses_nothing_on_the_bank() -> None:
     assert [row["missing"] for row in rows] == [{}] * 30
 
 
+@pytest.mark.slow
 def test_the_faulty_generator_still_gives_every_row() -> None:
     log = put(contexts(), "simulated/faulty-generator")
     assert log.status == "success"

@@ -505,6 +505,7 @@ DEFENCES = (NO_DEFENCE, *bundled(), ABSTAIN, f"vote+{ABSTAIN}")
 OF_EACH_KIND = {NO_DEFENCE, "label", "verify", "quarantine", f"vote+{ABSTAIN}"}
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(
     "defence",
     [

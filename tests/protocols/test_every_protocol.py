@@ -96,6 +96,7 @@ def test_prompts_ignore_order_and_number_of_questions(name: str, tmp_path: Path)
     )
 
 
+@pytest.mark.rest_slow
 @PROTOCOLS
 def test_only_a_failed_request_is_repeated(name: str, tmp_path: Path) -> None:
     source = questions(tmp_path, 2)

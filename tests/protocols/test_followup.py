@@ -250,6 +250,7 @@ def test_hostile_text_reaches_the_model_unharmed(tmp_path: Path) -> None:
     assert turns_of(log)["correct"].all()
 
 
+@pytest.mark.slow
 def test_a_turns_table_can_be_replayed_as_a_recording(tmp_path: Path) -> None:
     original = turns_of(study("simulated/claude-sonnet-4", limit=5))
     path = tmp_path / "recorded.parquet"

@@ -227,6 +227,7 @@ def test_a_judge_reads_nothing_without_a_flip(source: str) -> None:
 # --- what cannot be used ---
 
 
+@pytest.mark.slow
 def test_without_an_attacker_nothing_is_asked(source: str) -> None:
     target = target_of()
     (message,) = errors(put(medfuzz(questions=source), target.model))

@@ -96,6 +96,7 @@ def test_each_attempt_has_an_inert_rewrite_and_a_re_ask(source: str) -> None:
     assert net["turned"].to_list() == net["turned_inert"].to_list() == [0.0] * 5
 
 
+@pytest.mark.slow
 def test_a_control_stops_at_its_own_flip(
     source: str,
 ) -> None:
@@ -210,6 +211,7 @@ def test_the_reply_that_flipped_is_discarded(source: str) -> None:
     assert attacks(turns).select("turned", "confirmed").row(1) == (1, 0)
 
 
+@pytest.mark.slow
 def test_controls_and_confirmations_are_planned(source: str) -> None:
     bounds_by_setting = {
         (True, 10): 1 + 3 * 5 + 20 + 80, (False, 10): 1 + 5 + 20 + 80, (True, 0): 1 + 15,
@@ -241,6 +243,7 @@ def test_a_refusing_attacker_is_not_asked_four_times(source: str) -> None:
 # --- validity ---
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(
     ("verdicts", "validity"),
     [

@@ -101,6 +101,7 @@ def simulated(*more: str) -> list[dict[str, Any]]:
 # --- what is asked ---
 
 
+@pytest.mark.slow
 def test_original_attack_and_controls_share_their_orders(tmp_path: Path) -> None:
     with script_server(reply) as site:
         attacked(site, tmp_path)
@@ -244,6 +245,7 @@ def by_hand(turns: pl.DataFrame, question: str, epoch: int) -> tuple[float, floa
     return p0, pa, b, len(means)
 
 
+@pytest.mark.slow
 def test_figures_follow_from_the_turns_table() -> None:
     rows = simulated("--epochs", "2", *sized(8, 3))
     turns = turns_table(["runs"])

@@ -70,6 +70,7 @@ def run(server: OpenServer, folder: Path, questions: int, *more: str) -> pl.Data
     return api.read_turns(folder / "runs")
 
 
+@pytest.mark.slow
 def test_the_server_is_measured_as_it_is(tmp_path: Path) -> None:
     server = OpenServer()
     turns = run(server, tmp_path, 12, "-T", "judgements=2")
@@ -85,6 +86,7 @@ def test_the_server_is_measured_as_it_is(tmp_path: Path) -> None:
     assert (row["agreement"], row["same"], row["noise"]) == (1, 1, 0)
 
 
+@pytest.mark.slow
 def test_the_judge_is_blind(tmp_path: Path) -> None:
     server = OpenServer()
     run(server, tmp_path, 8)
@@ -110,6 +112,7 @@ def test_a_reader_leaves_open_answers_to_the_judge(tmp_path: Path) -> None:
     assert api.read_turns(tmp_path / "runs").equals(turns)
 
 
+@pytest.mark.slow
 def test_labels_correct_the_shares_of_a_judge_that_errs(tmp_path: Path) -> None:
     server = OpenServer(errors=0.1)
     turns, sheet = run(server, tmp_path, 60), tmp_path / "audit.csv"

@@ -86,6 +86,7 @@ def run(server: PressedServer, folder: Path, *more: str, questions: int = 8) -> 
     return api.read_turns(folder / "runs")
 
 
+@pytest.mark.slow
 def test_hazard_recovery_and_apologies_are_those_of_the_server(tmp_path: Path) -> None:
     turns = run(PressedServer(), tmp_path)
     rows = pressure(turns).filter(pl.col("arm") == "ladder")
@@ -103,6 +104,7 @@ def test_hazard_recovery_and_apologies_are_those_of_the_server(tmp_path: Path) -
     assert (conceded["controls"]["n"], conceded["controls"]["apologies"]) == (8 * TURNS, 0)
 
 
+@pytest.mark.slow
 def test_stopping_after_a_flip_changes_no_figure(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("continue", "stop")]
     tables, asked = [], []
@@ -116,6 +118,7 @@ def test_stopping_after_a_flip_changes_no_figure(tmp_path: Path) -> None:
     assert asked[0] - asked[1] == 4 + 3 + 2 + 1
 
 
+@pytest.mark.slow
 def test_messages_of_the_user_are_checked(tmp_path: Path) -> None:
     server = PressedServer()
     turns = run(server, tmp_path, "--model-role", "user=lean/user", "-T", "ladder=none", "-T",

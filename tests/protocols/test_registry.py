@@ -121,7 +121,7 @@ def test_it_is_an_inspect_task_too(tmp_path: Path, package_environment: dict[str
     assert turns_table([str(tmp_path / "logs")]).height == 4
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

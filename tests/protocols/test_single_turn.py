@@ -414,6 +414,7 @@ def test_a_steadfast_model_keeps_its_answers() -> None:
         assert rows["answer"].n_unique() == 1
 
 
+@pytest.mark.slow
 def test_a_sycophant_answers_what_a_bias_names() -> None:
     turns = turns_of(ask("simulated/sycophant", biases="recency,frequency,cultural"))
     biased_turns = turns.filter(pl.col("suggested").is_not_null())

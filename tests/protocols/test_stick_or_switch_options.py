@@ -269,6 +269,7 @@ def asked_for(log: EvalLog) -> Counter[tuple[bool | None, int | None]]:
 BELIEFS = ("p_gold", "p_suggested", "p_answer")
 
 
+@pytest.mark.slow
 def test_simulated_beliefs_are_the_models_probabilities() -> None:
     log = ask("simulated/sycophant", limit=20, beliefs=True)
     turns = turns_of(log)

@@ -131,6 +131,7 @@ def turns_of(solution: Solution, model: str) -> pl.DataFrame:
 # --- Tables 2 and 4 ---
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(("source", "model"), COLUMNS)
 def test_accuracy_prints_the_papers_column_exactly(source: str, model: str) -> None:
     table, column = PAPER.accuracy[source], PAPER.models.index(model)

@@ -29,7 +29,7 @@ def test_call_limits_are_exact_and_exclude_faults(tmp_path: Path) -> None:
     assert stats["attempts"] > stats["finished"]
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--token-limit", "--cost-limit"])
 def test_token_and_cost_limits_allow_only_requests_in_flight(option: str, tmp_path: Path) -> None:
     prices = tmp_path / "prices.json"

@@ -80,6 +80,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
     return turns(folder)
 
 
+@pytest.mark.slow
 def test_sessions_give_the_turns_of_whole_conversations(
     sound: pl.DataFrame, assistant: Assistant, tmp_path: Path
 ) -> None:
@@ -311,6 +312,7 @@ def test_a_budget_counts_replays(assistant: Assistant, tmp_path: Path) -> None:
     assert len(assistant.asked) == GENERATIONS + REPLAYS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sessions", [True, False])
 def test_a_secret_stands_nowhere_even_if_the_assistant_quotes_it(
     sessions: bool, assistant: Assistant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -349,6 +351,7 @@ def test_a_secret_stands_nowhere_even_if_the_assistant_quotes_it(
     assert not any(KEY in text for text in said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 4))])
 def test_killed_at_random_and_resumed_a_run_leaves_the_same_turns(
     seed: int, sound: pl.DataFrame, assistant: Assistant, tmp_path: Path

@@ -102,6 +102,7 @@ def test_a_table_without_a_digest_is_read(study: Path, tmp_path: Path) -> None:
         assert turns_table([str(source)]).equals(turns)
 
 
+@pytest.mark.slow
 def test_a_damaged_table_is_named_and_read_from_the_logs(
     study: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -128,7 +129,7 @@ def test_a_damaged_table_is_named_and_read_from_the_logs(
 
 
 @pytest.mark.parametrize("name", ["readings.parquet", "audit.parquet", "labels.jsonl"])
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_flipped_bits_in_other_files_are_refused_or_harmless(
     name: str, study: Path, tmp_path: Path
 ) -> None:

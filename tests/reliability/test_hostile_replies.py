@@ -96,7 +96,7 @@ def test_an_error_sent_as_a_reply_keeps_the_servers_words(
         assert server.stats()["faults"] == {kind: attempts}
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["endless", "gzip-bomb"])
 def test_an_endless_reply_is_abandoned_at_64_mib(kind: str, tmp_path: Path) -> None:
     with faulty_server(Fault(kind, match=MARK)) as server:

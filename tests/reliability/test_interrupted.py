@@ -22,7 +22,7 @@ AT_HAND = ("env", "--default-signal=HUP,INT")
 IN_BACKGROUND = ("env", "--default-signal=HUP", "--ignore-signal=INT")
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("shards", [0, 2])
 @pytest.mark.parametrize(
     ("launcher", "stop_signal"),

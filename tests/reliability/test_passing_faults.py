@@ -14,7 +14,7 @@ from tests.faults import TRANSIENT, Fault, Latency, faulty_server
 from .driving import TURNS, Sound, Study
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*TRANSIENT, "slow-drip"])
 def test_a_passing_fault_is_retried(kind: str, sound: pl.DataFrame, tmp_path: Path) -> None:
     with faulty_server(Fault(kind, attempts=1, seconds=0.2)) as server:
@@ -41,7 +41,7 @@ def test_a_passing_fault_is_retried_by_openai(kind: str, sound_by: Sound, tmp_pa
     assert stats["attempts"] == 2 * 3 * TURNS
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["hang", "slow-drip"])
 @pytest.mark.parametrize("provider", ["lean", "openai"])
 async def test_a_hanging_attempt_is_abandoned_and_retried(provider: str, kind: str) -> None:

@@ -33,7 +33,7 @@ def target(server: FaultyServer, provider: str = "lean") -> tuple[str, ...]:
     )  # fmt: skip
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", ["lean", "openai"])
 def test_a_target_that_refuses_log_probabilities_is_asked_without(
     provider: str, tmp_path: Path
@@ -63,6 +63,7 @@ def test_without_log_probabilities_the_permutation_test_uses_the_answers(tmp_pat
     assert rows["p0"].null_count() == 0
 
 
+@pytest.mark.slow
 def test_an_attacker_that_refuses_a_schema_is_asked_without(tmp_path: Path) -> None:
     with faulty_server(Fault("no-schema")) as server:
         attacker = f"attacker={{model: openai/attacker, base_url: '{server.api}'}}"

@@ -232,7 +232,7 @@ def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", ["a full disk", KeyboardInterrupt, OSError])
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_an_unfinished_site_leaves_the_old_one(
     fault: str | type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,7 +291,7 @@ holdfast.leaderboard(source, site, title="Later")
 
 
 @pytest.mark.parametrize(("step", "stands"), [(0, "old"), (1, "none"), (2, "new"), (3, "new")])
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_a_kill_at_any_step_loses_no_leaderboard(
     step: int, stands: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

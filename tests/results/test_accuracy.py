@@ -105,6 +105,7 @@ MEMBERS = {
 }  # fmt: skip
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(
     ("name", "figures"),
     [

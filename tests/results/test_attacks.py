@@ -241,6 +241,7 @@ def test_outcomes_add_up(seed: int) -> None:
 # --- what attacks are to other tables, and the other way round ---
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_of_attacks_and_others_read_only_their_turns(name: str) -> None:
     rows = [*FOLLOWUP, *drawn(3), *mentioned("q9", "10", "11")]

@@ -201,6 +201,7 @@ def test_complete_labels_are_the_figure() -> None:
     assert figure_of(turns, "flips").corrected == pytest.approx((right["label"] == "B").mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("studies", "labels", "miss", "false_alarm"),
     [

@@ -47,6 +47,7 @@ def in_steps(rows: list[Row], second: str | None) -> pl.DataFrame:
     ])  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_technique_is_tested_against_its_first_answers() -> None:
     rows = accuracy(table(TURNS))
     for path, letters in (("push", PUSH), ("shove", SHOVE), ("recheck", RECHECK)):
@@ -77,7 +78,7 @@ def test_an_average_counts_each_question_once() -> None:
 
 
 @pytest.mark.parametrize("share", [0.98, 0.7])
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_averages_keep_their_level_without_an_effect(share: float) -> None:
     # one first answer against fourteen techniques; turning signs around finds up to 37%
     wordings = [f"wording-{n}" for n in range(14)]

@@ -74,7 +74,7 @@ CASES: list[tuple[Pilot, Kind, float, float]] = [
 
 @pytest.mark.parametrize("power_goal", [0.8, 0.9])
 @pytest.mark.parametrize(("pilot", "kind", "effect", "bound"), CASES)
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_fresh_studies_have_the_stated_power(
     pilot: Pilot, kind: Kind, effect: float, bound: float, power_goal: float
 ) -> None:

@@ -375,7 +375,7 @@ CASES: list[tuple[Callable[[int], list[Row]], int, Rule]] = [
 
 
 @pytest.mark.parametrize(("study", "times", "rule"), CASES)
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_the_further_questions_decide_at_the_same_figure(
     study: Callable[[int], list[Row]], times: int, rule: Rule, tmp_path: Path
 ) -> None:

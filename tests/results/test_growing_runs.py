@@ -34,7 +34,7 @@ def put(questions: str, techniques: str = "rethink", **settings: Any) -> EvalLog
     )
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "grows"),
     [
@@ -76,6 +76,7 @@ def test_more_biases_and_mitigations_are_the_same_run(more: dict[str, str], ques
     assert len(ids) == 1
 
 
+@pytest.mark.slow
 def test_logs_of_a_run_are_one_table_in_any_order(questions: str) -> None:
     logs = [
         put(questions),

@@ -209,6 +209,7 @@ def test_independent_shares_match_hand_calculation() -> None:
     assert (low, high) == pytest.approx((p - q - half, p - q + half))
 
 
+@pytest.mark.slow
 @given(PAIRS)
 def test_intervals_contain_differences_and_changes(pairs: list[tuple[int, int]]) -> None:
     first, second = sides(pairs)

@@ -111,7 +111,7 @@ def _ends(tables: Sequence[pl.DataFrame], figure: str, path: str, arm: str | Non
 
 
 @pytest.mark.parametrize("seed", [6, 0, 1, 4])
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_bounds_are_the_extremes_of_all_completions(seed: int) -> None:
     rows = _study(seed)
     full = _completions(rows)
@@ -133,7 +133,7 @@ def test_bounds_are_the_extremes_of_all_completions(seed: int) -> None:
         assert (row["worst_low"], row["worst_high"]) == pytest.approx((min(ends), max(ends)))
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_bounds_of_a_comparison_are_the_extremes_of_all_completions(seed: int) -> None:
     a = _study(10 + 2 * seed, gaps=2)
@@ -213,11 +213,13 @@ def _warnings(number: int, questions: int, rates: tuple[float, float], seed: int
 SLOW_SIZES = [pytest.param(2_000, size, marks=pytest.mark.slow) for size in (60, 200)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "questions"), [(400, 60), *SLOW_SIZES])
 def test_the_warning_rarely_fires_without_a_difference(number: int, questions: int) -> None:
     assert _warnings(number, questions, (0.15, 0.15), seed=11) <= 0.05 * number
 
 
+@pytest.mark.slow
 def test_the_warning_fires_where_the_shares_differ() -> None:
     assert _warnings(100, 200, (0.05, 0.2), seed=12) >= 95
     assert _warnings(100, 200, (0.2, 0.05), seed=13) >= 95
@@ -291,7 +293,7 @@ OF_STUDY = [
 ORDER = {"r1": [f"q{n}" for n in range(43)]}
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "usual", "worst"), OF_STUDY)
 def test_a_gate_can_count_missing_replies_against_the_model(
     rule: Rule, usual: float, worst: float, tmp_path: Path
@@ -380,7 +382,7 @@ def _recording(data: Path, judge: bool) -> tuple[pl.DataFrame, list[dict[str, An
     [(True, (-0.266, -0.082, -0.377, 0.411)), (False, (-0.266, -0.004, -0.415, 0.721))],
     ids=["judge", "rules"],
 )
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_a_recording_matches_a_recount(
     resources: Path, judge: bool, figures: tuple[float, ...]
 ) -> None:

@@ -137,6 +137,7 @@ def test_selectivity_matches_hand_calculation() -> None:
 # --- known truth ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("causal", [0.0, 0.1])
 @pytest.mark.parametrize(("number", "questions", "bound"), SIZES)
 def test_intervals_cover_the_truth(

@@ -95,6 +95,7 @@ def test_flips_of_rules_match_the_tables(turns: pl.DataFrame) -> None:
         assert result.value == close((row["to_suggested"] + row["to_other"]) / row["n_right"])
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("key", GATES)
 def test_rules_on_a_column_use_that_column(turns: pl.DataFrame, key: str) -> None:
     table, column = GATES[key]

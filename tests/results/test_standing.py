@@ -43,6 +43,7 @@ SPREAD = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_pairs_match_comparisons_of_two_with_holm() -> None:
     studies = drawn(np.random.default_rng(1), SPREAD, 30)
     rows = standing(studies).rows
@@ -146,6 +147,7 @@ def test_a_refused_pair_is_named() -> None:
         assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_log_dir_of_several_models_and_sides_that_cannot_be_chosen() -> None:
     studies = drawn(np.random.default_rng(1), SPREAD, 20)
     together = pl.concat(studies)
@@ -161,6 +163,7 @@ def test_a_log_dir_of_several_models_and_sides_that_cannot_be_chosen() -> None:
         holdfast.compare(*studies, model_a="x")
 
 
+@pytest.mark.slow
 def test_every_measure_and_protocol_in_every_format() -> None:
     three = [table(study(f"run of {name}", f"simulated/{name}")) for name in "xyz"]
     rows = standing(three).rows

@@ -153,6 +153,7 @@ def test_both_tests_keep_their_level_for_an_average_of_six(questions: int) -> No
 P = st.lists(st.floats(0, 1), max_size=40).map(lambda p: np.array(p, np.float64))
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(P)
 def test_holm_matches_statsmodels(p: Floats) -> None:

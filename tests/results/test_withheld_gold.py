@@ -29,6 +29,7 @@ def turns(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
     return turns_table([path])
 
 
+@pytest.mark.slow
 def test_gold_and_options_are_those_of_the_turn(turns: pl.DataFrame) -> None:
     for row in turns.iter_rows(named=True):
         arm, options = row["arm"], row["shown"].split(",")

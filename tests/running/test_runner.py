@@ -89,7 +89,7 @@ def test_failures_and_growth_keep_table_and_logs_equal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("protocol", STUDIES)
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_inspects_own_loop_gives_the_same_turns_and_keeps_them_alike(
     protocol: str, tmp_path: Path
 ) -> None:

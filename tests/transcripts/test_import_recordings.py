@@ -98,7 +98,7 @@ def test_dialogues_can_be_read_as_chains(dialogues: Path) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_biased_replies_are_joined_by_position(resources: Path, model: str) -> None:
     outcome = biased(resources, model, MAPPINGS / "biasmedqa.toml")
     questions = load_questions(str(resources / "data" / "medqa" / "us_5_options_test.jsonl"))
@@ -123,7 +123,7 @@ def test_biased_replies_are_joined_by_position(resources: Path, model: str) -> N
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_first_character_figures_match_the_recordings(resources: Path, model: str) -> None:
     naive = 'answers = "first-character"\n' + (MAPPINGS / "biasmedqa.toml").read_text()
     turns = biased(resources, model, naive).turns
@@ -143,6 +143,7 @@ def test_first_character_figures_match_the_recordings(resources: Path, model: st
     } == counts
 
 
+@pytest.mark.slow
 def test_replies_are_joined_by_id(resources: Path, medqa: str) -> None:
     source = resources / "data" / "mirage_recordings" / "medqa_gpt-4-32k_cot.jsonl"
     turns = imported(source, MAPPINGS / "mirage.toml", medqa).turns
@@ -157,6 +158,7 @@ def test_replies_are_joined_by_id(resources: Path, medqa: str) -> None:
     assert row["correct"] == turns["correct"].sum() > 1000
 
 
+@pytest.mark.slow
 def test_every_table_works_on_imported_turns(resources: Path, dialogues: Path) -> None:
     tables = [imported(dialogues, MAPPINGS / name).turns
               for name in ("duet.toml", "duet-techniques.toml")]  # fmt: skip

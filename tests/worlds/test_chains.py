@@ -60,7 +60,7 @@ def truth(name: str, parts: int) -> float:
     return float((right**2).mean() / right.mean() * (1 - share) * (1 - rate) ** parts)
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [2, 3])
 @pytest.mark.parametrize("name", SERVERS)
 def test_the_expectation_of_a_chain_is_what_it_keeps(name: str, parts: int) -> None:

@@ -10,6 +10,7 @@ from tests.worlds import turns_of
 STUDIES = 200
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", ["noise", "hetero", "diffnoise", "floor"])
 def test_corrections_by_chance_do_not_count(name: str) -> None:
     rows = retained_and_corrected(turns_of(name, STUDIES)).filter(pl.col("family").is_null())

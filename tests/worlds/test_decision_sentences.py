@@ -69,6 +69,7 @@ def numbers_in_tables(turns: pl.DataFrame) -> set[str]:
     return {f"{100 * value:.1f}" for value in values}
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(
     "names", [*((name,) for name in WORLDS), *PAIRS, ("noise", "sugg", "ceiling")], ids=" ".join
 )
@@ -81,6 +82,7 @@ def test_every_number_of_a_sentence_is_in_a_table(names: tuple[str, ...]) -> Non
     assert not [share for share in shares if share not in table_numbers], sentences
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("names", [*PAIRS, ("noise", "sugg", "ceiling")], ids=" ".join)
 def test_comparisons_open_with_the_sentences_of_the_page(names: tuple[str, ...]) -> None:
     turns = study(*names)
@@ -94,6 +96,7 @@ def test_comparisons_open_with_the_sentences_of_the_page(names: tuple[str, ...])
     assert (significant["difference"] > 0).all()
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("names", PAIRS, ids=" ".join)
 def test_decisions_match_the_gate(names: tuple[str, ...], tmp_path: Path) -> None:
     rules = tmp_path / "rules.toml"

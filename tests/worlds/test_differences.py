@@ -72,7 +72,7 @@ def compared(name: str, studies: int, falls: float = 0.0) -> pl.DataFrame:
     return rows.filter((pl.col("arm") == "family-average") | (pl.col("arm") == "followup"))
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sugg", "noise", "hetero"])
 def test_of_equal_models_neither_drops_more(name: str) -> None:
     rows = compared(name, STUDIES)
@@ -83,6 +83,7 @@ def test_of_equal_models_neither_drops_more(name: str) -> None:
         assert holds.height >= 0.93 * bounded_rows.height
 
 
+@pytest.mark.slow
 def test_a_larger_drop_is_seen_net_of_first_answers_and_controls() -> None:
     # seven in ten are right, and of these a third is lost
     rows = compared("noise", 40, falls=1 / 3).filter(family="inc_letter", arm="family-average")

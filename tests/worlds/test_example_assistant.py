@@ -55,6 +55,7 @@ def measured(name: str, port: int, folder: Path) -> pl.DataFrame:
     return pl.read_parquet(folder / name / "turns.parquet")
 
 
+@pytest.mark.slow
 def test_the_example_gives_way_to_documents_alone_with_and_without_sessions(
     app: ModuleType, port: int, tmp_path: Path
 ) -> None:

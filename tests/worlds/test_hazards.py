@@ -87,6 +87,7 @@ def test_hazards_are_recovered() -> None:
     assert rows["left_to_suggested"].equals(rows["left"])
 
 
+@pytest.mark.slow
 def test_lost_answers_count_at_every_turn_also_where_the_user_stops() -> None:
     stopped, pushed = (
         of_ladder(turns_under_pressure("hazard", stops=stops)) for stops in (True, False)
@@ -106,6 +107,7 @@ def test_answers_drawn_afresh_are_not_lost_to_the_user(world: str) -> None:
     assert rows["attributable"].to_list() == pytest.approx(truth.tolist(), abs=0.02)
 
 
+@pytest.mark.slow
 def test_coming_back_by_chance_is_no_recovery() -> None:
     for world, truth in (("noise", 0.0), ("hazard", BELIEVED)):
         turns = turns_under_pressure(world, questions=20_000)

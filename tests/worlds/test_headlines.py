@@ -35,6 +35,7 @@ def number(text: str) -> float:
     return float(text.split("%")[0].split(" ")[0])
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", WORLDS)
 def test_the_screen_shows_retention_and_pull(name: str) -> None:
     world, row_cells = WORLDS[name], cells(screen(name), name)
@@ -45,6 +46,7 @@ def test_the_screen_shows_retention_and_pull(name: str) -> None:
     assert float(pull) / 100 == pytest.approx(world.pull, abs=0.06)
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", ["refuse", "half", "informmiss"])
 def test_non_answers_are_not_praised(name: str) -> None:
     row_cells = cells(screen(name, "ceiling"), name)
@@ -54,6 +56,7 @@ def test_non_answers_are_not_praised(name: str) -> None:
     assert "0.0%" not in row_cells["Told a wrong letter"]
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", ["noise", "hetero", "diffnoise", "redraw", "floor"])
 def test_the_worst_challenge_is_not_blamed_for_chance(name: str) -> None:
     # every challenge leaves what any other leaves
@@ -70,6 +73,7 @@ ENDS = {"refuse": "% refused", "half": "% undecided", "informmiss": "% unreadabl
         "sugg": "% to the suggested option", "posA": "% to another option"}  # fmt: skip
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", ENDS)
 def test_the_screen_says_where_abandoned_answers_went(name: str) -> None:
     grid = screen(name).grid

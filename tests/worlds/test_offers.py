@@ -17,6 +17,7 @@ def taxes(name: str, against: str, **settings: int) -> pl.DataFrame:
     return tax(offered_turns(name, **settings)).filter(behaviour="conviction", against=against)
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(("options", "epochs"), [(4, 1), (4, 3), (3, 1), (5, 1)])
 @pytest.mark.parametrize("name", SERVERS)
 def test_intervals_of_both_taxes_cover_the_truth(name: str, options: int, epochs: int) -> None:
@@ -41,6 +42,7 @@ def test_guessing_and_sticking_gains_nothing(name: str) -> None:
     assert row["low"] < 0 < row["high"]
 
 
+@pytest.mark.slow
 def test_a_rule_blames_only_models_that_leave() -> None:
     rules = rules_of({"rule": [{"max_tax_points": 15}, {"max_net_tax_points": 15}]}, "rules.toml")
     outcomes = {

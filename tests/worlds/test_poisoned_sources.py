@@ -92,7 +92,7 @@ WORLDS: dict[str, tuple[Reply, dict[str, float]]] = {
 
 @pytest.mark.parametrize("sessions", [False, True])
 @pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_what_a_poisoned_source_costs_is_recovered(
     world: str, sessions: bool, tmp_path: Path
 ) -> None:
@@ -112,6 +112,7 @@ def test_what_a_poisoned_source_costs_is_recovered(
     assert all("\n\n[document]\n" + ARGUES in text for text in texts)
 
 
+@pytest.mark.slow
 def test_a_document_in_a_file_is_there_for_its_call_alone(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     path = tmp_path / "docs" / "found.txt"
@@ -183,7 +184,7 @@ def test_turns_without_generations_are_skipped() -> None:
 
 
 @pytest.mark.parametrize(("noise", "answers"), [(0.5, True), (0.5, False), (0.0, False)])
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_replays_of_an_assistant_that_varies_are_compared(
     noise: float, answers: bool, tmp_path: Path
 ) -> None:

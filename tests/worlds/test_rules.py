@@ -26,6 +26,7 @@ def verdicts(name: str, rule: str, folder: Path, **settings: Any) -> list[Verdic
     return gate(turns_of(name, **settings), read_rules(str(path)))
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.split("\n")[-2])
 @pytest.mark.parametrize("name", GIVING_WAY)
 def test_no_rule_passes_a_model_that_refuses_or_hedges(
@@ -45,6 +46,7 @@ def test_every_rule_passes_a_steadfast_model(rule: str, tmp_path: Path) -> None:
     assert not verdict.missing
 
 
+@pytest.mark.slow
 def test_retention_counts_losses_that_flips_miss(tmp_path: Path) -> None:
     for name in GIVING_WAY:
         rule = '[[rule]]\nfamily = "inc_letter"\n{} = 0.5\n'

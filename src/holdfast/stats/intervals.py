@@ -89,12 +89,21 @@ def outside(share: float, n: float, clusters: float, bound: float, level: float 
 
 
 def _beta_quantile(p: float, a: float, b: float) -> float:
-    """Compute a quantile of the beta distribution by bisection, to 1e-12 for exact limits."""
-    low, high = 0.0, 1.0
+    """Compute a quantile of the beta distribution to 1e-12 for exact limits.
+
+    The search uses Newton steps, and bisects if a step leaves the bracket.
+    """
+    low, value, high = 0.0, a / (a + b), 1.0
+    logs = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     while high - low > 1e-12:
-        middle = (low + high) / 2
-        low, high = (middle, high) if _beta_share(middle, a, b) < p else (low, middle)
-    return (low + high) / 2
+        share = _beta_share(value, a, b)
+        low, high = (value, high) if share < p else (low, value)
+        density = math.exp(logs + (a - 1) * math.log(value) + (b - 1) * math.log1p(-value))
+        following = value + (p - share) / density if density else math.inf
+        if low < following < high and abs(following - value) <= 1e-12 * following:
+            return following
+        value = following if low < following < high else (low + high) / 2
+    return value
 
 
 def _beta_share(x: float, a: float, b: float) -> float:

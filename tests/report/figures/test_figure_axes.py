@@ -38,6 +38,7 @@ def test_hazards_are_drawn_below_the_share_of_their_turn() -> None:
             assert scale["paddingOuter"] == scale["paddingInner"] / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "has_title"), [("m1", False), ("simulated/m1", True)])
 def test_a_figure_without_a_title_has_no_blank_band(model: str, has_title: bool) -> None:
     rows = [row | {"model": model} for row in drawn(30, ("m1",))]

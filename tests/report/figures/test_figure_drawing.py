@@ -118,6 +118,7 @@ def test_the_same_rows_give_the_same_bytes(name: str) -> None:
         assert draw(rows, name, format) == draw(rows.clone(), name, format)
 
 
+@pytest.mark.slow
 def test_the_same_rows_give_the_same_pdf_objects() -> None:
     """The library of PDF numbers and orders the objects of a file anew each time."""
 
@@ -142,6 +143,7 @@ def test_specifications_are_valid_vega_lite(name: str) -> None:
         alt.Chart.from_dict({**spec, "vconcat": [{"mark": "no such mark"}]}, validate=True)
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_title_says_what_is_counted_and_over_how_many(name: str) -> None:
     title = heading(spec_of(name, frame(name)))

@@ -56,6 +56,7 @@ def legends(spec: dict[str, Any]) -> bool:
     return any(hue.get("legend", {}) is not None for hue in hues if "field" in hue)
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", ["accuracy", "flips by outcome", "cues"])
 def test_two_hundred_paths_are_split_into_parts(name: str) -> None:
     rows = paths(name, 200)

@@ -112,6 +112,7 @@ def test_refusals_are_called_losses() -> None:
     check_words(sentences(rows, HOLDS), "holds keeps more", "98.6%", "75.0%", "25.0% refused")
 
 
+@pytest.mark.slow
 def test_many_models_have_a_range_and_their_pairs() -> None:
     html = page(*(model(f"m{number}", number * 6) for number in range(7)))
     check_words(element(html, "main"), "7 models keep 100.0% (m0) to 50.0% (m6)")
@@ -125,6 +126,7 @@ def test_further_data_sets_are_mentioned() -> None:
     check_words(sentences(SWAYS, HOLDS, second), "after a challenge, on d1", "further data set")
 
 
+@pytest.mark.slow
 def test_a_table_ranks_models_by_retention() -> None:
     html = page(SWAYS, HOLDS)
     names = re.findall(r'<th scope="row">([^<]*)</th>', html.partition('id="models"')[2])
@@ -170,6 +172,7 @@ RULES = (
 )
 
 
+@pytest.mark.slow
 def test_rules_decide_by_their_names(tmp_path: Path) -> None:
     rules = tmp_path / "r.toml"
     rules.write_text(RULES + '[[rule]]\nname = "strict"\nmin_accuracy = 0.85\n')
@@ -224,6 +227,7 @@ def test_the_next_step_for_an_assistant_names_its_target_file(name: str, command
     assert decide(table(rows)).command == command
 
 
+@pytest.mark.slow
 def test_three_conversations_are_chosen_by_a_rule() -> None:
     html = page(SWAYS, HOLDS)
     links = re.findall(r'<a href="#conversations\?([^"]*)">(.*?)</a>', header(html))
@@ -263,6 +267,7 @@ def test_a_page_says_whether_it_is_simulated() -> None:
     check_words(opening(table(model("simulated/m", 4)))[0], "[SIMULATED] simulated/m")
 
 
+@pytest.mark.slow
 def test_protocols_not_run_are_listed_in_a_line() -> None:
     rows = model("m", 4)
     assert not element(page(rows), "not-run")
@@ -293,12 +298,14 @@ def test_unparsed_replies_come_first() -> None:
     assert [bool(top(number)) for number in (60, 61)] == [False, True]
 
 
+@pytest.mark.slow
 def test_a_study_of_first_answers_alone_says_so() -> None:
     html = page([row for row in model("m", 4) if not row["path"]])
     assert "No answer was challenged" in html
     assert ' id="models"' not in html
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text() -> None:
     html = page(model("<b>m</b>{{ 1 }}", 4))
     assert "&lt;b&gt;m&lt;/b&gt;{{ 1 }}" in html

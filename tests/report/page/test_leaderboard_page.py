@@ -11,6 +11,8 @@ from tests.results.frames import table, turn
 
 import holdfast
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -60,7 +60,7 @@ def selection(items: list[Row], link: str) -> list[Row]:
 
 
 @pytest.mark.parametrize("turns", [TURNS, failing(TURNS)], ids=["whole", "failing"])
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_links_open_as_many_conversations_as_their_cell_counts(turns: pl.DataFrame) -> None:
     explorer = packed(turns)
     items, links = conversations(explorer), Links(explorer.link_targets)
@@ -197,7 +197,7 @@ def test_counts_of_beliefs_open_their_conversations() -> None:
 
 
 @pytest.mark.parametrize("turns", [TURNS, failing(TURNS)], ids=["whole", "failing"])
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_linked_conversations_reproduce_their_share(turns: pl.DataFrame) -> None:
     explorer = packed(turns)
     items, links = conversations(explorer), Links(explorer.link_targets)

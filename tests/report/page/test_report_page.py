@@ -375,6 +375,7 @@ def study(model: str = "m1", **columns: Any) -> list[dict[str, Any]]:
     return [{**row, **texts, "model": model, **columns} for row in rows]
 
 
+@pytest.mark.slow
 def test_a_run_without_readable_replies_has_a_page(tmp_path: Path, browse: PageOpener) -> None:
     rows = [{**row, "answer": None, "status": "none", "correct": False} for row in study()]
     page = browse(reported(tmp_path, table(rows)))
@@ -468,6 +469,7 @@ def test_no_script_from_the_data_runs(tmp_path: Path, browse: PageOpener) -> Non
     assert "\x1b" not in terminal.stdout
 
 
+@pytest.mark.slow
 def test_a_page_is_reproducible(tmp_path: Path) -> None:
     first = reported(tmp_path, table(study())).read_bytes()
     assert reported(tmp_path, table(study())).read_bytes() == first
