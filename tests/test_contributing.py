@@ -29,7 +29,7 @@ STEP = re.compile(
 def clone(tmp_path: Path) -> Path:
     """A copy of what the examples change and use."""
     for part in ("src", "tests/fixtures"):
-        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / part, tmp_path / part)
     return tmp_path
 
 

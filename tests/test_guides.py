@@ -7,7 +7,7 @@ import pytest
 from tools.guides import PAGES, ROOT, written_anew
 
 PROSE = sorted((ROOT / "docs").rglob("*.md"))
-QUICK = ("inference", "transcripts", "questions")
+QUICK = ("inference", "transcripts")
 """Pages whose commands take a second or two."""
 
 

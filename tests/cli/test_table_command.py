@@ -71,7 +71,7 @@ def test_every_format_of_a_table_has_its_rows(name: str, study: str) -> None:
 
 @pytest.mark.parametrize("source", ["paper", "paper-no-system", "stick-or-switch"])
 @pytest.mark.parametrize("name", REGISTERED)
-@pytest.mark.rest_slow
+@pytest.mark.slow
 def test_published_rows_stand_below_the_measured_ones(name: str, source: str, study: str) -> None:
     measures = rows_of(study, name)
     run = holdfast("table", study, *of_table(name), "--compare-with", source, "--format", "json")

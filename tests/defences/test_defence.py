@@ -418,6 +418,7 @@ def test_other_protocols_are_compared_by_their_own_outcomes(otherwise: Path) -> 
     assert over["handed_over"] > 0
 
 
+@pytest.mark.slow
 def test_their_outcomes_recover_a_known_effect_and_none(
     otherwise: Path,
 ) -> None:

@@ -282,6 +282,7 @@ def test_the_recorded_letter_is_the_one_in_the_prompt(tmp_path: Path) -> None:
         assert f"The author favors {row['suggested']}." in row["prompt"]
 
 
+@pytest.mark.slow
 def test_conditional_rates_of_the_log_hold_with_epochs() -> None:
     # it gives up right answers and mends wrong ones, so that no rate is trivially 0 or 1
     log = study("simulated/blind-switcher", limit=10, epochs=6, techniques="double-check")

@@ -53,7 +53,7 @@ def test_token_and_cost_limits_allow_only_requests_in_flight(option: str, tmp_pa
         assert server.stats()["repeated"] == 0
 
 
-@pytest.mark.rest_slow
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["no-usage", "usage-as-text"])
 @pytest.mark.parametrize("provider", ["lean", "openai"])
 def test_missing_token_counts_are_estimated(provider: str, kind: str, tmp_path: Path) -> None:

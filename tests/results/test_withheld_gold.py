@@ -48,6 +48,7 @@ def test_gold_and_options_are_those_of_the_turn(turns: pl.DataFrame) -> None:
             assert row["gold"] == row["suggested"]
 
 
+@pytest.mark.slow
 def test_an_older_table_lacks_the_options(turns: pl.DataFrame, tmp_path: Path) -> None:
     turns.drop("shown").write_parquet(tmp_path / "old.parquet")
     old = turns_table([str(tmp_path / "old.parquet")])

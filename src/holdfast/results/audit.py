@@ -328,9 +328,9 @@ def corrected(study_units: pl.DataFrame, figure: str, weight: pl.Expr | None = N
     unit_rows = unit_rows.sort(pl.all())  # the last digit of a sum depends on the order
     labelled_units = unit_rows.filter(pl.col("weight").is_not_null())
     is_other = (pl.col("hit") != pl.col("read_hit")) | (pl.col("among") != pl.col("read_among"))
-    reading_column = (
-        unit_rows.select(pl.col("read_hit", "read_among") * pl.col("size")).sum().row(0)
-    )
+    read_hits, read_trials = unit_rows.select(
+        (pl.col("read_hit", "read_among") * pl.col("size")).sum()
+    ).row(0)
     sides = _sides(unit_rows, definition.classes)
     agreement = labelled_units.select(
         (pl.col("alike") * pl.col("weight")).sum() / pl.col("weight").sum()
@@ -340,7 +340,7 @@ def corrected(study_units: pl.DataFrame, figure: str, weight: pl.Expr | None = N
         labelled=labelled_units.height,
         agreement=agreement.item() if labelled_units.height else math.nan,
         disagreements=labelled_units.filter(is_other).height,
-        as_read=reading_column[0] / reading_column[1] if reading_column[1] else math.nan,
+        as_read=read_hits / read_trials if read_trials else math.nan,
         corrected=_value(_rates(sides, definition.classes), len(definition.classes)),
         interval_data=(sides, partial(_bounds, definition.classes)),
     )
@@ -363,8 +363,9 @@ def _sides(unit_rows: pl.DataFrame, classes: _Classes) -> tuple[Counts, ...]:
         counting = (weight * pl.col("among")).fill_null(0.0)
         parts[f"among {place}"] = counting
         parts[f"hits {place}"] = (counting * pl.col("hit")).fill_null(0.0)
-    sums = unit_rows.select("question", **parts).group_by("question").agg(pl.all().sum())
-    of = {name: sums.sort("question")[name].to_numpy() for name in parts}
+    by_question = unit_rows.select("question", **parts).group_by("question")
+    sums = by_question.agg(pl.all().sum()).sort("question")
+    of = {name: sums[name].to_numpy() for name in parts}
     places = range(len(classes))
     remainders = [
         np.sum([of[f"units {after}"] for after in places[place:]], axis=0) for place in places
