@@ -7,7 +7,7 @@ script. The scripts that lead to the fewest and to the most requests bound what 
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NoReturn, TypeVar, cast
 
 from inspect_ai.model import (
@@ -80,6 +80,11 @@ REPLY_TOKENS = 400
 
 _FENCES = re.compile(r"\[[0-9a-f]+\]\.*|===== [0-9a-f]+ =====")
 """A reply of a dry run, and a line around quoted texts, which holds their digest."""
+
+
+@lru_cache(4096)  # scripts of a search mostly quote the same replies
+def _without_replies(text: str) -> str:
+    return _FENCES.sub("", text)
 
 
 def stand_in(number: int, tokens: int) -> str:
@@ -256,7 +261,7 @@ class Dry:
             if who == "assistant":
                 yield who, ""
             elif self.defence or "]." in text:  # else it quotes no reply
-                yield who, _FENCES.sub("", text)
+                yield who, _without_replies(text)
             else:
                 yield who, text
 
@@ -317,8 +322,8 @@ class Dry:
     ) -> str:
         """What stands for the reply of a defended model."""
         earlier_texts = self._load_prior_state(_first_of(turn)).texts
-        exchange = DryExchange(self, turn, [_MESSAGE[role](content=text) for role, text in texts],
-                               len(earlier_texts))  # fmt: skip
+        messages = [_message(role, text).model_copy() for role, text in texts]
+        exchange = DryExchange(self, turn, messages, len(earlier_texts))
         # a branch of its own, so that it can be planned by itself
         position = place.get()
         number = self._counts.get((*position, DEFENCE_ORDER), 0)
@@ -360,11 +365,16 @@ class Dry:
         return None
 
 
-_MESSAGE: Mapping[str, type[Any]] = {
+_MESSAGE: Mapping[str, type[ChatMessage]] = {
     "system": ChatMessageSystem,
     "user": ChatMessageUser,
     "assistant": ChatMessageAssistant,
 }
+
+
+@lru_cache(1024)  # scripts of a search mostly ask the same
+def _message(role: str, text: str) -> ChatMessage:
+    return _MESSAGE[role](content=text)
 
 
 class DryExchange(DefendedTurn):

@@ -1,6 +1,7 @@
 """Options shown in an order of their own: the words, exemplars, what is chosen among, beliefs."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from inspect_ai.model import GenerateConfig, ModelOutput
@@ -31,7 +32,12 @@ Decision = tuple[str, str] | None
 
 def shuffled(letters: Sequence[str], *key: object) -> tuple[str, ...]:
     """The letters in an order that the key fixes."""
-    left, order = list(letters), []
+    return _shuffled(tuple(letters), tuple(map(str, key)))
+
+
+@lru_cache(4096)  # a plan asks for the same order hundreds of times
+def _shuffled(letters: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
+    left, order = list(letters), list[str]()
     while left:
         order.append(left.pop(left.index(draw(left, *key, len(left)))))
     return tuple(order)
