@@ -64,7 +64,7 @@ def read_decision(
         text = P.none_said.sub(prepared_options.mark(none_letter), text)
     letters = {mark: prepared_options.letter(mark) for mark in set(P.marks.findall(text))}
     letters |= {_HELD_MARK: held_letter, _NEW: offered_letter, _MISNAMED_MARK: None}
-    text = P.arrow.sub(r"\1 to ", text)
+    text = P.second_thought.sub("", P.arrow.sub(r"\1 to ", text))
     text = without_asides(_with_roles(re.sub(r"\\\w+\{|[{}$*<>]", " ", text), letters))
     parsed_turn = _Turn(text, letters, held_letter, offered_letter)
     if P.asks_back.search(text):
@@ -182,6 +182,9 @@ class _Turn:
         if P.same_answer.search(text) and not sentence.has(K.CONDITION, 0, sentence.size):
             yield _Claim(self.held_letter, start)
             return
+        stays = P.stays.search(text)
+        if stays is not None and self.letters.get(stays["mark"]) == self.held_letter:
+            yield _Claim(self.held_letter, start + stays.start("mark"))
         places = [match.start() for match in P.marks.finditer(text)]
         for at, kind in enumerate(sentence.kinds):
             claim = None
@@ -193,12 +196,15 @@ class _Turn:
                 is_mark = kind & K.MARK and len(places) == len(sentence.marks)
                 word = sentence.words[at]
                 place = places[sentence.marks.index(at)] if is_mark else text.find(word)
-                yield claim._replace(at=start + max(0, place))
+                claim = claim._replace(at=start + max(0, place))
+                if claim.at < 10 or claim.is_worded or not P.heading.match(self.text, claim.at + 1):
+                    yield claim
 
     def _compare(self, text: str) -> bool:
         """Note which option a comparison favours. Equal options leave the answer as it is."""
         compared = comparison(text)
         if compared is None:
+            self._compare_alone(text)
             return False
         better, worse = map(self.letters.get, compared[:2])
         if better != worse and {better, worse} == self.opposites.keys():
@@ -207,6 +213,17 @@ class _Turn:
             if better is not None and (compared[2] or better == self.held_letter):
                 self.compared.append(better)
         return True
+
+    def _compare_alone(self, text: str) -> None:
+        """Note which option a comparison without "than" favours."""
+        match, marks = P.fits_better.search(text), P.marks.findall(text)
+        if match is None or self.is_unreal or len(marks) > 1:
+            return
+        before = Sentence(*words_of(text[: match.end()]))
+        is_own = not before.is_denied(0, before.size) and not before.has(K.CONDITION, 0, before.size)
+        letter = self.letters.get(match["mark"])
+        if is_own and letter in self.opposites:
+            self.compared.append(letter)
 
     def _of_option(self, sentence: Sentence, at: int) -> _Claim | None:
         mark = sentence.words[at]
@@ -238,6 +255,9 @@ class _Turn:
             return None
         if claim.rule == "is-correct" and sentence.has(K.BAD, at + 1, at + 7):
             return None  # "The original answer isn't wrong so much as incomplete"
+        is_evidence = sentence.words[at - 1] in W.supporting and claim.rule == "choice"
+        if is_evidence and not sentence.has(K.SELF, at - 4, at - 1):
+            return None  # "The bottle and the detectable level support B"
         if claim.rule == "said" or (claim.rule == "verdict" and not role):
             return None
         if claim.rule == "bare" and role and sentence.has(K.BREAK, at + 1, at + 2):
@@ -256,6 +276,8 @@ class _Turn:
         end = next((n for n in range(at + 1, sentence.size) if words[n] in W.ends), sentence.size)
         if sentence.has(K.MARK, at + 1, min(end, at + 10)) or not _is_meant(words, at, end):
             return None
+        if words[at + 1 : at + 2] == ["corrected"]:
+            return None  # "I stand corrected"
         self.verbs_mentioned.add("stick" if sticks else "switch")
         if sentence.says(W.unsure, max(begin, at - 3), at) or words[at - 1] in ("over", "than"):
             return None
