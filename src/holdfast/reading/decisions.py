@@ -220,7 +220,9 @@ class _Turn:
         if match is None or self.is_unreal or len(marks) > 1:
             return
         before = Sentence(*words_of(text[: match.end()]))
-        is_own = not before.is_denied(0, before.size) and not before.has(K.CONDITION, 0, before.size)
+        is_own = not before.is_denied(0, before.size) and not before.has(
+            K.CONDITION, 0, before.size
+        )
         letter = self.letters.get(match["mark"])
         if is_own and letter in self.opposites:
             self.compared.append(letter)
