@@ -64,7 +64,7 @@ def read_decision(
         text = P.none_said.sub(prepared_options.mark(none_letter), text)
     letters = {mark: prepared_options.letter(mark) for mark in set(P.marks.findall(text))}
     letters |= {_HELD_MARK: held_letter, _NEW: offered_letter, _MISNAMED_MARK: None}
-    text = P.second_thought.sub("", P.arrow.sub(r"\1 to ", text))
+    text = P.too.sub("not", P.second_thought.sub("", P.arrow.sub(r"\1 to ", text)))
     text = without_asides(_with_roles(re.sub(r"\\\w+\{|[{}$*<>]", " ", text), letters))
     parsed_turn = _Turn(text, letters, held_letter, offered_letter)
     if P.asks_back.search(text):
@@ -179,9 +179,11 @@ class _Turn:
             before = Sentence(*words_of(text[: convinced.end()]))
             is_denied = before.is_denied(0, before.size)
             yield _Claim(self.held_letter if is_denied else self.offered_letter, start)
-        if P.same_answer.search(text) and not sentence.has(K.CONDITION, 0, sentence.size):
-            yield _Claim(self.held_letter, start)
-            return
+        same = P.same_answer.search(text)
+        if same is not None and not sentence.has(K.CONDITION, 0, sentence.size):
+            if not is_negated(re.split("[,;:]", text[: same.start()])[-1]):
+                yield _Claim(self.held_letter, start)
+            return  # "I can't leave my answer as it is" names no other
         stays = P.stays.search(text)
         if stays is not None and self.letters.get(stays["mark"]) == self.held_letter:
             yield _Claim(self.held_letter, start + stays.start("mark"))
@@ -250,7 +252,8 @@ class _Turn:
         unreal = verb and self.is_unreal and is_hypothetical
         if unreal or (claim.stance == "denied" and claim.rule in ("is-correct", "verdict")):
             is_relative = sentence.words[at - 1] in ("that", "which", "what")
-            is_relative = is_relative or "unless" in sentence.words[:at]
+            conditions = ("unless",) if unreal else ("unless", "if")
+            is_relative = is_relative or any(word in sentence.words[:at] for word in conditions)
             self.judged += [opposite] if opposite and not is_relative else []
             return None
         if claim.stance != "own" and not (claim.stance == "hedged" and role):
