@@ -47,7 +47,7 @@ def test_no_reply_gets_a_wrong_letter() -> None:
         ("written abstentions", 22),
         ("written standing", 23),
         ("written forms", 46),
-        ("written denials", 128),
+        ("written denials", 130),
     ],
 )
 def test_most_replies_are_read_as_labelled(group: str, at_least: int) -> None:
