@@ -84,24 +84,19 @@ def with_computed(
 
     Figures of few questions often have equal lists. Each distinct list is computed once.
     """
-    lists_by_row = figures.select(lists).with_row_index("_place")
-    alike = lists_by_row.group_by(lists, maintain_order=True).agg("_place")
-    arrays = ([list_value.to_numpy() for list_value in alike[name]] for name in lists)
-    results = compute(list(zip(*arrays, strict=True)))
-    result_frame = pl.DataFrame(list(results), schema=dict(schema), orient="row")
-    result_frame = (
-        result_frame.with_columns(alike["_place"]).explode("_place").sort("_place").drop("_place")
-    )
-    return pl.concat([figures.drop(lists), result_frame], how="horizontal")
+    columns = ([list_value.to_numpy() for list_value in figures[name]] for name in lists)
+    groups = list(zip(*columns, strict=True))
+    keys = [tuple(values.tobytes() for values in group) for group in groups]
+    distinct_groups = dict(zip(keys, groups, strict=True))
+    computed = dict(zip(distinct_groups, compute(list(distinct_groups.values())), strict=True))
+    results = pl.DataFrame([computed[key] for key in keys], schema=dict(schema), orient="row")
+    return pl.concat([figures.drop(lists), results], how="horizontal")
 
 
 def coded(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """Replace texts by numbers, which sort as the texts do and group several times faster."""
-    return frame.with_columns(
-        frame[name].cast(pl.Enum(frame[name].drop_nulls().unique().sort()))
-        for name in columns
-        if frame.schema[name] == pl.String
-    )
+    """Replace texts by numbers, which group several times faster."""
+    texts = [name for name in columns if frame.schema[name] == pl.String]
+    return frame.with_columns(pl.col(texts).cast(pl.Categorical))
 
 
 def _effective(hits: Floats, trials: Floats) -> float:
