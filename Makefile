@@ -27,7 +27,9 @@ real: $(STAMP)-real
 	$(BIN)/holdfast report runs/real --output runs/real/report.html
 	@echo "SmolLM2-135M-Instruct is small and knows little medicine; its replies, and its failures, are real."
 
-# The fast part. A process a core: `auto` counts those that share a core once.
+# The fast part. One process per core (`auto` counts cores that share hardware once), so polars
+# uses one thread in each.
+test test-full: export POLARS_MAX_THREADS := 1
 test: $(STAMP)
 	$(BIN)/pytest -n logical --dist worksteal -m "not slow"
 

@@ -1,4 +1,4 @@
-"""What the tests share: a place of their own for caches, the real data, the local server."""
+"""Fixtures of all tests: separate folders for caches and logs, the real data, the local server."""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from benchmarks.server import Server, running_server
 from hypothesis import settings
 from inspect_ai.model._model_info import clear_model_info_cache
 
-# a machine that is busy is no fault of a test; what must be fast is timed by tests of its own
+# a busy machine must not fail a test; separate tests measure what must be fast
 settings.register_profile("holdfast", deadline=None)
 settings.load_profile("holdfast")
 
@@ -17,18 +17,18 @@ RESOURCES = Path(__file__).parents[2] / "shared"
 
 
 @pytest.fixture(autouse=True)
-def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _separate_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOLDFAST_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("INSPECT_LOG_DIR", str(tmp_path / "logs"))
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    clear_model_info_cache()  # prices that another test gave
+    clear_model_info_cache()  # removes prices that another test set
 
 
 @pytest.fixture(scope="session")
 def resources() -> Path:
     if not (RESOURCES / "data").is_dir():
-        pytest.skip("the real data of ../shared is not here")
+        pytest.skip("the real data in ../shared is absent")
     return RESOURCES
 
 
@@ -45,12 +45,12 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Of a command line of its own: the generation cache goes beside its logs."""
+    """Environment of a separate process, whose generation cache stands next to its logs."""
     return {k: v for k, v in os.environ.items() if k != "HOLDFAST_CACHE_DIR"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test whose other cases are slow, leave the first case among the fast ones."""
+    """Mark all cases but the first as slow where a test is marked `rest_slow`."""
     functions: set[str] = set()
     for item in items:
         if item.get_closest_marker("rest_slow") is None:

@@ -45,6 +45,7 @@ _VERB = K.CHOOSE | K.STICK | K.CHOSE | K.CHANGE | K.LEAVE
 _FOREIGN_KINDS = K.OTHER | K.OWNER
 _THEIRS = _FOREIGN_KINDS | K.THEIRS
 _OURS = K.SELF | K.MINE
+_CHOSEN = K.CHOSE | K.THEIRS | K.SAY
 _ADJECTIVE = K.FILL | K.PAST | K.OWN | K.GOOD | K.FAIR | _THEIRS
 _PASSABLE_KINDS = K.FILL | K.PAST | K.OWN | K.NOUN | K.MINE | _THEIRS
 _END_KINDS = K.SIGN | K.FILL | K.BREAK | K.AWAY | K.CONDITION | K.CONCESSION | K.SELF | K.OTHER
@@ -210,6 +211,8 @@ class Sentence:
                 is_direct = not self.says(W.places, j + 1, at) and self._is_closed(at)
                 is_own = is_direct and word in W.think and self.has(K.SELF, begin, j)
                 return "it-is" if is_own else "said", "own", j
+            elif word in W.arrows and kinds[j - 1] & K.NOUN:
+                pass  # "Answer -> B"
             elif not kind & _PASSABLE_KINDS and not kind & K.NEGATION:
                 break
             is_linked = is_linked or (word in W.links and noun < 0)
@@ -220,7 +223,9 @@ class Sentence:
         if self._is_alone(at, begin):
             return "bare", "own", begin
         if words[at - 1 : at] == [","] and at + 3 > self.size and self._is_end(at + 1):
-            return "verdict", "own", at  # "Between A and C, C."
+            is_chosen = words[at] in words[:at] or self.says(W.among, 0, at)
+            is_chosen = is_chosen or self.has(K.NOUN, 0, at)
+            return ("verdict", "own", at) if is_chosen else None  # "Between A and C, C."
         return None
 
     def _is_alone(self, at: int, begin: int) -> bool:
@@ -334,6 +339,10 @@ class Sentence:
             return None  # "I am 80% confident, with the rest on B"
         if words[j - 1] == "for" and words[j].endswith("ing"):
             return "choice", "past", j  # "The answer is B, with apologies for saying A"
+        if words[at + 1 : at + 2] == ["also"] and not is_own:
+            return None  # "It is sensible to give B as well"
+        if "that" in words[j:at] and self.says(W.does, at + 1, at + 2):
+            return None  # "which is to say that B doesn't persuade me"
         if words[0] == "to" and j == 1 and self.has(K.MODAL, at + 1, self.size):
             return "choice", "conditional", j  # "To make B correct, the stem would have to say so"
         if is_own and self.says(W.nearly, begin, j) and not kinds[j] & K.STICK:
@@ -363,6 +372,11 @@ class Sentence:
                 return "changed", "own", j  # "I finally settled on B"
             if is_own and self.has(K.DOUBT | K.BAD, 0, self.size):
                 return "chosen", "past", j  # "My mistake: I gave B"
+            was_chosen = any(
+                words[h] in W.had and kinds[h + 1] & _CHOSEN for h in range(begin, j + 1)
+            )
+            if is_own and (was_chosen or self.says(W.ago, at + 1, at + 4)):
+                return "chosen", "past", j  # "I had suggested B", "I said B a moment ago"
             return ("chosen", "hedged", j) if is_own or is_foreign else None
         is_called = j == begin or words[j - 1] in W.calls
         is_called = is_called or bool(kinds[j - 1] & (K.SO | K.BREAK | K.SIGN | K.MODAL))
@@ -533,6 +547,8 @@ class Sentence:
         verdict = rule in ("verdict", "answer-is")
         if self.is_denied(begin, lead):
             return "denied"
+        if "than" in words[begin:lead] and "that" in words[begin : lead + 1]:
+            return "denied"  # "It is more likely to be A than that this is B"
         if self._is_reported(begin, lead):
             return "reported"
         if self._is_conditional(begin, lead, at, within=verdict):
@@ -600,7 +616,8 @@ class Sentence:
             return True  # "Had she been pregnant, B."
         if begin and words[begin - 1] in (",", "then") and not kinds[0] & _OURS:
             is_met = kinds[0] & K.CONDITION or words[0] == "when"
-            ours = kinds[1] & (_OURS | K.OTHER) and not self.says(W.supposing_words, 0, begin)
+            ours = kinds[1] & (_OURS | K.OTHER) and words[1] not in W.patient
+            ours = ours and not self.says(W.supposing_words, 0, begin)
             if is_met and not ours and words[1] != "that":
                 return True  # "If the culture grows, the answer will be B"
         for j in range(begin, lead):

@@ -104,6 +104,8 @@ def with_ended(turns: pl.DataFrame) -> pl.DataFrame:
         was not asked. No row is added after a failed turn or in an interrupted run.
     """
     ending = protocols(lambda declaration: declaration.stops_early and not declaration.by_arm)
+    if turns["protocol"].is_in(ending).not_().all():
+        return turns
     conversation_turns = turns.filter(pl.col("protocol").is_in(ending)).filter(~apart())
     steps = conversation_turns.select(*STUDY, *_OF_STEP).filter(pl.col("path") != "")
     if steps.is_empty():
