@@ -7,14 +7,11 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-import polars as pl
-
 from holdfast.errors import InputError
 from holdfast.protocols.installed import PROTOCOLS
 from holdfast.protocols.protocol import Protocol
 from holdfast.protocols.settings import described
 from holdfast.results.declaration import TABLES, Table, sections
-from holdfast.results.turns import SCHEMA
 
 
 def protocol_page(name: str) -> str:
@@ -87,7 +84,7 @@ def _columns(table: Table) -> str:
     """Return a Markdown table of the columns: name, printed header and meaning."""
     printed_columns = getattr(table.layout, "columns", ())
     headers = {column.name: column.header.strip() for column in printed_columns}
-    columns = table(pl.DataFrame(schema=SCHEMA)).columns
+    columns = list(table.schema)
     names_listed = [name for name in columns if name not in ("model", "dataset", "run")]
     rows = [
         f"| `{name}` | {headers.get(name, '')} | {table.meaning(name)} |" for name in names_listed

@@ -189,6 +189,7 @@ def test_hostile_names_do_not_steer_the_terminal() -> None:
     assert len(run.stderr.splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_three_models_have_ranks_and_every_pair() -> None:
     answers = {"m1": "AAAAAAAB", "m2": "AAAAAAAB", "m3": "BBBBBBBB"}
     three = [study(name, letters * 3) for name, letters in answers.items()]

@@ -451,6 +451,7 @@ def test_their_outcomes_recover_a_known_effect_and_none(
     assert row["updates"] == pytest.approx(-3 / row["n_wrong"])
 
 
+@pytest.mark.slow
 def test_panels_share_a_scale_of_sizes(otherwise: Path) -> None:
     rows = holdfast.table(otherwise, "defences").filter(pl.col("protocol") == "stick-or-switch")
     more = rows.with_columns(protocol=pl.lit("followup"), replies=pl.lit(2, pl.Int64))

@@ -7,7 +7,6 @@ import pytest
 
 from holdfast.results.columns import COMMON
 from holdfast.results.declaration import TABLES
-from holdfast.results.turns import SCHEMA
 from tests.golden import SETS
 
 TOLERANCE = 1e-9
@@ -16,7 +15,7 @@ TOLERANCE = 1e-9
 @pytest.mark.parametrize("name", TABLES)
 def test_every_column_has_a_meaning_and_interval_a_figure(name: str) -> None:
     table = TABLES[name]
-    schema = table(pl.DataFrame(schema=SCHEMA)).schema
+    schema = table.schema
     for column in schema:
         meaning = table.meaning(column)
         assert meaning[:1] == meaning[:1].upper() != ""
@@ -33,8 +32,7 @@ def test_every_column_has_a_meaning_and_interval_a_figure(name: str) -> None:
 
 
 def test_columns_with_a_general_meaning_are_in_several_tables() -> None:
-    empty = pl.DataFrame(schema=SCHEMA)
-    columns = [name for table in TABLES.values() for name in table(empty).columns]
+    columns = [name for table in TABLES.values() for name in table.schema]
     assert min(columns.count(column) for column in COMMON) > 1
 
 
@@ -43,7 +41,7 @@ def turns_of(name: str) -> pl.DataFrame:
     return SETS[name]()
 
 
-@pytest.mark.parametrize("turns", ["demo", "disturbed"])
+@pytest.mark.parametrize("turns", ["disturbed", pytest.param("demo", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", TABLES)
 def test_an_interval_contains_its_figure(name: str, turns: str) -> None:
     table = TABLES[name]

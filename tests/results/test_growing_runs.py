@@ -64,6 +64,7 @@ def test_a_judge_does_not_change_the_run(protocol: Any) -> None:
     assert not {"-T seed", "-T suggest", "-T system_prompt"} & set(protocol.growing)
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("more", [{"biases": "all"}, {"mitigations": "education"}])
 def test_more_biases_and_mitigations_are_the_same_run(more: dict[str, str], questions: str) -> None:
     model = get_model("simulated/sycophant", memoize=False)

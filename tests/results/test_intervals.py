@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import optimize, stats
 from scipy.stats import beta, binomtest, norm, t
+from statsmodels.regression.linear_model import OLS
 
 from holdfast.stats.intervals import (
     Counts,
@@ -150,7 +150,7 @@ def test_the_variance_is_the_cluster_robust_one(seed: int) -> None:
     groups = np.repeat(np.arange(40), sizes)
     right = (rng.random(groups.size) < np.repeat(rng.beta(1.5, 1.0, 40), sizes)).astype(float)
     # a regression on nothing but a constant, errors clustered by question
-    model = sm.OLS(right, np.ones_like(right)).fit(
+    model = OLS(right, np.ones_like(right)).fit(
         cov_type="cluster",
         cov_kwds={"groups": groups, "use_correction": False, "df_correction": False},
     )
@@ -437,7 +437,7 @@ def test_means_match_a_cluster_robust_regression(seed: int) -> None:
     groups = np.repeat(np.arange(60), rng.integers(1, 5, size=60))
     values = np.clip(np.repeat(rng.normal(0.5, 0.1, 60), np.bincount(groups)), 0, 1)
     values = np.clip(values + rng.normal(0, 0.05, values.size), 0, 1)
-    model = sm.OLS(values, np.ones_like(values)).fit(
+    model = OLS(values, np.ones_like(values)).fit(
         cov_type="cluster", cov_kwds={"groups": groups}, use_t=True
     )
     sums = np.bincount(groups, values).astype(float), np.bincount(groups).astype(float)

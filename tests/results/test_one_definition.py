@@ -84,6 +84,7 @@ def test_accuracies_and_drops_of_rules_match_the_table(turns: pl.DataFrame, abou
         assert result.value == close(row["unparsed"] / row["n"])
 
 
+@pytest.mark.rest_slow
 def test_flips_of_rules_match_the_tables(turns: pl.DataFrame) -> None:
     flips, families = TABLES["flips"](turns), TABLES["flips by family"](turns)
     for result in verdicts(turns, {"max_flip_rate": 0.1, "technique": "*-prior"}):

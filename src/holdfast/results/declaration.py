@@ -19,6 +19,7 @@ from holdfast.stats.intervals import PairedInterval
 from .columns import COMMON, INTERVALS
 from .grid import Cell, Grid, Line, Row, RowBlock, Studies, one_line, percent, studies
 from .kept import in_codes, in_words
+from .turns import SCHEMA
 
 if TYPE_CHECKING:
     from altair import VConcatChart
@@ -350,6 +351,11 @@ class Table:
         if end not in _ENDS or prefix.endswith("rank"):
             return ""
         return self._figures.get(prefix, prefix)
+
+    @cached_property
+    def schema(self) -> pl.Schema:
+        """Columns and types of the rows, with the default settings."""
+        return self(pl.DataFrame(schema=SCHEMA)).schema
 
     @cached_property
     def _figures(self) -> Mapping[str, str]:

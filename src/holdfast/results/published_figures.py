@@ -12,7 +12,6 @@ from holdfast.registry import Lazily, declaring, found_in
 
 from .declaration import TABLES
 from .grid import PUBLISHED_MARK
-from .turns import SCHEMA
 
 Row = dict[str, Any]
 
@@ -63,7 +62,7 @@ def published(table: str, source: str = "paper") -> pl.DataFrame:
         raise InputError(
             f"unknown published source '{source}'", remedy=did_you_mean(source, PUBLISHED_SOURCES)
         )
-    schema = TABLES[table](pl.DataFrame(schema=SCHEMA)).schema
+    schema = TABLES[table].schema
     rows = PUBLISHED_SOURCES[source].rows.get(table, lambda: iter(()))()
     return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
 

@@ -246,6 +246,7 @@ def test_three_conversations_are_chosen_by_a_rule() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_first_screen_has_few_words(tmp_path: Path) -> None:
     rules = tmp_path / "r.toml"
     rules.write_text(RULES)
