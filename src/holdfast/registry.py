@@ -26,6 +26,16 @@ PROTOCOLS = {
 }
 """Module of each protocol. The module declares the protocol as ``PROTOCOL``."""
 
+PROVIDERS = {
+    "simulated": "holdfast.models.simulated:Simulated",
+    "lexical": "holdfast.models.offline:Lexical",
+    "recorded": "holdfast.models.offline:Recorded",
+    "lean": "holdfast.models.lean:Lean",
+    "http": "holdfast.models.http:Http",
+    "python": "holdfast.models.function:Function",
+}
+"""``MODULE:NAME`` of the model class of each provider."""
+
 DEMO: dict[str, Any] = {
     "protocols": ("single-turn", "followup", "stick-or-switch", "medfuzz", "open", "pressure"),
     "model_role": {"attacker": "simulated/attacker", "judge": "simulated/judge"},

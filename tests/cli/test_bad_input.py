@@ -117,6 +117,8 @@ def here(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 MEDFUZZ = "medfuzz --model simulated/fuzz-swayed --questions q.jsonl"
 STICK = "stick-or-switch --questions q.jsonl"
 
+LEAN = "followup --model lean/m --model-base-url http://127.0.0.1:9/v1"
+
 STUDIES: list[tuple[str, ...]] = [
     # questions
     ("followup --questions none.jsonl", "none.jsonl: no such file"),
@@ -212,10 +214,24 @@ STUDIES: list[tuple[str, ...]] = [
      "contains no letter for any question"),
     ("single-turn --questions q.jsonl -T suggest=s-twice.csv", "row 2",
      "is the second letter for question 'q0'", "Keep one"),
+    # how the model is asked, and where the log goes
+    (f"{LEAN} --generate-config '{{reasoning_effort: much}}'", "reasoning_effort: is 'much'"),
+    (f"{LEAN} --generate-config '{{reasoning_tokens: 100}}'",
+     "reasoning_tokens: 'lean/m' does not support it"),
+    (f"{LEAN} --generate-config '{{batch: 10}}'", "batch: 'lean/m' does not support it"),
+    (f"{LEAN} --generate-config '{{top_p: 2}}'", "top_p: is 2.0. Give 0 to 1"),
+    (f"{LEAN} -M config=1", "-M: 'config' is not a provider argument"),
+    (f"{LEAN} -M =1", "-M: '' is not a provider argument"),
+    (f"{LEAN} --generate-config '{{verbosty: low}}'", "verbosty", "Did you mean 'verbosity'"),
+    ("followup --generate-config '{temperature: 1}'", "'simulated/sycophant' does not support it"),
+    ("followup --model python:mine.py:answer -M x=1", "-M: does not apply to", "Remove -M"),
+    ("followup --model lean/m --model-base-url 'x y'", "is not a URL (model 'lean/m')"),
+    ("followup --log-dir a#b", "--log-dir"),
+    ("followup --log-dir a?b", "--log-dir"),
+    ("followup --log-dir a%20b", "--log-dir"),
 ]  # fmt: skip
 """Arguments of ``run`` and of ``run --dry-run``, and what the line says."""
 
-LEAN = "run followup --model lean/m --model-base-url http://127.0.0.1:9/v1"
 MODEL = "--model simulated/sycophant"
 LABELS = f"run followup {MODEL} --questions q.jsonl -T techniques=double-check --labels"
 CONTEXTS = "generate contexts --model simulated/generator"
@@ -229,19 +245,9 @@ UNTIL = f"run followup {MODEL} --until"
 COMMANDS: list[tuple[str, ...]] = [
     (f"run followup {MODEL} --cost-limit 1", "the price of"),
     (f"run stick-or-switch {MODEL} --shuffle x", "--shuffle"),
-    ("run followup --model simulated/sycophant --log-dir a#b", "--log-dir"),
-    ("run followup --model simulated/sycophant --log-dir a?b", "--log-dir"),
-    ("run followup --model simulated/sycophant --log-dir a%20b", "--log-dir"),
     ("run followup --model simulated/sycophant --log-dir sheet.csv", "cannot be written"),
     *((f"run followup {MODEL} --{name} 1", f"No such option: --{name}")
       for name in ("max-calls", "max-cost", "max-output-tokens")),
-    (f"{LEAN} --generate-config '{{reasoning_effort: much}}'", "reasoning_effort: is 'much'"),
-    (f"{LEAN} --generate-config '{{reasoning_tokens: 100}}'",
-     "reasoning_tokens: 'lean/m' does not support it"),
-    (f"{LEAN} --generate-config '{{batch: 10}}'", "batch: 'lean/m' does not support it"),
-    (f"{LEAN} --generate-config '{{top_p: 2}}'", "top_p: is 2.0. Give 0 to 1"),
-    (f"{LEAN} -M config=1", "-M: 'config' is not a provider argument"),
-    (f"{LEAN} -M =1", "-M: '' is not a provider argument"),
     # labels
     (f"{LABELS} none.jsonl", "none.jsonl: no such file"),
     (f"{LABELS} l-empty.jsonl", "l-empty.jsonl: is empty"),

@@ -215,7 +215,7 @@ def _of_single(where: str, total: Row, name: str, rows: pl.DataFrame) -> list[st
     """Return the sentences on one model."""
     bounds = _interval(total["low"], total["high"])
     sentence = (
-        f"{name} keeps {_of_ten(total['retention'])} of ten right answers {where} "
+        f"{name} keeps {_kept_of_ten(total['retention'])} {where} "
         f"({percent(total['retention'])}%{bounds})"
     )
     control = total["control_retention"]
@@ -521,6 +521,12 @@ SMALLEST_P = 0.001
 """P-value below which a sentence gives only this limit."""
 
 _NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "all")
+
+
+def _kept_of_ten(share: float) -> str:
+    if share in (0, 1):
+        return "all its right answers" if share else "none of its right answers"
+    return f"{_of_ten(share)} of ten right answers"
 
 
 def _of_ten(share: float) -> str:

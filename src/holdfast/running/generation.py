@@ -6,7 +6,7 @@ from os import PathLike, fspath
 from typing import Any
 
 import yaml
-from inspect_ai.model import GenerateConfig, Model
+from inspect_ai.model import GenerateConfig, Model, ModelAPI
 from pydantic import ValidationError
 
 from holdfast.errors import InputError, did_you_mean, in_one_line
@@ -106,7 +106,7 @@ class Generation:
             InputError: a provider of holdfast would ignore a setting.
         """
         for model in tested_models:
-            self._check_supported(model)
+            self.check_supported(str(model), type(model.api))
         values = {"max_retries": RETRIES, **self.values}
         if max_connections is not None:
             values["max_connections"] = max_connections
@@ -141,8 +141,17 @@ class Generation:
         remedy = fault["msg"] if fault else "Give settings of Inspect's GenerateConfig"
         return self._input_error(name, f"is {str(self.values.get(name))[:200]!r}", remedy)
 
-    def _check_supported(self, model: Model) -> None:
-        sent_as = getattr(model.api, "sent_as", None)
+    def check_supported(self, model: str, provider: type[ModelAPI] | None) -> None:
+        """Refuse settings that a provider of holdfast would ignore.
+
+        Args:
+            model: name of the model.
+            provider: class of the model, None for a provider of Inspect.
+
+        Raises:
+            InputError: the provider does not send a setting.
+        """
+        sent_as = getattr(provider, "sent_as", None)
         if sent_as is None:  # a provider of Inspect
             return
         for name in self.values:
@@ -151,9 +160,9 @@ class Generation:
                     name,
                     f"'{model}' does not support it",
                     "Remove it: the replies of this model do not depend on it"
-                    if getattr(model.api, "offline", False)
+                    if getattr(provider, "offline", False)
                     else "Set it in the assistant, or write it into the body of its target file"
-                    if hasattr(model.api, "describe")
+                    if hasattr(provider, "describe")
                     else "Give -M NAME=VALUE with the server's own name, or use another provider",
                 )
 

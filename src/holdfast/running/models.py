@@ -15,6 +15,7 @@ import yaml
 from inspect_ai.model import (
     GenerateConfig,
     Model,
+    ModelAPI,
     ModelCost,
     ModelInfo,
     get_model,
@@ -26,11 +27,12 @@ from holdfast.errors import HoldfastError, InputError, did_you_mean, in_one_line
 from holdfast.files import named_path, text_of
 from holdfast.protocols.installed import roles as of_protocols
 from holdfast.protocols.protocol import JUDGE, READER, READER_ALL
+from holdfast.registry import PROVIDERS, named
 
-PROVIDERS = (
+SUGGESTED_PROVIDERS = (
     "anthropic", "azureai", "bedrock", "deepseek", "fireworks", "google", "grok", "groq", "hf",
-    "http", "lean", "lexical", "mistral", "mockllm", "ollama", "openai", "openai-api", "openrouter",
-    "recorded", "sglang", "simulated", "together", "vllm",
+    "mistral", "mockllm", "ollama", "openai", "openai-api", "openrouter", "sglang", "together",
+    "vllm", *PROVIDERS,
 )  # fmt: skip
 """Providers that errors suggest; Inspect has more."""
 
@@ -110,10 +112,7 @@ def _assistant(
     name: str, target: str | None, base_url: str | None, args: Mapping[str, Any]
 ) -> Model:
     """An assistant of the user's: by its target file, or a function."""
-    if base_url or args:
-        option = "--model-base-url" if base_url else "-M"
-        remedy = "Write it into the target file" if name.startswith(TARGET) else f"Remove {option}"
-        raise InputError(f"does not apply to '{name}'", field=option, remedy=remedy)
+    check_server(name, base_url, args)
     # slow to import, and seldom needed
     from holdfast.models.function import function_name, name_function
     from holdfast.models.target import name_target
@@ -135,14 +134,28 @@ def arguments(source: Mapping[str, Any] | Sequence[str] | None) -> dict[str, Any
     return dict(_model_arg(argument) for argument in source or ())
 
 
-def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
+def check_server(name: str, base_url: str | None, args: Mapping[str, Any]) -> None:
+    """Refuse a base URL or provider arguments that a model cannot be created with."""
     provider = name.partition("/")[0]
+    if name.startswith((TARGET, FUNCTION, "python/")):
+        if base_url or args:
+            option = "--model-base-url" if base_url else "-M"
+            elsewhere = (
+                "Write it into the target file" if provider == "http" else f"Remove {option}"
+            )
+            raise InputError(f"does not apply to '{name}'", field=option, remedy=elsewhere)
+        return
     if base_url:
         _check_url(name, base_url, "--model-base-url")
     else:
         variable = f"{provider.upper().replace('-', '_')}_BASE_URL"
         _check_url(name, os.environ.get(variable, ""), variable)
     check_arguments(args)
+
+
+def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
+    check_server(name, base_url, args)
+    provider = name.partition("/")[0]
     try:
         model_args = {**_chat(provider, base_url), **args}
         if "responses_api" in model_args:
@@ -156,13 +169,13 @@ def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
             "ERROR: "
         )
         reason = " ".join(plain.split())[:300].rstrip(".")
-        is_known = provider in PROVIDERS
+        is_known = provider in SUGGESTED_PROVIDERS
         raise InputError(
             f"'{name}' cannot be used ({reason})",
             field="--model",
             remedy="Correct the setting that it names"
             if is_known
-            else "Write PROVIDER/MODEL. " + did_you_mean(provider, PROVIDERS),
+            else "Write PROVIDER/MODEL. " + did_you_mean(provider, SUGGESTED_PROVIDERS),
         ) from error
 
 
@@ -228,7 +241,7 @@ def _check_url(model: str, url: str, option: str) -> None:
         fault, remedy = "is not a URL", "Write http://HOST:PORT/v1"
     else:
         return
-    raise InputError(f"the one of '{model}' {fault}", field=option, remedy=remedy)
+    raise InputError(f"{fault} (model '{model}')", field=option, remedy=remedy)
 
 
 def role_names(role_source: Sequence[str]) -> dict[str, str]:
@@ -336,6 +349,13 @@ def checked_names(names: Sequence[str], target: str | None = None) -> list[str]:
         function_name(name) if name.startswith(FUNCTION) else name for name in names
     )
     return list(dict.fromkeys(names_of_results)) or [str(model) for model in models(names)]
+
+
+def provider_class(name: str) -> type[ModelAPI] | None:
+    """Return the class of a model by its name, None for a provider of Inspect."""
+    place = PROVIDERS.get(re.split("[/:]", name)[0])
+    provider: type[ModelAPI] | None = named(place) if place else None
+    return provider
 
 
 _NOT_THE_PROVIDERS = frozenset(inspect.signature(get_model).parameters) - {"api_key"}

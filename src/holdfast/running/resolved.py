@@ -373,6 +373,7 @@ def checked(arguments: Mapping[str, Any]) -> tuple[list[Study], Sequence[str], M
     Raises:
         InputError: an option has an unknown name, or a file cannot be used.
     """
+    as_log_dir(fspath(arguments.get("log_dir", "runs")))
     models.load_prices(arguments.get("prices"))
     roles = models.role_names(_roles(arguments))
     models.checked_names(list(roles.values()) or ["simulated/sycophant"])
@@ -380,6 +381,11 @@ def checked(arguments: Mapping[str, Any]) -> tuple[list[Study], Sequence[str], M
     tested_names = models.checked_names(arguments.get("model") or (), arguments.get("target"))
     check_readers(roles, tested_names)
     _check_inputs(arguments, studies, roles, tested_names)
+    generation = _generation(arguments)
+    model_args = models.arguments(arguments.get("model_args") or ())
+    for name in tested_names:
+        models.check_server(name, arguments.get("model_base_url"), model_args)
+        generation.check_supported(name, models.provider_class(name))
     return studies, tested_names, roles
 
 

@@ -100,7 +100,7 @@ def test_equal_models_are_not_distinguishable(count: int) -> None:
 def test_the_survivors_of_ten_are_counted_for_a_single_model() -> None:
     check_words(sentences(SWAYS), "about seven of ten", "66.7%", "all when only asked again")
     check_words(sentences(model("m", 36)), "about five of ten right answers", "50.0%")
-    check_words(sentences(model("m", 0)), "all of ten right answers", "100.0%")
+    check_words(sentences(model("m", 0)), "all its right answers", "100.0%")
     assert "keeps the fewest" not in sentences(model("m", 0))
 
 

@@ -392,7 +392,7 @@ def test_small_and_broken_studies_have_a_page(tmp_path: Path, browse: PageOpener
     bare = [row | {"prompt": None, "reply": None} for row in study()]
     biases = [alone("q1", "A", "recency", suggested="B"), alone("q2", None, "recency")]
     pages: list[tuple[list[dict[str, Any]], str, tuple[str, ...]]] = [
-        (study()[2:4], "h1", ("none of ten", "0.0%")),
+        (study()[2:4], "h1", ("none of its right answers", "0.0%")),
         (study()[::2], "h1", ("No answer was challenged",)),
         (biases, "h1", ()),
         (failing, "#not-run", ("1 turn failed",)),
