@@ -17,15 +17,16 @@ from .asides import without_asides
 from .extraction import Extraction, Status
 from .languages import in_english
 from .mentions import Options, form_of, is_torn, marked, prepared
-from .patterns import Patterns
+from .patterns import Patterns, WordSets
 from .refusal import abstains, refuses_to_answer
 from .reply_text import has_reasoning, spoken_text, unmarked
-from .statements import Stance, Statement, statements
+from .statements import Sentence, Stance, Statement, statements
 from .words import WordKind as K
 from .words import kinds as kinds_of
 from .words import words_of
 
 P = Patterns("answers")
+W = WordSets()
 
 MARKED, NAMED, STATED, FORM, ASIDE = 4.0, 3.0, 2.0, 1.0, 0.5
 _RULES = {
@@ -301,7 +302,9 @@ class Said:
         is_letter_form = form_of(mark) == "letter" and text[end : end + 1] == ","
         if not (alone or is_letter_form or P.leads.match(text, end)):
             return None
-        if first is not None and first.stance != "own":
+        if (first is not None and first.stance != "own") or _is_refuted(
+            P.clause.match(text, end - 1)
+        ):
             return None
         listed_letters = [self.known.letter(item["mark"]) for item in self.items]
         if len(marks) == 1 and listed_letters[:2] == list(self.known.letters[:2]):
@@ -328,6 +331,15 @@ class Said:
         if P.none_correct.search(self.text) or is_none_of_the_above(self.text):
             return Extraction(None, "none", "none-correct")
         return otherwise
+
+
+def _is_refuted(clause: re.Match[str] | None) -> bool:
+    """Return whether a clause denies its subject, an option: "A) Embolism does not fit"."""
+    sentence = Sentence(*words_of(clause[0] if clause else ""))
+    verb = next((n for n in range(1, sentence.size) if not sentence.kinds[n] & K.SIGN), 0)
+    is_verb = sentence.has(K.BE | K.MODAL | K.EVIDENCE | K.DOUBT, verb, verb + 1)
+    is_verb = is_verb or sentence.says(W.does, verb, verb + 1)
+    return verb > 0 and is_verb and sentence.is_rejected(0)
 
 
 def _owner(key: str) -> Stance:

@@ -318,10 +318,15 @@ class _Turn:
         against = [claim for claim in self.claims[:-1] if claim.answer != last.answer]
         if not against:
             return last.answer
+        if P.both_ways.search(self.text, against[-1].at, last.at):
+            return None
         end = last.at + 40 * last.is_worded
-        _, between = words_of(self.text[against[-1].at : end])
+        words, between = words_of(self.text[against[-1].at : end])
         turning = K.TURN | K.CONCESSION | K.BREAK
-        is_turned = any(kind & turning and not kind & K.CHANGE for kind in between)
+        is_turned = any(
+            kind & turning and not kind & K.CHANGE and (word != "no" or after in W.pauses)
+            for word, kind, after in zip(words, between, [*words[1:], ","], strict=True)
+        )
         worded = [claim.is_worded for claim in against]
         if last.is_worded:
             holds = last.names_option or (last.personal and all(worded))

@@ -194,7 +194,9 @@ class Sentence:
                     return None  # "It adds nothing that B does not explain"
                 rule = "left" if kind & K.NEGATION else "set-aside"
                 return None if self.is_denied(begin, j - 1) else (rule, "denied", j)
-            if kind & K.NOUN and not self._is_verb(j):
+            if word == "option" and words[j - 1] == ":":
+                pass  # "Decision: option B"
+            elif kind & K.NOUN and not self._is_verb(j):
                 noun = j if noun < 0 else noun
             elif kind & K.BE and not (kind & K.STICK and self._is_verb(j)):
                 return self._read_copula(j, at, begin, noun)
@@ -246,6 +248,8 @@ class Sentence:
         j += is_pause
         going_on = K.AWAY | K.CONDITION | K.CONCESSION | K.SELF | K.BREAK
         going_on |= K.NEGATION if is_pause else 0
+        if words[j : j + 1] == ["with"] and self.has(K.BE | K.MODAL, j, self.size):
+            return False  # "B with sampling is the next step"
         return j >= self.size or bool(kinds[j] & going_on) or words[j] in W.after
 
     def _is_verb(self, j: int) -> bool:
@@ -315,6 +319,8 @@ class Sentence:
         heads = (n for n in range(j - 1, begin - 1, -1) if kinds[n] & K.NOUN)
         # "the reason for her choice" is another noun's
         noun = next((n for n in heads if not self.says(W.of, n - 6, n)), -1)
+        if noun < 0 and words[inner : inner + 1] == ["option"] and not self._is_closed(at):
+            return None  # "B it is, as option C would be fatal"
         if noun < 0 and inner < 0:
             if words[at - 1] != ":" and not self._is_closed(at):
                 return None
@@ -339,6 +345,8 @@ class Sentence:
             return None  # "I am 80% confident, with the rest on B"
         if words[j - 1] == "for" and words[j].endswith("ing"):
             return "choice", "past", j  # "The answer is B, with apologies for saying A"
+        if words[at + 1 : at + 4] == ["off", "the", "table"]:
+            return "left", "denied", at  # "I would take B off the table"
         if words[at + 1 : at + 2] == ["also"] and not is_own:
             return None  # "It is sensible to give B as well"
         if "that" in words[j:at] and self.says(W.does, at + 1, at + 2):
@@ -503,8 +511,9 @@ class Sentence:
             if word == "kept" and words[p + 1 : p + 2] in (["in"], ["on"], ["under"]):
                 return None  # "C should be kept in mind"
             is_judged = kind & (K.GOOD | K.FAIR)
-            if is_judged and sure == "hedged" and self.says(W.elsewhere_words, p + 1, p + 2):
-                return "is-correct", "conditional", at  # "A would still be right for children"
+            is_limited = sure == "hedged" or "only" in words[j : p + 2]
+            if is_judged and is_limited and self.says(W.elsewhere_words, p + 1, p + 3):
+                return "is-correct", "conditional", at  # "A is only indicated in pregnancy"
             if is_judged and not (p + 1 < self.size and kinds[p + 1] & (K.NOUN | K.OWN)):
                 fair = stance == "own" and not kind & K.GOOD
                 return "is-correct", "hedged" if fair else stance, at
