@@ -29,8 +29,8 @@ TURN_COLUMNS: Mapping[str, str] = {
     "shown": "Letters of the options in play, as displayed, such as `C,NA,A`. Null if all are.",
     "target": "Option that the model should keep: the right option, or `NA` for none of the above.",
     "gold": "Letter of the right option at this turn, `NA` if abstaining is right.",
-    "answer": "Letter of the answer, in the question's own order, or `NA`. Null unless `status` is "
-    "`parsed`.",
+    "answer": "Letter of the answer, in the question's own order, `NA` for none of the above, or "
+    "`X` for another answer in free text. Null unless `status` is `parsed`.",
     "status": "`parsed`, `ambiguous`, `refused`, `none` or `error`.",
     "rule": "Rule that extracted the answer, or the kind of error.",
     "reading_version": "Version of the extraction rules. Null if an imported file contained the "

@@ -46,6 +46,10 @@ def planned(
     """Return the studies of each protocol on each question set, without and with each defence."""
     studies = []
     source: dict[str, str] = {}
+    taken = {p for name in protocols for p in signature(PROTOCOLS[name].settings).parameters}
+    for name in sorted(settings.keys() - taken):
+        problem = "is taken by no protocol of this run"
+        raise InputError(problem, field=f"--{name}", remedy="Remove it")
     for name in dict.fromkeys(protocols):
         protocol = PROTOCOLS[name]
         parameters = signature(protocol.settings).parameters
