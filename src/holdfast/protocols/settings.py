@@ -27,28 +27,38 @@ Kind = type["Settings"]
 
 @dataclass(frozen=True)
 class Declared:
-    """What is declared of a setting beside its name, type and default.
+    """Declaration of a setting, in addition to its name, type and default.
 
     Attributes:
         help: one sentence, or the start of one.
-        at_least: the smallest number that it takes; None where it is no number, or any.
-        noun: what such a number is, for the message that refuses another one.
-        choices: the texts that it takes; empty where it takes any.
-        grows: it says how much is asked or read, not how: with more a run grows and stays itself.
-        input: it names an input; what counts of it is its content.
+        at_least: smallest number that the setting accepts, None without a limit.
+        noun: name of the number in the error for another one.
+        choices: values that the setting accepts, empty without a limit.
+        grows: whether a larger value only extends a run, and does not change it.
+        input: whether the setting names an input, whose content identifies the run.
     """
 
     help: str
     at_least: int | None = None
     noun: str | None = None
-    choices: Collection[str] = ()
+    choices: Collection[object] = ()
     grows: bool = False
     input: bool = False
 
 
-def setting(default: Any, help: str, **more: Any) -> Any:
-    """A field of a settings class; ``more`` as ``Declared`` takes it."""
-    return dataclasses.field(default=default, metadata={"declared": Declared(help, **more)})
+def setting(
+    default: Any,
+    help: str,
+    *,
+    at_least: int | None = None,
+    noun: str | None = None,
+    choices: Collection[object] = (),
+    grows: bool = False,
+    input: bool = False,
+) -> Any:
+    """Return a field of a settings class, with the attributes of ``Declared``."""
+    declared = Declared(help, at_least, noun, choices, grows, input)
+    return dataclasses.field(default=default, metadata={"declared": declared})
 
 
 @dataclass(frozen=True)
@@ -250,7 +260,7 @@ def _check(name: str, value: object, annotation: Any, declaration: Declared) -> 
             remedy = f"Give {declaration.at_least} or more"
             raise InputError(f"{name} is {value_text}", field="-T", remedy=remedy)
     elif declaration.choices and value not in declaration.choices:
-        raise unknown(name, str(value), declaration.choices, "-T")
+        raise unknown(name, str(value), [str(choice) for choice in declaration.choices], "-T")
     elif annotation is bool and type(value) is not bool:
         problem = f"{name} is '{value}', not true or false"
         raise InputError(problem, field="-T", remedy="Give true or false")
