@@ -1,8 +1,6 @@
 """Tasks and models that Inspect finds by name, through the entry point `inspect_ai`."""
 
-from collections.abc import Callable
-
-from inspect_ai.model import ModelAPI, modelapi
+from inspect_ai.model import modelapi
 
 from .protocols.installed import GENERATIONS, PROTOCOLS, task_named
 from .registry import PROVIDERS, named
@@ -12,13 +10,5 @@ TASKS = [
 ]
 
 
-def _provider(name: str) -> Callable[[], type[ModelAPI]]:
-    def load() -> type[ModelAPI]:
-        provider: type[ModelAPI] = named(PROVIDERS[name])
-        return provider
-
-    return load
-
-
-for name in PROVIDERS:
-    modelapi(name=name)(_provider(name))
+for provider, place in PROVIDERS.items():
+    modelapi(name=provider)(lambda place=place: named(place))

@@ -13,6 +13,7 @@ import pytest
 from tests.report.unfolding import unfolded
 from tests.studies import HOLDFAST, holdfast_apart
 
+import holdfast
 from holdfast.errors import InputError
 from holdfast.protocols.installed import GENERATIONS, PROTOCOLS, Registered
 from holdfast.results.turns import turns_table
@@ -48,6 +49,18 @@ def test_protocols_are_loaded_on_demand() -> None:
     assert len(table) == 1
     with pytest.raises(InputError, match=r"no_such_module', which does not exist"):
         _ = table["none"]
+
+
+def test_a_seed_that_no_protocol_takes_is_refused(tmp_path: Path) -> None:
+    text = RESTATING.read_text("utf-8").replace(", config=deterministic", "")
+    text = re.sub(r"(?m)^    seed: int = .*\n", "", text)
+    file = tmp_path / "unseeded.py"
+    file.write_text(text, "utf-8")
+    options = {"models": "simulated/sycophant", "limit": 1}
+    assert holdfast.plan(str(file), **options).table["generations"].to_list() == [2]
+    with pytest.raises(InputError, match="taken by no protocol") as refused:
+        holdfast.plan(str(file), **options, seed=7)
+    assert refused.value.field == "--seed"
 
 
 @pytest.mark.slow

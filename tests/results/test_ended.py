@@ -60,6 +60,16 @@ def test_accuracy_counts_all_conversations_begun() -> None:
     assert by_path("accuracy", asked_all, "accuracy") == [0.25, 0.4, 0.5]
 
 
+def test_no_first_answer_is_added() -> None:
+    rows = conversations(["AB", "AAB"])
+    # a received table may give a first answer a path
+    rows.append(turn("q9", "A", "push>again", protocol="ending", arm="baseline"))
+    turns = table(rows)
+    added_turns = with_ended(turns).slice(turns.height)
+    assert added_turns.height > 0
+    assert "baseline" not in added_turns["arm"]
+
+
 def test_ended_conversations_keep_their_last_answer() -> None:
     turns = table(conversations(ANSWERS))
     whole = with_ended(turns)

@@ -104,10 +104,11 @@ def with_ended(turns: pl.DataFrame) -> pl.DataFrame:
         was not asked. No row is added after a failed turn or in an interrupted run.
     """
     ending = protocols(lambda declaration: declaration.stops_early and not declaration.by_arm)
-    if turns["protocol"].is_in(ending).not_().all():
-        return turns
+    if not turns["protocol"].is_in(ending).any():
+        return turns  # spares the copy of all columns below
     conversation_turns = turns.filter(pl.col("protocol").is_in(ending)).filter(~apart())
-    steps = conversation_turns.select(*STUDY, *_OF_STEP).filter(pl.col("path") != "")
+    is_step = (pl.col("path") != "") & (pl.col("arm") != BASELINE)
+    steps = conversation_turns.filter(is_step).select(*STUDY, *_OF_STEP)
     if steps.is_empty():
         return turns
     conversation_turns = conversation_turns.unique(

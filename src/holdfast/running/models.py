@@ -46,6 +46,9 @@ FUNCTION = "python:"
 TARGET = "http/"
 """Begins the name of an assistant that is asked as a target file says."""
 
+_ASSISTANTS = ("http", "python")
+"""Providers of assistants, which take neither a base URL nor arguments."""
+
 _IN_PROCESS = ("hf/", "vllm/", "sglang/", "transformer_lens/", "nnterp/", "llama-cpp-python/")
 """Providers that load weights, or start such a server, as soon as a model is created."""
 
@@ -135,9 +138,13 @@ def arguments(source: Mapping[str, Any] | Sequence[str] | None) -> dict[str, Any
 
 
 def check_server(name: str, base_url: str | None, args: Mapping[str, Any]) -> None:
-    """Refuse a base URL or provider arguments that a model cannot be created with."""
-    provider = name.partition("/")[0]
-    if name.startswith((TARGET, FUNCTION, "python/")):
+    """Refuse a base URL or provider arguments that a model cannot be created with.
+
+    Raises:
+        InputError: the URL is none or holds a secret, or the model takes no such option.
+    """
+    provider = _provider(name)
+    if provider in _ASSISTANTS:
         if base_url or args:
             option = "--model-base-url" if base_url else "-M"
             elsewhere = (
@@ -151,6 +158,11 @@ def check_server(name: str, base_url: str | None, args: Mapping[str, Any]) -> No
         variable = f"{provider.upper().replace('-', '_')}_BASE_URL"
         _check_url(name, os.environ.get(variable, ""), variable)
     check_arguments(args)
+
+
+def _provider(name: str) -> str:
+    """Return the provider of a model or assistant: text before ``/``, or ``:`` of a function."""
+    return re.split("[/:]", name)[0]
 
 
 def _model(name: str, base_url: str | None, args: Mapping[str, Any]) -> Model:
@@ -353,7 +365,7 @@ def checked_names(names: Sequence[str], target: str | None = None) -> list[str]:
 
 def provider_class(name: str) -> type[ModelAPI] | None:
     """Return the class of a model by its name, None for a provider of Inspect."""
-    place = PROVIDERS.get(re.split("[/:]", name)[0])
+    place = PROVIDERS.get(_provider(name))
     provider: type[ModelAPI] | None = named(place) if place else None
     return provider
 

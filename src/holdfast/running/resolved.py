@@ -297,6 +297,10 @@ OF_PROTOCOLS = ("seed", "shuffle")
 """Options that set a setting of protocols."""
 
 
+def _log_dir(arguments: Mapping[str, Any]) -> str:
+    return as_log_dir(fspath(arguments.get("log_dir", "runs")))
+
+
 def _generation(arguments: Mapping[str, Any]) -> Generation:
     """Return the generation settings; separate options override those of a file."""
     options = Generation.read({"max_tokens": arguments.get("max_tokens")})
@@ -313,7 +317,7 @@ def resolved(arguments: Mapping[str, Any], progress: Progress | None = None) -> 
     Raises:
         InputError: an option has an unknown name, or a file cannot be used.
     """
-    log_dir = as_log_dir(fspath(arguments.get("log_dir", "runs")))
+    log_dir = _log_dir(arguments)
     models.load_prices(arguments.get("prices"))
     roles = models.roles(_roles(arguments))
     studies = _studies(arguments, roles)
@@ -373,7 +377,7 @@ def checked(arguments: Mapping[str, Any]) -> tuple[list[Study], Sequence[str], M
     Raises:
         InputError: an option has an unknown name, or a file cannot be used.
     """
-    as_log_dir(fspath(arguments.get("log_dir", "runs")))
+    _log_dir(arguments)
     models.load_prices(arguments.get("prices"))
     roles = models.role_names(_roles(arguments))
     models.checked_names(list(roles.values()) or ["simulated/sycophant"])

@@ -258,27 +258,20 @@ PATHS = ("", "a", "a>b", "a>b>c", "b", "offer>offer", "fuzz@1", "fuzz@12", "cont
 @st.composite
 def tables(draw: st.DrawFn) -> pl.DataFrame:
     """Any table: arms and paths in disorder, turns missing or doubled."""
-    rows, begun = [], set[tuple[str, str, int]]()
+    rows = []
     for number in range(draw(st.integers(1, 14))):
         protocol = draw(st.sampled_from(list(ARMS)))
         answer, status = draw(ANSWERS)
         path = draw(st.sampled_from(PATHS))
-        question, epoch = draw(st.sampled_from(["q", "p"])), draw(st.integers(1, 2))
-        # a question has one first answer
-        has_first = (protocol, question, epoch) in begun
-        arms = [arm for arm in ARMS[protocol] if not (has_first and arm == "baseline")]
-        arm = draw(st.sampled_from(arms))
-        if arm == "baseline":
-            begun.add((protocol, question, epoch))
         rows.append(
             {
                 "protocol": protocol,
-                "arm": arm,
+                "arm": draw(st.sampled_from(ARMS[protocol])),
                 "path": path,
                 "technique": path.split(">")[-1],
                 "turn": draw(st.integers(0, 2)),
-                "question": question,
-                "epoch": epoch,
+                "question": draw(st.sampled_from(["q", "p"])),
+                "epoch": draw(st.integers(1, 2)),
                 "suggested": draw(st.sampled_from([None, "B"])),
                 "target": draw(st.sampled_from([None, "A", "NA"])),
                 "answer": answer,
