@@ -56,10 +56,10 @@ def test_a_seed_that_no_protocol_takes_is_refused(tmp_path: Path) -> None:
     text = re.sub(r"(?m)^    seed: int = .*\n", "", text)
     file = tmp_path / "unseeded.py"
     file.write_text(text, "utf-8")
-    options = {"models": "simulated/sycophant", "limit": 1}
-    assert holdfast.plan(str(file), **options).table["generations"].to_list() == [2]
+    model = "simulated/sycophant"
+    assert holdfast.plan(str(file), model, limit=1).table["generations"].to_list() == [2]
     with pytest.raises(InputError, match="taken by no protocol") as refused:
-        holdfast.plan(str(file), **options, seed=7)
+        holdfast.plan(str(file), model, limit=1, seed=7)
     assert refused.value.field == "--seed"
 
 
