@@ -159,8 +159,11 @@ def _by_letter(text: str, low: str, options: Options, taken_places: bytearray) -
     return mentions
 
 
+_BETWEEN_WORDS = re.compile(r"[^\w']")
+
+
 def _last_word(text: str) -> str:
-    return re.split(r"[^\w']", text)[-1]
+    return _BETWEEN_WORDS.split(text)[-1]
 
 
 def _leads(word: str) -> bool:
@@ -172,7 +175,8 @@ def _leads(word: str) -> bool:
 def _is_option(text: str, low: str, at: int, letter: str, taken_places: bytearray) -> bool:
     end = at + 1
     is_symbol = P.no_mention.match(text, end) or P.bond.match(text, max(0, at - 3))
-    if is_symbol or P.initial.search(text, max(0, at - 16), at):
+    before_end = text[at - 1 : at]
+    if is_symbol or (before_end in (" ", ".") and P.initial.search(text, max(0, at - 16), at)):
         return False
     if text[end : end + 1] == "-" and text[end + 1 : end + 2].isalnum():
         return bool(taken_places[end + 1])  # "B-Clopidogrel"; not "B-cell"
@@ -185,7 +189,7 @@ def _is_option(text: str, low: str, at: int, letter: str, taken_places: bytearra
     is_closed = P.closing.match(text, end) is not None
     if is_opened and is_closed and text[end : end + 1] in _CLOSERS:
         return True
-    if text[at - 1 : at] == "-" and text[at - 2 : at - 1].isalpha() and at > 1:
+    if before_end == "-" and text[at - 2 : at - 1].isalpha() and at > 1:
         return _leads(_last_word(bare[:-1]))  # "Answer-B"; not "anti-B"
     beside = max(taken_places[end : end + 4], default=0)
     if beside and not (letter == "A" and beside != 1 and taken_places[end + 1] == beside):
@@ -200,7 +204,7 @@ def _is_option(text: str, low: str, at: int, letter: str, taken_places: bytearra
         return is_closed or letter not in "AI" or bool(P.said_of.match(low, end))
     if is_closed:
         # a reply cut off after "Therefore, I" ends in a word, not in an answer
-        cut = letter == "I" and not text[end:].strip() and text[at - 1 : at] == " "
+        cut = letter == "I" and not text[end:].strip() and before_end == " "
         return not cut or word in _SURE or not (word or text[at - 2 : at - 1] == ",")
     if letter == "I":
         return P.said_of_i.match(text, end) is not None
