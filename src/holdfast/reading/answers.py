@@ -15,8 +15,7 @@ from holdfast.questions.question import is_none_of_the_above
 
 from .asides import without_asides
 from .extraction import Extraction, Status
-from .languages import in_english
-from .mentions import Options, form_of, is_torn, marked, prepared
+from .mentions import Options, form_of, is_torn, marked_in_english, prepared
 from .patterns import Patterns, WordSets
 from .refusal import abstains, refuses_to_answer
 from .reply_text import has_reasoning, spoken_text, unmarked
@@ -68,7 +67,7 @@ def _extract(reply: str, options: tuple[tuple[str, str], ...]) -> Extraction:
     if not visible_text.strip():
         return Extraction(None, "none", "unfinished" if has_reasoning(reply) else "empty")
     known = prepared(options)
-    text = without_asides(marked(in_english(unmarked(visible_text), known.words), known))
+    text = without_asides(marked_in_english(unmarked(visible_text), known))
     parsed_reply = Said(text, known)
     return parsed_reply.committed() or parsed_reply.formed() or parsed_reply.unstated(NOTHING)
 

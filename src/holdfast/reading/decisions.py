@@ -16,8 +16,7 @@ from .answers import backwards, extract_answer
 from .asides import without_asides
 from .comparisons import comparison
 from .extraction import Extraction
-from .languages import in_english
-from .mentions import marked, prepared
+from .mentions import marked_in_english, prepared
 from .patterns import Patterns, WordSets
 from .refusal import abstains
 from .reply_text import plain_text
@@ -59,23 +58,27 @@ def read_decision(
     if P.decision.fullmatch(bare_text) and bare_text in texts:
         return CONTRADICTION  # an option or a decision
     none_letter = next((key for key, text in options.items() if is_none_of_the_above(text)), None)
-    text = marked(in_english(plain, prepared_options.words), prepared_options)
+    text = marked_in_english(plain, prepared_options)
     if none_letter is not None:
         text = P.none_said.sub(prepared_options.mark(none_letter), text)
     letters = {mark: prepared_options.letter(mark) for mark in set(P.marks.findall(text))}
     letters |= {_HELD_MARK: held_letter, _NEW: offered_letter, _MISNAMED_MARK: None}
     text = P.too.sub("not", P.second_thought.sub("", P.arrow.sub(r"\1 to ", text)))
-    text = without_asides(_with_roles(re.sub(r"\\\w+\{|[{}$*<>]", " ", text), letters))
+    text = P.bullet.sub(r"\1- ", re.sub(r"\\\w+\{|[{}$<>]", " ", text)).replace("*", " ")
+    text = without_asides(_with_roles(P.spaces.sub(" ", text), letters))
     parsed_turn = _Turn(text, letters, held_letter, offered_letter)
     if P.asks_back.search(text):
         return UNDECIDED
     claimed = P.not_claimed.sub("", plain)
     extraction = extract_answer(claimed if claimed != plain else reply, options)
+    if parsed_turn.leaves_both(extraction):
+        return extraction
     if P.depends.search(text) and len({claim.answer for claim in parsed_turn.claims}) != 1:
         has_answer = parsed_turn.claims or extraction.answer
         return UNDECIDED if has_answer else extraction
     decided = (claim.at for claim in parsed_turn.claims if claim.personal or not claim.is_worded)
-    open_at = max((match.end() for match in P.undecided.finditer(text)), default=-1)
+    unsettled = [*P.undecided.finditer(text), *P.both_denied.finditer(text)]
+    open_at = max((match.end() for match in unsettled), default=-1)
     decided_at = max(decided, default=-1)
     if open_at > decided_at or abstains(text, decided_at) or P.jointly.search(text):
         return extraction if extraction.status == "refused" else UNDECIDED
@@ -109,8 +112,16 @@ def _with_roles(text: str, letters: Mapping[str, str | None]) -> str:
         return str(marks[match[1] == "latter"] if len(marks) == 2 else match[0])
 
     text = P.named_after.sub(merge_marks, P.option_name.sub(merge_marks, text))
-    text = P.neither.sub("neither", text)
+    text = P.that.sub(_with_object, P.shared.sub("", P.neither.sub("neither", text)))
+    text = P.crossed.sub(r"not \g<before>\g<after>", text)
     return P.alternatives.sub(_BOTH_MARK, P.former_or_latter.sub(resolve, text)).strip()
+
+
+def _with_object(match: re.Match[str]) -> str:
+    """Return "C fits. I choose that" with the option that is meant, unless another one is near."""
+    before = re.split("[.!?\n]", match.string[max(0, match.start() - 150) : match.start()])[-1]
+    is_only = not P.marks.search(before)
+    return f"{match['named']}{match['between']}{match['named']}" if is_only else match[0]
 
 
 class _Claim(NamedTuple):
@@ -119,6 +130,7 @@ class _Claim(NamedTuple):
     is_worded: bool = True  # "stick" or "switch", not just a letter after "Answer:"
     personal: bool = True  # "I'll stay", not just "stay"
     names_option: bool = False  # names its option by letter or words
+    inferred: bool = False  # follows from a denial, or from a change to an answer that is not named
 
 
 class _Turn:
@@ -246,7 +258,8 @@ class _Turn:
             is_meant = is_meant and "whether" not in sentence.words[:at]
             if letter == self.held_letter and self.has_third:
                 return None  # "I drop A. That makes it B"
-            return _Claim(opposite, at, personal=claim.personal) if is_meant else None
+            claim_of_other = _Claim(opposite, at, personal=claim.personal, inferred=True)
+            return claim_of_other if is_meant else None
         is_past = "have" in sentence.words[max(0, at - 4) : at]  # "would have moved to C"
         is_hypothetical = is_past or claim.stance in ("conditional", "hedged")
         unreal = verb and self.is_unreal and is_hypothetical
@@ -306,9 +319,25 @@ class _Turn:
         if stance not in ("own", "denied") and not (is_denial and stance == "conditional"):
             self.judged += [self.opposites[answer]] if self.is_unreal else []
             return None
-        return _Claim(self.opposites[answer] if is_denial else answer, at, personal=personal)
+        decided = self.opposites[answer] if is_denial else answer
+        is_inferred = decided == self.offered_letter and not words[at].startswith("switch")
+        return _Claim(decided, at, personal=personal, inferred=is_inferred)
 
     # ---- The decision ----
+
+    def leaves_both(self, extraction: Extraction) -> bool:
+        """Return whether a reply leaves both options of the turn for a third, named or not."""
+        answer = extraction.answer
+        if not self.has_third or answer in self.opposites or extraction.rule == "verdict":
+            return False
+        if answer is not None:
+            others = [claim for claim in self.claims if claim.answer != answer]
+            return all(claim.inferred for claim in others) and bool(others or not self.claims)
+        leaving = self.claims and all(claim.inferred for claim in self.claims)
+        is_left = self.claims[-1:] and self.claims[-1].answer == self.offered_letter
+        return bool(
+            leaving and (is_left or {c.answer for c in self.claims} == self.opposites.keys())
+        )
 
     def resolved(self) -> str | None:
         """Return the answer that holds, None if two claims exclude each other without an order."""
@@ -325,7 +354,7 @@ class _Turn:
         turning = K.TURN | K.CONCESSION | K.BREAK
         is_turned = any(
             kind & turning and not kind & K.CHANGE and (word != "no" or after in W.pauses)
-            for word, kind, after in zip(words, between, [*words[1:], ","], strict=True)
+            for word, kind, after in zip(words, between, [*words[1:], ","], strict=False)
         )
         worded = [claim.is_worded for claim in against]
         if last.is_worded:
@@ -338,7 +367,8 @@ class _Turn:
         """Return the answer of a reply that names an option without stating a decision."""
         answers_named = {claim.answer for claim in self.claims}
         only = answers_named.pop() if len(answers_named) == 1 else None
-        weak = set(self.compared or self.judged)
+        is_cut_off = len(self.text) > 200 and P.unfinished.search(self.text)
+        weak = set() if is_cut_off else set(self.compared or self.judged)
         if weak and only is None:
             return self.word(weak.pop()) if len(weak) == 1 else UNDECIDED
         if extraction.rule == "leading-letter" and P.subject.match(self.text):

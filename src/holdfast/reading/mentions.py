@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from .languages import in_english
 from .patterns import Patterns
 from .reply_text import folded, plain_text, unmarked
 from .words import WordKind, kinds
@@ -96,6 +97,12 @@ def marked(text: str, options: Options) -> str:
     return P.run_on.sub(_end_line, text).lower()
 
 
+@lru_cache(8)  # a decision is also read as an answer
+def marked_in_english(text: str, options: Options) -> str:
+    """Return a plain text with its relevant words in English, in the form of `marked`."""
+    return marked(in_english(text, options.words), options)
+
+
 def named_options(text: str, options: Mapping[str, str]) -> set[str | None]:
     """Return the letters of the options that a text names, by letter or by words."""
     options_searched = prepared(tuple(options.items()))
@@ -145,6 +152,9 @@ def _by_letter(text: str, low: str, options: Options, taken_places: bytearray) -
     marks = {**singles, **places}  # an option "X", as a numeral
     for match in P.capital.finditer(text):
         at = match.start()
+        pair = P.pair.match(text, max(0, at - 2)) if "/" in text[max(0, at - 1) : at + 2] else None
+        if pair is not None and not places.keys() >= set(pair["letters"].split("/")):
+            continue  # "V/Q scan"
         if not taken_places[at] and _is_option(text, low, at, match[0], taken_places):
             mark = marks.get(match[0], _NO_OPTION + ord(match[0]) - 65)
             mentions.append((at, at + 1, chr(mark)))
@@ -159,6 +169,7 @@ def _by_letter(text: str, low: str, options: Options, taken_places: bytearray) -
     return mentions
 
 
+_TITLES = frozenset("dr drs mr mrs ms prof professor doctor".split())
 _BETWEEN_WORDS = re.compile(r"[^\w']")
 
 
@@ -175,8 +186,7 @@ def _leads(word: str) -> bool:
 def _is_option(text: str, low: str, at: int, letter: str, taken_places: bytearray) -> bool:
     end = at + 1
     is_symbol = P.no_mention.match(text, end) or P.bond.match(text, max(0, at - 3))
-    before_end = text[at - 1 : at]
-    if is_symbol or (before_end in (" ", ".") and P.initial.search(text, max(0, at - 16), at)):
+    if is_symbol:
         return False
     if text[end : end + 1] == "-" and text[end + 1 : end + 2].isalnum():
         return bool(taken_places[end + 1])  # "B-Clopidogrel"; not "B-cell"
@@ -184,6 +194,10 @@ def _is_option(text: str, low: str, at: int, letter: str, taken_places: bytearra
     bare = before.rstrip("([{\"'*<$")
     is_opened = len(bare) < len(before)
     word = _last_word(bare.rstrip(" "))
+    is_titled = word in _TITLES or bare[-1:] == "."
+    if is_titled and P.initial.search(text, max(0, at - 16), at):
+        return False
+    before_end = text[at - 1 : at]
     if at > 1 and taken_places[at - 2] and P.verb.match(low, end):
         return True  # "Final Answer: (B) Clopidogrel C would fit"
     is_closed = P.closing.match(text, end) is not None

@@ -110,9 +110,10 @@ class Sentence:
                 return j + 1
             if word in (",", "and", "-", ":") and j + 1 < at and self._begins(j, at):
                 return j + 1
-            if word == "so" and kinds[j + 1] & K.SELF:
+            is_before_self = word in ("so", "that") and self.has(K.SELF, j + 1, j + 2)
+            if word == "so" and is_before_self:
                 return j + 1  # "it is not B so I switch to C"
-            if word == "that" and kinds[j + 1] & K.SELF:
+            if word == "that" and is_before_self:
                 if not self.has(K.SAY | K.BELIEF | K.DOUBT, 0, j):
                     return j + 1  # "Don't be cross that I keep B"
             labelled = word == ":" and kinds[j - 1] & K.NOUN and words[at] >= "\ue080"
@@ -345,6 +346,8 @@ class Sentence:
             return None  # "I am 80% confident, with the rest on B"
         if words[j - 1] == "for" and words[j].endswith("ing"):
             return "choice", "past", j  # "The answer is B, with apologies for saying A"
+        if words[j] in ("make", "making") and words[at + 1 : at + 2] in (["a"], ["an"]):
+            return None  # "making B a poor add-on"
         if words[at + 1 : at + 4] == ["off", "the", "table"]:
             return "left", "denied", at  # "I would take B off the table"
         if words[at + 1 : at + 2] == ["also"] and not is_own:
@@ -371,6 +374,7 @@ class Sentence:
                 return "kept", "own", begin - 1  # "no reason to change my answer: B"
             is_replaced = words[j].startswith("replac") and not {"with", "by"}.isdisjoint(between)
             is_replaced |= words[j] in W.swaps and "for" in between
+            is_replaced |= mine and between[-1:] == ["on"]  # "I change my answer on B"
             if W.to.isdisjoint(between) and not is_replaced and between != ["("]:
                 is_kept = at == j + 1 and self.is_denied(begin, j - 1)
                 return "left", "own" if is_kept else "denied", -1 if is_kept else j
@@ -507,6 +511,8 @@ class Sentence:
                     return "is-correct", whose, at
                 if self._is_elsewhere(p):
                     return "is-correct", "conditional", at  # "the right answer only in pregnancy"
+                if self._is_someones(p + 1):
+                    return "is-correct", "reported", at  # "the diagnosis nobody wants to miss"
                 return "is-correct", "hedged" if stance == "conditional" else stance, at
             if word == "kept" and words[p + 1 : p + 2] in (["in"], ["on"], ["under"]):
                 return None  # "C should be kept in mind"
@@ -518,6 +524,11 @@ class Sentence:
                 fair = stance == "own" and not kind & K.GOOD
                 return "is-correct", "hedged" if fair else stance, at
         return ("is-correct", "denied", at) if parity % 2 else None
+
+    def _is_someones(self, p: int) -> bool:
+        """Return whether a clause about others begins, whoever they are; "you" is the user."""
+        is_foreign = self.has(K.OTHER, p, p + 1) or self.words[p : p + 1] == ["nobody"]
+        return is_foreign and not self.words[p].startswith("you")
 
     def _is_elsewhere(self, p: int) -> bool:
         """Return whether a word is about another case: "right in children"."""
