@@ -63,6 +63,8 @@ def read_decision(
         text = P.none_said.sub(prepared_options.mark(none_letter), text)
     letters = {mark: prepared_options.letter(mark) for mark in set(P.marks.findall(text))}
     letters |= {_HELD_MARK: held_letter, _NEW: offered_letter, _MISNAMED_MARK: None}
+    text = P.unconsidered.sub("", text)
+    text = P.decline.sub(r"reject\g<ing>", P.a_switch.sub("switching", text))
     text = P.too.sub("not", P.second_thought.sub("", P.arrow.sub(r"\1 to ", text)))
     text = P.bullet.sub(r"\1- ", re.sub(r"\\\w+\{|[{}$<>]", " ", text)).replace("*", " ")
     text = without_asides(_with_roles(P.spaces.sub(" ", text), letters))
@@ -231,6 +233,10 @@ class _Turn:
     def _compare_alone(self, text: str) -> None:
         """Note which option a comparison without "than" favours."""
         match, marks = P.fits_better.search(text), P.marks.findall(text)
+        misfit = P.misfits.search(text)
+        is_misfit = misfit is not None and self.letters.get(misfit["mark"]) == self.offered_letter
+        if is_misfit and len(marks) == 1 and not self.is_unreal:
+            self.judged.append(self.held_letter)
         if match is None or self.is_unreal or len(marks) > 1:
             return
         before = Sentence(*words_of(text[: match.end()]))
@@ -247,6 +253,9 @@ class _Turn:
         if claim is None or (self.is_compared and claim.rule not in ("kept", "changed", "choice")):
             return None
         letter = self.letters.get(mark)
+        if {self.letters.get(other) for other in claim.marks} - {letter}:
+            is_decision = claim.rule in ("kept", "changed", "choice")
+            return _Claim(None, at) if is_decision else None  # "A and C share a feature"
         opposite = self.opposites.get(letter or "")
         role = mark in (_HELD_MARK, _NEW, _MISNAMED_MARK)
         verb = claim.rule in ("kept", "changed", "choice", "left")
@@ -299,13 +308,14 @@ class _Turn:
         self.verbs_mentioned.add("stick" if sticks else "switch")
         if sentence.says(W.unsure, max(begin, at - 3), at) or words[at - 1] in ("over", "than"):
             return None
-        if "whether" in words[begin:at]:
+        if "whether" in words[begin:at] or words[at - 1] in ("consider", "considering"):
             return None
         earlier = [self.letters.get(words[mark]) for mark in sentence.marks if mark < at]
         if "that" in words[at + 1 : at + 3] and earlier:
             return _Claim(earlier[-1], at)  # "C was right; I would change to that"
         answer = self.held_letter if sticks else self.offered_letter
-        if words[at].endswith("ing") and at < 2 and sentence.is_rejected(at):
+        opens = at < 2 or words[at - 1] in W.pauses
+        if words[at].endswith("ing") and opens and sentence.is_rejected(at):
             return _Claim(self.opposites[answer], at)  # "Switching would be a mistake"
         personal = sentence.has(K.SELF | K.MINE, begin, at)
         is_opening = all(k & (K.SO | K.FILL | K.NOUN | K.NEGATION) for k in kinds[begin:at])
