@@ -51,7 +51,10 @@ def test_protocols_are_loaded_on_demand() -> None:
         _ = table["none"]
 
 
-def test_a_seed_that_no_protocol_takes_is_refused(tmp_path: Path) -> None:
+def test_a_seed_that_no_protocol_takes_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PROTOCOLS, "_of_files", {})  # other tests do not know the file
     text = RESTATING.read_text("utf-8").replace(", config=deterministic", "")
     text = re.sub(r"(?m)^    seed: int = .*\n", "", text)
     file = tmp_path / "unseeded.py"

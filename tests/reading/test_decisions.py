@@ -36,6 +36,19 @@ def test_a_reply_that_cannot_be_read_gets_no_letter() -> None:
         assert read(reply, setting) in {"none", "ambiguous"} - {label}, reply
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I advise that my original answer is unchanged",
+        "It fits so my original answer stands",
+        "cases discounted (A) agreeing better there is no alternative to the new option leaving "
+        "my answer at",
+    ],
+)
+def test_no_sentence_ends_in_an_error(reply: str) -> None:
+    assert read_decision(reply, **EMBOLISM).rule
+
+
 def test_every_setting_and_outcome_is_labelled() -> None:
     rows = [row for group in LABELLED.values() for row in group]
     assert len(rows) >= 200

@@ -106,7 +106,8 @@ class Said:
     def __init__(self, lines: str, known: Options) -> None:
         """Parse a text with marked options (`mentions.marked`)."""
         self.known = known
-        lines = P.replaced.sub(lambda match: " " * len(match[0]), lines)
+        if "but " in lines or "->" in lines:
+            lines = P.replaced.sub(lambda match: " " * len(match[0]), lines)
         self.lines = self.text = lines
         items = list(P.item.finditer(lines)) if "\n" in lines else []
         self.begun = {item.start("mark") for item in items}
