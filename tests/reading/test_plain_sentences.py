@@ -85,3 +85,29 @@ def test_what_is_said_of_another_option_changes_no_answer(letter: str, kinds: li
                 assert {*readings} <= {letter, None}, reply
                 unread += readings.count(None)
     assert unread <= 0.05 * 2 * len(SENTENCES["additions"]) * sum(len(SENTENCES[k]) for k in kinds)
+
+
+def turns(kind: str) -> Iterator[str]:
+    """Yield the replies of a kind: each sentence alone, behind others, and before one."""
+    for n, sentence in enumerate(SENTENCES[kind]):
+        for place in range(4):
+            held, offered = names(HELD)[(n + place) % 5], names(OFFERED)[(n + place) % 5]
+            text = sentence.format(held=held, offered=offered)
+            text = text[0].upper() + text[1:]
+            text += "" if text.endswith("?") else "."
+            yield text
+            yield f"The pulses differ. {text}"
+            yield f"{text}\n\nThe pain is tearing."
+            if text.startswith(("I ", "I'")):
+                yield f"After reconsidering, {text}"
+
+
+@pytest.mark.parametrize(("kind", "letter"), [("turns_kept", HELD), ("turns_changed", OFFERED)])
+def test_a_turn_is_never_inverted(kind: str, letter: str) -> None:
+    readings = {reply: decision(reply) for reply in turns(kind)}
+    assert [reply for reply, read in readings.items() if read not in (letter, None)] == []
+    assert list(readings.values()).count(letter) >= 0.85 * len(readings)
+
+
+def test_a_turn_without_a_decision_gets_no_letter() -> None:
+    assert [reply for reply in turns("turns_open") if decision(reply) is not None] == []

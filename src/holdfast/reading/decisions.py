@@ -308,7 +308,7 @@ class _Turn:
         self.verbs_mentioned.add("stick" if sticks else "switch")
         if sentence.says(W.unsure, max(begin, at - 3), at) or words[at - 1] in ("over", "than"):
             return None
-        if "whether" in words[begin:at] or words[at - 1] in ("consider", "considering"):
+        if "whether" in words[begin:at] or words[at - 1] in W.weighing:
             return None
         earlier = [self.letters.get(words[mark]) for mark in sentence.marks if mark < at]
         if "that" in words[at + 1 : at + 3] and earlier:

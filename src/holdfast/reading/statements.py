@@ -358,7 +358,7 @@ class Sentence:
             return "choice", "conditional", j  # "To make B correct, the stem would have to say so"
         if is_own and self.says(W.nearly, begin, j) and not kinds[j] & K.STICK:
             return "choice", "past", j  # "I was close to choosing B"
-        if words[j - 1] in ("consider", "considering") and words[j].endswith("ing"):
+        if words[j - 1] in W.weighing and words[j].endswith("ing"):
             return "choice", "conditional", j  # "I'd consider switching to C"
         is_direct = all(kind & (K.NOUN | K.FILL) for kind in kinds[j + 1 : at])
         is_departed = words[j] in ("leave", "leaving") and is_direct
