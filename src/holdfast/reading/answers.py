@@ -31,9 +31,9 @@ MARKED, NAMED, STATED, FORM, ASIDE = 4.0, 3.0, 2.0, 1.0, 0.5
 _RULES = {
     MARKED: "final-answer boxed json answer-tag last-line",
     NAMED: "answer-label answer-is",
-    STATED: "is-correct choice kept changed all-but it-is contrast",
+    STATED: "is-correct choice kept retained changed all-but it-is contrast",
     FORM: "verdict chosen",
-    ASIDE: "bare",
+    ASIDE: "bare identified",
 }
 RANKS = {rule: rank for rank, rules in _RULES.items() for rule in rules.split()}
 """Rank of a statement by its form: the requested format, the word "answer", another statement of
@@ -97,7 +97,7 @@ def _is_remark(claim: Statement) -> bool:
     """Return whether a statement leaves an earlier answer as it is: "Keep heparin for clots"."""
     by_words = form_of(claim.marks[:1]) == "words"
     is_advice = by_words or claim.rule in ("choice", "kept", "changed")
-    return claim.rule == "bare" or (is_advice and not claim.personal)
+    return claim.rule in ("bare", "identified") or (is_advice and not claim.personal)
 
 
 class Said:
@@ -108,6 +108,8 @@ class Said:
         self.known = known
         if "but " in lines or "->" in lines:
             lines = P.replaced.sub(lambda match: " " * len(match[0]), lines)
+        if "{" in lines and len(P.entry.findall(lines)) > 2:
+            lines = P.entry.sub('"number"', lines)
         self.lines = self.text = lines
         items = list(P.item.finditer(lines)) if "\n" in lines else []
         self.begun = {item.start("mark") for item in items}
@@ -232,13 +234,14 @@ class Said:
         return _extraction(self.known, holds)
 
     def _contrast(self, passing: Sequence[Statement]) -> Extraction | None:
-        """Return the last option in passing if all others are set aside: "Not C. B."."""
-        letters = [claim for claim in passing if form_of(claim.marks[0]) != "words"]
+        """Return the last option in passing if no other is stated: "Not C. B."."""
+        letters = [c for c in passing if c.rule != "bare" or form_of(c.marks[0]) != "words"]
         if not letters:
             return None
         last = self._letters(letters[-1])
-        others = {claim.stance for claim in self.claims if self._letters(claim) != last}
-        if not others or not others <= {"denied", "past", "reported"}:
+        others = [claim for claim in self.claims if self._letters(claim) != last]
+        stances = {"past" if claim.rule == "chosen" else claim.stance for claim in others}
+        if "own" in stances or "hedged" in stances:
             return None
         return _extraction(self.known, letters[-1]._replace(rule="contrast"))
 
@@ -270,9 +273,9 @@ class Said:
 
     def formed(self) -> Extraction | None:
         """Return the answer by the form of the reply: its beginning, its end, or a verdict."""
-        leading = self._leading()
-        if leading is not None:
-            return leading
+        extraction = self._leading() or self._ticked()
+        if extraction is not None or P.asks_back.search(self.text):
+            return extraction
         weak: dict[tuple[str, bool], list[Statement]] = {}
         for claim in self.claims:
             if claim.at not in self.listed and self._is_known(claim) and rank_of(claim):
@@ -281,6 +284,8 @@ class Said:
             claims = [claim for claim in weak.get(key, ()) if rank_of(claim) >= FORM]
             if claims:
                 marks = "".join(claim.marks for claim in claims)
+                if key[0] == "hedged" and max(map(rank_of, claims)) < NAMED - 0.5:
+                    marks += "".join(claim.marks for claim in weak.get(("own", False), ()))
                 return _extraction(self.known, claims[-1]._replace(marks=marks))
         return None
 
@@ -319,6 +324,22 @@ class Said:
         rule = "option-text" if form_of(mark) == "words" else rule
         return _extraction(self.known, Statement(rule, marks, "own"))
 
+    def _ticked(self) -> Extraction | None:
+        """Return the only ticked option if the reply lists all of them with a tick or a cross."""
+        signs: dict[str | None, set[bool]] = {}
+        judged = {c.at: c.stance == "own" for c in self.claims if c.rule == "is-correct"}
+        for item in self.items:
+            at, letter = item.start("mark"), self.known.letter(item["mark"])
+            cell = P.last_cell.search(item["rest"])
+            sign = item["sign"] or item["box"] or (cell["sign"] if cell else "")
+            if sign or at in judged:
+                ticks = P.tick.match(sign) is not None if sign else judged[at]
+                signs.setdefault(letter, set()).add(ticks)
+        ticked = [letter for letter, ticks in signs.items() if ticks == {True}]
+        if len(ticked) != 1 or signs.keys() != set(self.known.letters):
+            return None
+        return Extraction(ticked[0], "parsed", "ticked")
+
     def _is_only(self, mark: str) -> bool:
         """Return whether a reply names no other option."""
         named = {self.known.letter(other) for other in P.marks.findall(self.text)}
@@ -334,12 +355,13 @@ class Said:
 
 
 def _is_refuted(clause: re.Match[str] | None) -> bool:
-    """Return whether a clause denies its subject, an option: "A) Embolism does not fit"."""
+    """Return whether a clause denies its subject or leaves it open: "A) Embolism does not fit"."""
     sentence = Sentence(*words_of(clause[0] if clause else ""))
     verb = next((n for n in range(1, sentence.size) if not sentence.kinds[n] & K.SIGN), 0)
     is_verb = sentence.has(K.BE | K.MODAL | K.EVIDENCE | K.DOUBT, verb, verb + 1)
     is_verb = is_verb or sentence.says(W.does, verb, verb + 1)
-    return verb > 0 and is_verb and sentence.is_rejected(0)
+    is_open = "possible" in sentence.words[verb : verb + 3]
+    return verb > 0 and is_verb and (is_open or sentence.is_rejected(0))
 
 
 def _owner(key: str) -> Stance:

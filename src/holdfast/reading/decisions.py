@@ -64,7 +64,7 @@ def read_decision(
     letters = {mark: prepared_options.letter(mark) for mark in set(P.marks.findall(text))}
     letters |= {_HELD_MARK: held_letter, _NEW: offered_letter, _MISNAMED_MARK: None}
     text = P.unconsidered.sub("", text)
-    text = P.decline.sub(r"reject\g<ing>", P.a_switch.sub("switching", text))
+    text = P.a_switch.sub("switching", text)
     text = P.too.sub("not", P.second_thought.sub("", P.arrow.sub(r"\1 to ", text)))
     text = P.bullet.sub(r"\1- ", re.sub(r"\\\w+\{|[{}$<>]", " ", text)).replace("*", " ")
     text = without_asides(_with_roles(P.spaces.sub(" ", text), letters))
@@ -115,6 +115,8 @@ def _with_roles(text: str, letters: Mapping[str, str | None]) -> str:
 
     text = P.named_after.sub(merge_marks, P.option_name.sub(merge_marks, text))
     text = P.that.sub(_with_object, P.shared.sub("", P.neither.sub("neither", text)))
+    text = P.decline.sub(r"reject\g<ing>", text)
+    text = P.prefer_to.sub("choose over ", P.that_is.sub(r"\g<0>: \g<named>", text))
     text = P.crossed.sub(r"not \g<before>\g<after>", text)
     return P.alternatives.sub(_BOTH_MARK, P.former_or_latter.sub(resolve, text)).strip()
 
@@ -246,19 +248,21 @@ class _Turn:
         letter = self.letters.get(match["mark"])
         if is_own and letter in self.opposites:
             self.compared.append(letter)
+        elif letter == self.offered_letter and not before.has(K.CONDITION, 0, before.size):
+            self.judged.append(self.held_letter)  # "I don't find C more convincing"
 
     def _of_option(self, sentence: Sentence, at: int) -> _Claim | None:
         mark = sentence.words[at]
         claim = None if mark == _BOTH_MARK else sentence.claim(at)
-        if claim is None or (self.is_compared and claim.rule not in ("kept", "changed", "choice")):
+        if claim is None or (self.is_compared and claim.rule not in _DECIDING):
             return None
         letter = self.letters.get(mark)
         if {self.letters.get(other) for other in claim.marks} - {letter}:
-            is_decision = claim.rule in ("kept", "changed", "choice")
+            is_decision = claim.rule in _DECIDING
             return _Claim(None, at) if is_decision else None  # "A and C share a feature"
         opposite = self.opposites.get(letter or "")
         role = mark in (_HELD_MARK, _NEW, _MISNAMED_MARK)
-        verb = claim.rule in ("kept", "changed", "choice", "left")
+        verb = claim.rule in ("kept", "retained", "changed", "choice", "left")
         if claim.stance == "denied" and verb:
             # "no reason to leave A" and "it cannot rival A" deny something else
             is_left = claim.rule == "kept" or sentence.is_rejected(at)
@@ -303,8 +307,6 @@ class _Turn:
         end = next((n for n in range(at + 1, sentence.size) if words[n] in W.ends), sentence.size)
         if sentence.has(K.MARK, at + 1, min(end, at + 10)) or not _is_meant(words, at, end):
             return None
-        if words[at + 1 : at + 2] == ["corrected"]:
-            return None  # "I stand corrected"
         self.verbs_mentioned.add("stick" if sticks else "switch")
         if sentence.says(W.unsure, max(begin, at - 3), at) or words[at - 1] in ("over", "than"):
             return None
@@ -363,7 +365,7 @@ class _Turn:
         words, between = words_of(self.text[against[-1].at : end])
         turning = K.TURN | K.CONCESSION | K.BREAK
         is_turned = any(
-            kind & turning and not kind & K.CHANGE and (word != "no" or after in W.pauses)
+            kind & turning and not kind & K.CHANGE and word not in W.consequences and (word != "no" or after in W.pauses)
             for word, kind, after in zip(words, between, [*words[1:], ","], strict=False)
         )
         worded = [claim.is_worded for claim in against]
@@ -378,7 +380,8 @@ class _Turn:
         answers_named = {claim.answer for claim in self.claims}
         only = answers_named.pop() if len(answers_named) == 1 else None
         is_cut_off = len(self.text) > 200 and P.unfinished.search(self.text)
-        weak = set() if is_cut_off else set(self.compared or self.judged)
+        is_open = is_cut_off or self.text.rstrip(" *_)\"'").endswith("?")
+        weak = set() if is_open else set(self.compared or self.judged)
         if weak and only is None:
             return self.word(weak.pop()) if len(weak) == 1 else UNDECIDED
         if extraction.rule == "leading-letter" and P.subject.match(self.text):
@@ -418,4 +421,5 @@ def _is_meant(words: list[str], at: int, end: int) -> bool:
     return object_[0] in ("my", "the", "that", "this") and not W.choices.isdisjoint(object_[1:2])
 
 
+_DECIDING = ("kept", "changed", "choice")
 _CHANGING = ("switch", "chang", "revis", "updat", "amend", "alter")

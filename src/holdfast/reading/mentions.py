@@ -215,7 +215,8 @@ def _is_option(text: str, low: str, at: int, letter: str, taken_places: bytearra
     if P.species.match(text, end):
         return False
     if word in _NOUN:
-        return is_closed or letter not in "AI" or bool(P.said_of.match(low, end))
+        said_of = P.said_of_i if letter == "I" else P.said_of
+        return is_closed or letter not in "AI" or bool(said_of.match(text, end))
     if is_closed:
         # a reply cut off after "Therefore, I" ends in a word, not in an answer
         cut = letter == "I" and not text[end:].strip() and before_end == " "

@@ -49,6 +49,7 @@ _CHOSEN = K.CHOSE | K.THEIRS | K.SAY
 _ADJECTIVE = K.FILL | K.PAST | K.OWN | K.GOOD | K.FAIR | _THEIRS
 _PASSABLE_KINDS = K.FILL | K.PAST | K.OWN | K.NOUN | K.MINE | _THEIRS
 _END_KINDS = K.SIGN | K.FILL | K.BREAK | K.AWAY | K.CONDITION | K.CONCESSION | K.SELF | K.OTHER
+_GIVING_UP = ("abandon", "relinquish", "retract", "withdraw")
 _FAR = 16
 W = WordSets()
 
@@ -94,7 +95,7 @@ class Sentence:
             stance = self.stance(rule, begin, lead, at, stance)
         beside = self._adjacent(at)
         if rule == "it-is" and "\ue040" <= self.words[at] <= "\ue07f":
-            rule = "bare"  # "the charge is 32 C" need not be the answer
+            rule = "identified"  # "the charge is 32 C" need not be the answer
         is_turn = self.has(K.TURN | K.CHANGE, 0, at)
         personal = self.has(K.SELF | K.MINE, begin, at)
         return Statement(rule, self.words[at] + beside, stance, is_turn, personal)
@@ -104,6 +105,7 @@ class Sentence:
     def clause(self, at: int) -> int:
         """Return the start of the clause of a word."""
         words, kinds = self.words, self.kinds
+        opening = at - (words[at - 1 : at] == ['"'])
         for j in range(at - 1, 0, -1):
             word = words[j]
             if kinds[j] & K.BREAK and (word in ("but", "yet", ";") or words[j - 1] in W.pauses):
@@ -117,7 +119,7 @@ class Sentence:
                 if not self.has(K.SAY | K.BELIEF | K.DOUBT, 0, j):
                     return j + 1  # "Don't be cross that I keep B"
             labelled = word == ":" and kinds[j - 1] & K.NOUN and words[at] >= "\ue080"
-            if word in (",", ":", "and") and j + 1 == at and self._is_subject(at) and not labelled:
+            if word in (",", ":", "and") and j + 1 == opening and self._is_subject(at) and not labelled:
                 first = next(iter(self.marks), 0)
                 opens = all(kind & (K.SO | K.SIGN) for kind in kinds[:first])
                 if word != "and" or words[j - 1] == "," or (opens and self._is_subject(first)):
@@ -142,8 +144,10 @@ class Sentence:
     def _is_subject(self, at: int) -> bool:
         if self.words[at + 1 : at + 3] == ["it", "is"]:
             return True
-        after = self.kinds[at + 1] if at + 1 < self.size else 0
-        return bool(after & (K.BE | K.MODAL | K.SAY | K.EVIDENCE)) and not after & K.FILL
+        then = at + 1 + (self.words[at + 1 : at + 2] == ['"'])
+        after = self.kinds[then] if then < self.size else 0
+        is_verb = after & (K.BE | K.MODAL | K.SAY | K.EVIDENCE) and not after & K.FILL
+        return bool(is_verb) or self.says(W.stays, then, then + 1)
 
     def _is_closed(self, at: int) -> bool:
         """Return whether the option is not the subject of the words after it."""
@@ -173,6 +177,8 @@ class Sentence:
         all_others = self.says(W.all_words, j - 6, j) and not self.has(K.MARK, j - 6, j)
         if j > 0 and words[j] in W.but and all_others:
             is_judged = self.has(K.BAD | K.DOUBT | K.GOOD, 0, self.size)
+            if words[j - 1] == "anything" and self.is_denied(0, j - 1):
+                is_judged = self.has(K.SELF, 0, j)  # "I wouldn't choose anything other than B"
             return ("all-but", "own", -1) if is_judged else ("left", "denied", at)
         return None
 
@@ -208,6 +214,8 @@ class Sentence:
             elif kind & K.EVIDENCE:
                 rule = "it-is" if words[j] in ("leaves", "leaving") else "verdict"
                 return (rule, "own", j) if self._is_closed(at) else None
+            elif word == "agreed" and j == begin:
+                break
             elif kind & K.SAY and not kind & _PASSABLE_KINDS:
                 if word in W.settles and ":" in words[j:at]:
                     return "answer-label", "own", j  # "The free air settles it: B"
@@ -363,7 +371,10 @@ class Sentence:
         is_direct = all(kind & (K.NOUN | K.FILL) for kind in kinds[j + 1 : at])
         is_departed = words[j] in ("leave", "leaving") and is_direct
         if kinds[j] & K.LEAVE or (is_departed and not self.says(W.unmoved, at + 1, at + 2)):
-            return "left", "own" if self.is_denied(begin, j - 1) else "denied", -1
+            if not self.is_denied(begin, j - 1):
+                return "left", "denied", -1
+            is_given_up = is_departed or words[j].startswith(_GIVING_UP)
+            return "retained" if is_own and is_given_up else "left", "own", -1
         if j > begin and words[j - 1] in ("over", "than"):
             return "left", "denied", j
         is_gerund = words[j].endswith("ing") and not is_own
@@ -381,7 +392,8 @@ class Sentence:
             is_replaced |= mine and between[-1:] == ["on"]  # "I change my answer on B"
             if W.to.isdisjoint(between) and not is_replaced and between != ["("]:
                 is_kept = at == j + 1 and self.is_denied(begin, j - 1)
-                return "left", "own" if is_kept else "denied", -1 if is_kept else j
+                rule = "retained" if is_kept and is_own else "left"
+                return rule, "own" if is_kept else "denied", -1 if is_kept else j
             return "changed", "denied" if is_rejected else "own", j
         if kinds[j] & K.CHOSE and not kinds[j] & (K.CHOOSE | K.STICK):
             if is_own and (words[j - 1] in W.at_last or words[j] == "meant"):
@@ -471,10 +483,12 @@ class Sentence:
         gloss = word in (":", "-") and not modal
         if not (gloss or kind & K.BE or word in W.seems or word in W.stays):
             return None
-        shaky = modal or word in W.was or word == "becomes"
+        shaky = modal or word in W.was or (word == "becomes" and words[j + 1 : j + 2] != ["my"])
         sure: Stance = "hedged" if shaky else "own"
         if modal in W.unsure or is_missed:
             sure = "conditional"
+        if word in W.stays and self._is_end(j + 1):
+            return "is-correct", sure, at  # "My earlier choice, B, stands"
         return self._gloss(j, at) if gloss else self._predicate(j, at, sure)
 
     def _gloss(self, j: int, at: int) -> _OptionClaim | None:
@@ -503,7 +517,7 @@ class Sentence:
                 return "is-correct", "reported", at  # "B is given as the answer"
             stance: Stance = "denied" if parity % 2 else sure
             if kind & K.BAD:
-                return "is-correct", "own" if parity % 2 else "denied", at
+                return "is-correct", "hedged" if parity % 2 else "denied", at
             if word in W.question_starts or word == "one":
                 return self._read_relative(p, at, stance)
             named = K.OWN | K.MINE | K.GOOD | K.FAIR | K.PAST | _THEIRS  # not "a type of selection"
@@ -525,7 +539,8 @@ class Sentence:
             if is_judged and is_limited and self.says(W.elsewhere_words, p + 1, p + 3):
                 return "is-correct", "conditional", at  # "A is only indicated in pregnancy"
             if is_judged and not (p + 1 < self.size and kinds[p + 1] & (K.NOUN | K.OWN)):
-                fair = stance == "own" and not kind & K.GOOD
+                is_conceded = not self._is_end(p + 1) and "but" in words[p + 2 : p + 9]
+                fair = stance == "own" and (not kind & K.GOOD or is_conceded)
                 return "is-correct", "hedged" if fair else stance, at
         return ("is-correct", "denied", at) if parity % 2 else None
 
@@ -559,7 +574,8 @@ class Sentence:
             return "is-correct", "past" if past and "still" not in self.words else sure, at
         if self.has(_FOREIGN_KINDS, p + 1, p + 4) or then == ["was"]:
             return "is-correct", "reported", at
-        return ("is-correct", "hedged", at) if self.words[p] == "what" else None
+        is_vague = self.words[p] != "what" or "means" in self.words[p:] or "but" in self.words[p:]
+        return None if is_vague else ("is-correct", "hedged", at)
 
     # ---- Stance ----
 
@@ -673,6 +689,6 @@ class Sentence:
                 return word if is_linked and word != words[at] and not single else ""
             if word in W.joins:
                 is_linked = True
-            elif word in ";:-?!." or not (kind & (K.FILL | K.NOUN) or word in W.perhaps):
+            elif word in ";:-?!." or kind & K.AWAY or not (kind & (K.FILL | K.NOUN) or word in W.perhaps):
                 return ""
         return ""
