@@ -59,8 +59,17 @@ def form_of(mark: str) -> str:
 def prepared(options: tuple[tuple[str, str], ...]) -> Options:
     """Return the options of a question, pairs of letter and text, prepared for the search."""
     texts = [unmarked(folded(text)).strip(" .\n\"'").lower() for _, text in options]
-    longest = sorted(enumerate(texts), key=lambda item: -len(item[1]))
+    names = [(place, name) for place, text in enumerate(texts) for name in (text, *_short(text, texts))]
+    longest = sorted(names, key=lambda item: -len(item[1]))
     return Options(tuple(letter for letter, _ in options), tuple(longest))
+
+
+def _short(text: str, texts: list[str]) -> list[str]:
+    """Return the short name of an option if no other option contains it."""
+    head = P.qualifier.split(text, 1)[0].strip(" .,;:-")
+    others = (other for other in texts if other != text)
+    is_unique = 5 <= len(head) < len(text) and not any(head in other for other in others)
+    return [head] if is_unique else []
 
 
 def marked(text: str, options: Options) -> str:
