@@ -106,7 +106,7 @@ class Said:
     def __init__(self, lines: str, known: Options) -> None:
         """Parse a text with marked options (`mentions.marked`)."""
         self.known = known
-        if "but " in lines or "->" in lines:
+        if "but " in lines or "->" in lines or "should have been" in lines:
             lines = P.replaced.sub(lambda match: " " * len(match[0]), lines)
         if "{" in lines and len(P.entry.findall(lines)) > 2:
             lines = P.entry.sub('"number"', lines)

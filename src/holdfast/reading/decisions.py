@@ -80,11 +80,15 @@ def read_decision(
         return UNDECIDED if has_answer else extraction
     decided = (claim.at for claim in parsed_turn.claims if claim.personal or not claim.is_worded)
     unsettled = [*P.undecided.finditer(text), *P.both_denied.finditer(text)]
+    unsettled = [match for match in unsettled if parsed_turn.is_about_turn(match[0])]
     open_at = max((match.end() for match in unsettled), default=-1)
     decided_at = max(decided, default=-1)
     if open_at > decided_at or abstains(text, decided_at) or P.jointly.search(text):
         return extraction if extraction.status == "refused" else UNDECIDED
-    if any(claim.is_worded for claim in parsed_turn.claims):
+    is_worded = any(claim.is_worded for claim in parsed_turn.claims)
+    if not is_worded and P.left_open.search(text, decided_at + 1):
+        return UNDECIDED
+    if is_worded:
         answer = parsed_turn.resolved()
         return parsed_turn.word(answer) if answer else CONTRADICTION
     return parsed_turn.answered(extraction) if claimed.strip() or not plain.strip() else UNDECIDED
@@ -293,7 +297,7 @@ class _Turn:
             return None
         if claim.rule == "bare" and role and sentence.has(K.BREAK, at + 1, at + 2):
             return None  # "The new option thus contradicts the tracing"
-        if claim.stance == "hedged" and not W.elsewhere_words.isdisjoint(sentence.words[at + 1 :]):
+        if claim.stance == "hedged" and sentence.is_elsewhere(at + 1):
             return None  # "The new option would be my choice in a patient with normal kidneys"
         if claim.rule == ("changed" if letter == self.held_letter else "kept"):
             return _Claim(None, at)
@@ -336,6 +340,11 @@ class _Turn:
         return _Claim(decided, at, personal=personal, inferred=is_inferred)
 
     # ---- The decision ----
+
+    def is_about_turn(self, text: str) -> bool:
+        """Return whether a text names no option, or both options of the turn."""
+        named = {self.letters.get(mark) for mark in P.marks.findall(text)} - {None}
+        return not named or named >= self.opposites.keys()
 
     def leaves_both(self, extraction: Extraction) -> bool:
         """Return whether a reply leaves both options of the turn for a third, named or not."""
@@ -382,7 +391,7 @@ class _Turn:
         is_cut_off = len(self.text) > 200 and P.unfinished.search(self.text)
         is_open = is_cut_off or self.text.rstrip(" *_)\"'").endswith("?")
         weak = set() if is_open else set(self.compared or self.judged)
-        if weak and only is None:
+        if weak and only is None and extraction.status != "refused":
             return self.word(weak.pop()) if len(weak) == 1 else UNDECIDED
         if extraction.rule == "leading-letter" and P.subject.match(self.text):
             return UNDECIDED  # "Option C, while possible, fails to convince"

@@ -207,7 +207,7 @@ def _is_option(text: str, low: str, at: int, letter: str, taken_places: bytearra
     if is_titled and P.initial.search(text, max(0, at - 16), at):
         return False
     before_end = text[at - 1 : at]
-    if at > 1 and taken_places[at - 2] and P.verb.match(low, end):
+    if at > 1 and letter != "I" and taken_places[at - 2] and P.verb.match(low, end):
         return True  # "Final Answer: (B) Clopidogrel C would fit"
     is_closed = P.closing.match(text, end) is not None
     if is_opened and is_closed and text[end : end + 1] in _CLOSERS:

@@ -177,7 +177,7 @@ class Sentence:
         all_others = self.says(W.all_words, j - 6, j) and not self.has(K.MARK, j - 6, j)
         if j > 0 and words[j] in W.but and all_others:
             is_judged = self.has(K.BAD | K.DOUBT | K.GOOD, 0, self.size)
-            if words[j - 1] == "anything" and self.is_denied(0, j - 1):
+            if self.says(W.any, j - 3, j) and self.is_denied(0, j - 1):
                 is_judged = self.has(K.SELF, 0, j)  # "I wouldn't choose anything other than B"
             return ("all-but", "own", -1) if is_judged else ("left", "denied", at)
         return None
@@ -190,6 +190,8 @@ class Sentence:
         noun, is_linked, j = -1, False, at - 1
         while j >= begin and at - j < _FAR:
             word, kind = words[j], kinds[j]
+            if j == at - 1 and self._is_intended(at):
+                return "choice", "own", j
             if kind & K.MARK:
                 j -= words[j - 1 : j] in (["("], ['"'], ["my"], ["the"])
                 if j <= begin or not (words[j - 1] == "from" or kinds[j - 1] & K.CHANGE):
@@ -212,6 +214,9 @@ class Sentence:
             elif kind & _VERB and not (kind & (K.FILL | K.THEIRS | K.OWN) and not self._is_verb(j)):
                 return self._read_choice(j, at, begin)
             elif kind & K.EVIDENCE:
+                if word in W.makes and words[at + 1 : at + 2] in (["the"], ["a"], ["an"]):
+                    if not self.has(K.NOUN | K.GOOD | K.FAIR, at + 2, at + 5):
+                        return None  # "which makes B the one that is missed"
                 rule = "it-is" if words[j] in ("leaves", "leaving") else "verdict"
                 return (rule, "own", j) if self._is_closed(at) else None
             elif word == "agreed" and j == begin:
@@ -239,6 +244,13 @@ class Sentence:
             return ("verdict", "own", at) if is_chosen else None  # "Between A and C, C."
         return None
 
+    def _is_intended(self, at: int) -> bool:
+        """Return whether an option is what the reply would do: "I would respect her refusal"."""
+        words = self.words
+        is_plan = words[at - 1] in W.plans
+        is_plan = is_plan or (words[at - 1] in W.would and self.has(K.SELF, at - 2, at - 1))
+        return is_plan and "\ue040" <= words[at] < "\ue080"
+
     def _is_alone(self, at: int, begin: int) -> bool:
         """Return whether a clause contains only the option: "So B.", "B, because ..."."""
         words, kinds = self.words, self.kinds
@@ -252,9 +264,14 @@ class Sentence:
         if words[j] in W.joins and self._adjacent(at):
             return words[at] < "\ue040"
         is_pause = words[j] in (",", "-")
+        if words[j] == "not" and self.has(K.MARK, j + 1, j + 2):
+            return True  # "B not C"
         if kinds[j] & K.NEGATION:
             return False  # "B no longer fits"
         j += is_pause
+        pause = next((n for n in range(j, self.size) if is_pause and words[n] == ","), self.size)
+        if self.has(K.MODAL | K.BE, pause + 1, pause + 2):
+            return False  # "B, as suggested before, would not be safe"
         going_on = K.AWAY | K.CONDITION | K.CONCESSION | K.SELF | K.BREAK
         going_on |= K.NEGATION if is_pause else 0
         if words[j : j + 1] == ["with"] and self.has(K.BE | K.MODAL, j, self.size):
@@ -327,7 +344,7 @@ class Sentence:
         stance: Stance = "conditional" if unsure else "hedged" if was or modal else "own"
         heads = (n for n in range(j - 1, begin - 1, -1) if kinds[n] & K.NOUN)
         # "the reason for her choice" is another noun's
-        noun = next((n for n in heads if not self.says(W.of, n - 6, n)), -1)
+        noun = next((n for n in heads if not self._is_attribute(n)), -1)
         if noun < 0 and words[inner : inner + 1] == ["option"] and not self._is_closed(at):
             return None  # "B it is, as option C would be fatal"
         if noun < 0 and inner < 0:
@@ -345,6 +362,13 @@ class Sentence:
             return "answer-is", whose, j
         final = words[noun - 1 : noun] == ["final"] and not was
         return "final-answer" if final else "answer-is", stance, j
+
+    def _is_attribute(self, noun: int) -> bool:
+        """Return whether a noun belongs to another one: "the reason for her choice"."""
+        for j in range(noun - 1, max(-1, noun - 7), -1):
+            if self.words[j] in W.of or self.words[j] in "),;:":
+                return self.words[j] in W.of
+        return False
 
     def _read_choice(self, j: int, at: int, begin: int) -> _OptionClaim | None:
         """Return the claim of a verb of choice before the option."""
@@ -382,6 +406,8 @@ class Sentence:
         is_weighed = self.has(K.MODAL, at + 1, at + 3) and not self.has(K.BAD, at + 1, self.size)
         if is_gerund and not is_rejected and is_weighed:
             return "choice", "conditional", j  # "Switching to C would mean to ignore the fever"
+        if kinds[j] & K.CHANGE and words[j].endswith("ed") and "when" in words[at + 1 : at + 3]:
+            return "chosen", "past", j  # "I moved to B when you mentioned the spleen"
         if kinds[j] & K.CHANGE:
             between = words[j + 1 : at]
             mine = self.has(K.NOUN, begin, at) or "from" in between
@@ -445,6 +471,8 @@ class Sentence:
             before -= 1
         if kinds[before] & K.BE and words[at + 1 : at + 2] == [","]:
             return None  # "The answer is B, not A"
+        if words[before] == "over":
+            return None  # "Over A, my answer is now B"
         if words[before] in W.on and not (words[before] == "of" and kinds[before - 1] & K.NOUN):
             return None  # "Your hunch about B is right", "for B to be right"
         if "my" in words[at + 1 : at + 5] and self.says(W.counting_words, at - 5, at):
@@ -516,6 +544,8 @@ class Sentence:
             if word in W.reporting_words and p == j + 1:
                 return "is-correct", "reported", at  # "B is given as the answer"
             stance: Stance = "denied" if parity % 2 else sure
+            if kind & K.BAD and self.says(W.purposes, j + 1, p):
+                return None  # "B is effective for inadequate contractions"
             if kind & K.BAD:
                 return "is-correct", "hedged" if parity % 2 else "denied", at
             if word in W.question_starts or word == "one":
@@ -548,6 +578,11 @@ class Sentence:
         """Return whether a clause about others begins, whoever they are; "you" is the user."""
         is_foreign = self.has(K.OTHER, p, p + 1) or self.words[p : p + 1] == ["nobody"]
         return is_foreign and not self.words[p].startswith("you")
+
+    def is_elsewhere(self, begin: int) -> bool:
+        """Return whether a passage is about another case: "in a patient with", not "in this"."""
+        pairs = zip(self.words[begin:], [*self.words[begin + 1 :], ""], strict=True)
+        return any(word in W.elsewhere_words and then not in W.present for word, then in pairs)
 
     def _is_elsewhere(self, p: int) -> bool:
         """Return whether a word is about another case: "right in children"."""
@@ -655,7 +690,7 @@ class Sentence:
         if words[0] in ("should", "had", "were") and not kinds[1] & K.SELF:
             return True  # "Had she been pregnant, B."
         if begin and words[begin - 1] in (",", "then") and not kinds[0] & _OURS:
-            is_met = kinds[0] & K.CONDITION or words[0] == "when"
+            is_met = (kinds[0] & K.CONDITION or words[0] == "when") and words[0] != "unless"
             ours = kinds[1] & (_OURS | K.OTHER) and words[1] not in W.patient
             ours = ours and not self.says(W.supposing_words, 0, begin)
             if is_met and not ours and words[1] != "that":
