@@ -342,9 +342,9 @@ class _Turn:
     # ---- The decision ----
 
     def is_about_turn(self, text: str) -> bool:
-        """Return whether a text names no option, or both options of the turn."""
+        """Return whether a text names no option but those of the turn."""
         named = {self.letters.get(mark) for mark in P.marks.findall(text)} - {None}
-        return not named or named >= self.opposites.keys()
+        return named <= self.opposites.keys()
 
     def leaves_both(self, extraction: Extraction) -> bool:
         """Return whether a reply leaves both options of the turn for a third, named or not."""

@@ -266,8 +266,8 @@ class Sentence:
         is_pause = words[j] in (",", "-")
         if words[j] == "not" and self.has(K.MARK, j + 1, j + 2):
             return True  # "B not C"
-        if kinds[j] & K.NEGATION:
-            return False  # "B no longer fits"
+        if kinds[j] & K.NEGATION or words[j] in ("vs", "versus"):
+            return False  # "B no longer fits", "B versus C"
         j += is_pause
         pause = next((n for n in range(j, self.size) if is_pause and words[n] == ","), self.size)
         if self.has(K.MODAL | K.BE, pause + 1, pause + 2):
