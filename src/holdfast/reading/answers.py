@@ -109,7 +109,7 @@ class Said:
         if "but " in lines or "->" in lines or "should have been" in lines:
             lines = P.replaced.sub(lambda match: " " * len(match[0]), lines)
         if "{" in lines and len(P.entry.findall(lines)) > 2:
-            lines = P.entry.sub('"number"', lines)
+            lines = P.entry.sub("#", lines)
         self.lines = self.text = lines
         items = list(P.item.finditer(lines)) if "\n" in lines else []
         self.begun = {item.start("mark") for item in items}
@@ -215,7 +215,7 @@ class Said:
         if last_commit >= 0 and P.scratched.search(self.text, last_commit + 1):
             return CONFLICT
         if top <= FORM:
-            return self._contrast(commits)
+            return None
         highest = [claim for claim in commits if rank_of(claim) == top]
         holds = highest[-1]
         if self._is_torn(commits, holds):
@@ -233,17 +233,24 @@ class Said:
                 return CONFLICT
         return _extraction(self.known, holds)
 
-    def _contrast(self, passing: Sequence[Statement]) -> Extraction | None:
-        """Return the last option in passing if no other is stated: "Not C. B."."""
-        letters = [c for c in passing if c.rule != "bare" or form_of(c.marks[0]) != "words"]
-        if not letters:
+    def _last_in_passing(self) -> Extraction | None:
+        """Return the last option in passing if no other one is stated: "Not C. B."."""
+        passing = [
+            claim
+            for claim in self._commits(self.claims)
+            if rank_of(claim) <= FORM
+            and len(claim.marks) == 1
+            and (claim.rule != "bare" or form_of(claim.marks[0]) != "words")
+        ]
+        if not passing:
             return None
-        last = self._letters(letters[-1])
+        last = self._letters(passing[-1])
         others = [claim for claim in self.claims if self._letters(claim) != last]
         stances = {"past" if claim.rule == "chosen" else claim.stance for claim in others}
-        if "own" in stances or "hedged" in stances:
+        if stances & {"own", "hedged"}:
             return None
-        return _extraction(self.known, letters[-1]._replace(rule="contrast"))
+        rule = "contrast" if stances else "alone"
+        return _extraction(self.known, passing[-1]._replace(rule=rule))
 
     def _is_torn(self, commits: Sequence[Statement], holds: Statement) -> bool:
         """Return whether a sentence states two answers: "I maintain B, and C is right"."""
@@ -273,7 +280,7 @@ class Said:
 
     def formed(self) -> Extraction | None:
         """Return the answer by the form of the reply: its beginning, its end, or a verdict."""
-        extraction = self._leading() or self._ticked()
+        extraction = self._leading() or self._ticked() or self._last_in_passing()
         if extraction is not None or P.asks_back.search(self.text):
             return extraction
         weak: dict[tuple[str, bool], list[Statement]] = {}
