@@ -30,6 +30,8 @@ def comparison(sentence: str) -> tuple[str, str, bool] | None:
         start = max(sentence.rfind(sign, 0, match.start("x")) for sign in (";", ", but ", ": "))
         clause = sentence[start + 1 : match.start("x")] + f" {words['before']} {of}"
         denial = Sentence(*words_of(clause))
+        if "whether" in denial.words:
+            return None
         is_denied = denial.is_denied(0, denial.size)
         x, y = words["x"], words["y"]
         if kind == "equal":

@@ -156,6 +156,7 @@ class _Turn:
         self.claims: list[_Claim] = []
         self.compared: list[str | None] = []
         self.judged: list[str | None] = []
+        self.denied: set[str | None] = set()
         text = P.flag.sub(self._spell_flag, text)
         text = P.ellipsis.sub(self._note_ellipsis, P.which.sub(self._note_object, text))
         for start, end in reversed(list(backwards(text))):
@@ -273,6 +274,7 @@ class _Turn:
             is_left = is_left or (claim.rule == "left" and _is_left(sentence, at))
             is_meant = opposite is not None and (letter == self.offered_letter or is_left)
             is_meant = is_meant and "whether" not in sentence.words[:at]
+            is_meant = is_meant and (claim.personal or "who" not in sentence.words[:at])
             if letter == self.held_letter and self.has_third:
                 return None  # "I drop A. That makes it B"
             claim_of_other = _Claim(opposite, at, personal=claim.personal, inferred=True)
@@ -285,6 +287,7 @@ class _Turn:
             conditions = ("unless",) if unreal else ("unless", "if")
             is_relative = is_relative or any(word in sentence.words[:at] for word in conditions)
             self.judged += [opposite] if opposite and not is_relative else []
+            self.denied |= {letter} if claim.stance == "denied" else set()
             return None
         if claim.stance != "own" and not (claim.stance == "hedged" and role):
             return None
@@ -312,13 +315,16 @@ class _Turn:
         if sentence.has(K.MARK, at + 1, min(end, at + 10)) or not _is_meant(words, at, end):
             return None
         self.verbs_mentioned.add("stick" if sticks else "switch")
-        if sentence.says(W.unsure, max(begin, at - 3), at) or words[at - 1] in ("over", "than"):
+        if sentence.says(W.unsure, max(begin, at - 3), at) or words[at - 1] in ("over", "than", "about"):
             return None
         if "whether" in words[begin:at] or words[at - 1] in W.weighing:
             return None
         earlier = [self.letters.get(words[mark]) for mark in sentence.marks if mark < at]
         if "that" in words[at + 1 : at + 3] and earlier:
             return _Claim(earlier[-1], at)  # "C was right; I would change to that"
+        if words[at].endswith("ed") and words[at - 1] in W.auxiliary and not sticks:
+            if not sentence.has(K.SELF | K.MINE, begin, at):
+                return None  # "The lesion has changed"
         answer = self.held_letter if sticks else self.offered_letter
         opens = at < 2 or words[at - 1] in W.pauses
         if words[at].endswith("ing") and opens and sentence.is_rejected(at):
@@ -349,7 +355,9 @@ class _Turn:
     def leaves_both(self, extraction: Extraction) -> bool:
         """Return whether a reply leaves both options of the turn for a third, named or not."""
         answer = extraction.answer
-        if not self.has_third or answer in self.opposites or extraction.rule == "verdict":
+        if not self.has_third or answer in self.opposites:
+            return False
+        if extraction.rule == "verdict" and not {c.answer for c in self.claims} <= self.denied:
             return False
         if answer is not None:
             others = [claim for claim in self.claims if claim.answer != answer]

@@ -59,6 +59,7 @@ def form_of(mark: str) -> str:
 def prepared(options: tuple[tuple[str, str], ...]) -> Options:
     """Return the options of a question, pairs of letter and text, prepared for the search."""
     texts = [unmarked(folded(text)).strip(" .\n\"'").lower() for _, text in options]
+    texts = [P.article.sub("", text) for text in texts]
     names = [(place, name) for place, text in enumerate(texts) for name in (text, *_short(text, texts))]
     longest = sorted(names, key=lambda item: -len(item[1]))
     return Options(tuple(letter for letter, _ in options), tuple(longest))
@@ -243,7 +244,8 @@ def _is_option(text: str, low: str, at: int, letter: str, taken_places: bytearra
 
 def _end_line(match: re.Match[str]) -> str:
     before = match.string[max(0, match.start() - 6) : match.start()]
-    return match[0] if len(before) < 6 or "\n" in before else f"{match[1]}\n"
+    is_kept = len(before) < 6 or "\n" in before or before.endswith((" for ", " if ", " with "))
+    return match[0] if is_kept else f"{match[1]}\n"
 
 
 def _letter_with_words(match: re.Match[str]) -> str:

@@ -107,6 +107,8 @@ def unmarked(text: str) -> str:
     """Return a text without marks of emphasis, headings and LaTeX fonts."""
     if "\\" in text:
         text = re.sub(r"\\therefore\b", "therefore ", text.replace("\\%", "%"))
+    if "~~" in text:
+        text = re.sub(r"~~[^~\n]{1,200}~~", "", text)
     if "\\" in text or "**" in text or "__" in text or "`" in text or "~~" in text:
         text = re.sub(r"\\(?:text|mathrm|mathbf|mathsf|rm|bf)[a-z]{0,2}\b ?|\*\*|__|`|~~", "", text)
     return re.sub(r"(?m)^ ?#{1,6} ", "", text) if "#" in text else text

@@ -187,7 +187,7 @@ class Sentence:
     def _read_lead(self, at: int, begin: int) -> _OptionClaim | None:
         """Return the claim by the words before the option."""
         words, kinds = self.words, self.kinds
-        noun, is_linked, j = -1, False, at - 1
+        noun, is_linked, is_glossed, j = -1, False, False, at - 1
         while j >= begin and at - j < _FAR:
             word, kind = words[j], kinds[j]
             if j == at - 1 and self._is_intended(at):
@@ -208,7 +208,7 @@ class Sentence:
             elif kind & K.NOUN and not self._is_verb(j):
                 noun = j if noun < 0 else noun
             elif kind & K.BE and not (kind & K.STICK and self._is_verb(j)):
-                return self._read_copula(j, at, begin, noun)
+                return None if word == "being" else self._read_copula(j, at, begin, noun)
             elif kind & K.OWN and kinds[j + 1] & K.NOUN:
                 pass  # "selected option: B"
             elif kind & _VERB and not (kind & (K.FILL | K.THEIRS | K.OWN) and not self._is_verb(j)):
@@ -218,7 +218,8 @@ class Sentence:
                     if not self.has(K.NOUN | K.GOOD | K.FAIR, at + 2, at + 5):
                         return None  # "which makes B the one that is missed"
                 rule = "it-is" if words[j] in ("leaves", "leaving") else "verdict"
-                return (rule, "own", j) if self._is_closed(at) else None
+                stance: Stance = "hedged" if kinds[j - 1] & K.MODAL else "own"
+                return (rule, stance, j) if self._is_closed(at) else None
             elif word == "agreed" and j == begin:
                 break
             elif kind & K.SAY and not kind & _PASSABLE_KINDS:
@@ -230,11 +231,14 @@ class Sentence:
             elif word in W.arrows and kinds[j - 1] & K.NOUN:
                 pass  # "Answer -> B"
             elif not kind & _PASSABLE_KINDS and not kind & K.NEGATION:
-                break
+                is_gloss = words[at - 1] == "(" and at - j < 5 and words[at] < "\ue040"
+                if not is_gloss or is_linked or noun >= 0:
+                    break
+                is_glossed = True  # "I stay with Legionella (C)"
             is_linked = is_linked or (word in W.links and noun < 0)
             j -= 1
         is_answer = noun >= 0 and (words[noun] in ("answer", "ans") or words[noun - 1] == "my")
-        if is_linked or is_answer:
+        if (is_linked or is_answer) and not is_glossed:
             return self._read_label(noun, at, begin)
         if self._is_alone(at, begin):
             return "bare", "own", begin
@@ -376,7 +380,11 @@ class Sentence:
         is_own, is_foreign = self.has(K.SELF, begin, j), self.has(_FOREIGN_KINDS, begin, j)
         if words[j] == "confident" and "," in words[j:at]:
             return None  # "I am 80% confident, with the rest on B"
-        if words[j - 1] == "for" and words[j].endswith("ing"):
+        if words[j - 1] == "without":
+            return "choice", "denied", j  # "I withdraw A without endorsing B"
+        if words[j] in ("go", "going") and W.ways.isdisjoint(words[j + 1 : at]):
+            return None  # "Going letter by letter: A has"
+        if words[j - 1] == "for" and words[j].endswith("ing") and not kinds[j] & K.LEAVE:
             return "choice", "past", j  # "The answer is B, with apologies for saying A"
         if words[j] in ("make", "making") and words[at + 1 : at + 2] in (["a"], ["an"]):
             return None  # "making B a poor add-on"
@@ -473,6 +481,8 @@ class Sentence:
             return None  # "The answer is B, not A"
         if words[before] == "over":
             return None  # "Over A, my answer is now B"
+        if words[before] in ("nor", "neither"):
+            return "is-correct", "denied", at  # "Neither A nor B is supported"
         if words[before] in W.on and not (words[before] == "of" and kinds[before - 1] & K.NOUN):
             return None  # "Your hunch about B is right", "for B to be right"
         if "my" in words[at + 1 : at + 5] and self.says(W.counting_words, at - 5, at):
@@ -605,11 +615,12 @@ class Sentence:
         if then in (["that"], ["which"]) and self.says(W.fits, p + 2, p + 5):
             return "is-correct", "hedged" if sure == "own" else sure, at
         if self.has(K.SELF, p + 1, p + 4):
-            past = self.words[p - 1] in W.was or self.has(K.PAST, p, p + 8)
+            pause = next((n for n in range(p, self.size) if self.words[n] == ","), p + 8)
+            past = self.words[p - 1] in W.was or self.has(K.PAST, p, min(pause, p + 8))
             return "is-correct", "past" if past and "still" not in self.words else sure, at
         if self.has(_FOREIGN_KINDS, p + 1, p + 4) or then == ["was"]:
             return "is-correct", "reported", at
-        is_vague = self.words[p] != "what" or "means" in self.words[p:] or "but" in self.words[p:]
+        is_vague = self.words[p] != "what" or self.says(W.vague, p + 1, self.size)
         return None if is_vague else ("is-correct", "hedged", at)
 
     # ---- Stance ----
