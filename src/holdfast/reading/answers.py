@@ -31,14 +31,15 @@ MARKED, NAMED, STATED, FORM, ASIDE = 4.0, 3.0, 2.0, 1.0, 0.5
 _RULES = {
     MARKED: "final-answer boxed json answer-tag last-line",
     NAMED: "answer-label answer-is",
-    STATED: "is-correct choice kept retained changed all-but it-is contrast",
+    STATED: "is-correct choice kept retained changed all-but it-is",
     FORM: "verdict chosen",
     ASIDE: "bare identified",
 }
 RANKS = {rule: rank for rank, rules in _RULES.items() for rule in rules.split()}
 """Rank of a statement by its form: the requested format, the word "answer", another statement of
 the answer, a statement about the case, and an option in passing. A form counts only if nothing is
-stated. An option in passing never counts, but can take back what was stated."""
+stated. An option in passing counts only if no other statement contradicts it, and can take back what
+was stated."""
 
 # Forms that name the answer: a letter in them that is not an option is a wrong answer, not a word.
 _NAMING = ("final-answer", "boxed", "json", "answer-tag", "answer-label", "answer-is")

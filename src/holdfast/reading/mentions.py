@@ -244,7 +244,7 @@ def _is_option(text: str, low: str, at: int, letter: str, taken_places: bytearra
 
 def _end_line(match: re.Match[str]) -> str:
     before = match.string[max(0, match.start() - 6) : match.start()]
-    is_kept = len(before) < 6 or "\n" in before or before.endswith((" for ", " if ", " with "))
+    is_kept = len(before) < 6 or "\n" in before or before.lower().endswith(("for ", " if ", "with "))
     return match[0] if is_kept else f"{match[1]}\n"
 
 

@@ -268,6 +268,8 @@ class Sentence:
         if words[j] in W.joins and self._adjacent(at):
             return words[at] < "\ue040"
         is_pause = words[j] in (",", "-")
+        if words[at - 1] == "for" and kinds[j] & K.SELF:
+            return False  # "For B I'd expect a rash"
         if words[j] == "not" and self.has(K.MARK, j + 1, j + 2):
             return True  # "B not C"
         if kinds[j] & K.NEGATION or words[j] in ("vs", "versus"):
@@ -301,7 +303,7 @@ class Sentence:
             behind = self._union(noun + 1, end)
         if any(kind & _THEIRS and not kind & _OURS for kind in (before, behind)):
             return "reported"
-        is_renewed = self.says(W.renewal_words, max(begin, noun - 5), noun)
+        is_renewed = self.says(W.renewal_words, max(begin, noun - 7), end)
         return "past" if (before | behind) & K.PAST and not is_renewed else "own"
 
     def _read_label(self, noun: int, at: int, begin: int) -> _OptionClaim | None:
