@@ -60,17 +60,19 @@ def prepared(options: tuple[tuple[str, str], ...]) -> Options:
     """Return the options of a question, pairs of letter and text, prepared for the search."""
     texts = [unmarked(folded(text)).strip(" .\n\"'").lower() for _, text in options]
     texts = [P.article.sub("", text) for text in texts]
-    names = [(place, name) for place, text in enumerate(texts) for name in (text, *_short(text, texts))]
+    names = [(n, name) for n, text in enumerate(texts) for name in (text, *_short(text, texts))]
     longest = sorted(names, key=lambda item: -len(item[1]))
     return Options(tuple(letter for letter, _ in options), tuple(longest))
 
 
 def _short(text: str, texts: list[str]) -> list[str]:
     """Return the short name of an option if no other option contains it."""
-    head = P.qualifier.split(text, 1)[0].strip(" .,;:-")
-    others = (other for other in texts if other != text)
-    is_unique = 5 <= len(head) < len(text) and not any(head in other for other in others)
-    return [head] if is_unique else []
+    qualifier = P.qualifier.search(text)
+    name = text[: qualifier.start()].strip(" .,;:-") if qualifier else ""
+    if qualifier and qualifier["word"] and " " not in name:
+        return []  # "Refer for surgery"
+    is_unique = len(name) > 4 and not any(name in other for other in texts if other != text)
+    return [name] if is_unique else []
 
 
 def marked(text: str, options: Options) -> str:

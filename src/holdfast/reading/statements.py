@@ -7,6 +7,7 @@ or of the reply itself.
 """
 
 from functools import lru_cache, reduce
+from itertools import pairwise
 from operator import or_
 from typing import Literal, NamedTuple
 
@@ -593,8 +594,10 @@ class Sentence:
 
     def is_elsewhere(self, begin: int) -> bool:
         """Return whether a passage is about another case: "in a patient with", not "in this"."""
-        pairs = zip(self.words[begin:], [*self.words[begin + 1 :], ""], strict=True)
-        return any(word in W.elsewhere_words and then not in W.present for word, then in pairs)
+        return any(
+            word in W.elsewhere_words and then not in W.present
+            for word, then in pairwise([*self.words[begin:], ""])
+        )
 
     def _is_elsewhere(self, p: int) -> bool:
         """Return whether a word is about another case: "right in children"."""
