@@ -255,7 +255,9 @@ def _letter_with_words(match: re.Match[str]) -> str:
     # "I would not choose B. Clopidogrel is better": another option after a full stop
     is_labelled = P.label.search(match.string, max(0, match.start() - 16), match.start())
     is_subject = P.said_of.match(match.string, match.end())
-    if is_torn(mark) and (is_subject or match["between"].strip(" ,") == "" or not is_labelled):
+    between = match["between"]
+    is_list = "," in between or not between.strip()
+    if is_torn(mark) and (is_subject or is_list or not is_labelled):
         return match[0]
     # "A 5-HT3 antagonist" may begin with an article
     if match["letter"] == chr(_LETTER) and match["between"] == " ":

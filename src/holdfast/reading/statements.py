@@ -166,7 +166,8 @@ class Sentence:
 
     def _read_arrow_or_all_but(self, at: int) -> _OptionClaim | None:
         words = self.words
-        if self.says(W.arrows, at - 3, at) and self.has(K.MARK, at - 5, at):
+        arrow = next((n for n in range(at - 1, at - 4, -1) if n > 0 and words[n] in W.arrows), 0)
+        if arrow and self.has(K.MARK, arrow - 1 - (words[arrow - 1] in W.quotes), arrow):
             return "changed", "own", 0
         if self.has(K.CHANGE, 0, at):
             first = max((n for n in self.marks if n < at), default=0)
@@ -209,7 +210,9 @@ class Sentence:
             elif kind & K.NOUN and not self._is_verb(j):
                 noun = j if noun < 0 else noun
             elif kind & K.BE and not (kind & K.STICK and self._is_verb(j)):
-                return None if word == "being" else self._read_copula(j, at, begin, noun)
+                claim = None if word == "being" else self._read_copula(j, at, begin, noun)
+                is_vague = is_glossed and claim is not None and claim[0] == "verdict"
+                return None if is_vague and not self.says(W.superlatives, begin, j) else claim
             elif kind & K.OWN and kinds[j + 1] & K.NOUN:
                 pass  # "selected option: B"
             elif kind & _VERB and not (kind & (K.FILL | K.THEIRS | K.OWN) and not self._is_verb(j)):
@@ -232,7 +235,8 @@ class Sentence:
             elif word in W.arrows and kinds[j - 1] & K.NOUN:
                 pass  # "Answer -> B"
             elif not kind & _PASSABLE_KINDS and not kind & K.NEGATION:
-                is_gloss = words[at - 1] == "(" and at - j < 5 and words[at] < "\ue040"
+                is_gloss = words[at - 1] == "(" or words[at - 2 : at] == [",", "option"]
+                is_gloss = is_gloss and at - j < 5 and words[at] < "\ue040"
                 if not is_gloss or is_linked or noun >= 0:
                     break
                 is_glossed = True  # "I stay with Legionella (C)"
@@ -283,6 +287,7 @@ class Sentence:
         going_on |= K.NEGATION if is_pause else 0
         if words[j : j + 1] == ["with"] and self.has(K.BE | K.MODAL, j, self.size):
             return False  # "B with sampling is the next step"
+        j += words[j : j + 1] == ["and"] and self.has(K.SELF, j + 1, j + 2)
         return j >= self.size or bool(kinds[j] & going_on) or words[j] in W.after
 
     def _is_verb(self, j: int) -> bool:
@@ -383,6 +388,13 @@ class Sentence:
         is_own, is_foreign = self.has(K.SELF, begin, j), self.has(_FOREIGN_KINDS, begin, j)
         if words[j] == "confident" and "," in words[j:at]:
             return None  # "I am 80% confident, with the rest on B"
+        is_ours = is_own or is_foreign or self.has(K.MINE, begin, j) or kinds[j] & K.CHANGE
+        if j and kinds[j - 1] & K.MODAL and not is_ours:
+            return "choice", "conditional", j  # "A second test would settle B"
+        if words[j] in ("make", "making") and "for" in words[j:at]:
+            return None  # "the argument that you're making for B"
+        if words[j] in W.agreeing and "that" in words[j:at] and self._is_subject(at):
+            return None  # "I agree that B is more sensitive"
         if words[j - 1] == "without":
             return "choice", "denied", j  # "I withdraw A without endorsing B"
         if words[j] in ("go", "going") and W.ways.isdisjoint(words[j + 1 : at]):
@@ -443,14 +455,14 @@ class Sentence:
             if is_own and (was_chosen or self.says(W.ago, at + 1, at + 4)):
                 return "chosen", "past", j  # "I had suggested B", "I said B a moment ago"
             return ("chosen", "hedged", j) if is_own or is_foreign else None
+        rule = "kept" if kinds[j] & K.STICK else "choice"
+        if words[j - 1] == "in" and j > 1 and kinds[j - 2] & K.MARK:  # "I reject C in favor of B"
+            negations = [kind for kind in kinds[begin:j] if kind & K.NEGATION]
+            return rule, "denied" if len(negations) % 2 else "own", begin - 1
         is_called = j == begin or words[j - 1] in W.calls
         is_called = is_called or bool(kinds[j - 1] & (K.SO | K.BREAK | K.SIGN | K.MODAL))
         if not (is_own or is_foreign or is_called) or self.has(K.BAD, begin, j):
             return None  # "Common pitfall: choosing B"
-        rule = "kept" if kinds[j] & K.STICK else "choice"
-        if words[j - 1] == "in" and kinds[j - 2] & K.MARK:  # "I reject C in favor of B"
-            negations = [kind for kind in kinds[begin:j] if kind & K.NEGATION]
-            return rule, "denied" if len(negations) % 2 else "own", begin - 1
         if words[j - 1] == "to" and not is_own and self.has(K.THEIRS, begin, j):
             return rule, "reported", j  # "Your instinct to go for B"
         if is_own and words[j - 1] == "been" and self.says(W.had, begin, j):
@@ -575,9 +587,13 @@ class Sentence:
                 if self._is_someones(p + 1):
                     return "is-correct", "reported", at  # "the diagnosis nobody wants to miss"
                 return "is-correct", "hedged" if stance == "conditional" else stance, at
-            if word == "kept" and words[p + 1 : p + 2] in (["in"], ["on"], ["under"]):
+            if word == "kept" and self.says(W.reserved, p + 1, p + 2):
                 return None  # "C should be kept in mind"
             is_judged = kind & (K.GOOD | K.FAIR)
+            is_general = kind & K.FAIR and words[p + 1 : p + 2] in (["for"], ["in"], ["among"])
+            if is_general and not kind & K.GOOD and self.has(K.FILL, p + 1, p + 2):
+                if words[p + 2 : p + 3] and words[p + 2] not in W.present:
+                    return "is-correct", "conditional", at  # "B is preferred for small lesions"
             is_limited = sure == "hedged" or "only" in words[j : p + 2]
             if is_judged and is_limited and self.says(W.elsewhere_words, p + 1, p + 3):
                 return "is-correct", "conditional", at  # "A is only indicated in pregnancy"
