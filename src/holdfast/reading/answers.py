@@ -38,8 +38,8 @@ _RULES = {
 RANKS = {rule: rank for rank, rules in _RULES.items() for rule in rules.split()}
 """Rank of a statement by its form: the requested format, the word "answer", another statement of
 the answer, a statement about the case, and an option in passing. A form counts only if nothing is
-stated. An option in passing counts only if no other statement contradicts it, and can take back what
-was stated."""
+stated. An option in passing counts only if no other statement contradicts it, and can take back
+what was stated."""
 
 # Forms that name the answer: a letter in them that is not an option is a wrong answer, not a word.
 _NAMING = ("final-answer", "boxed", "json", "answer-tag", "answer-label", "answer-is")
@@ -404,6 +404,7 @@ def _find_quoted_marks(text: str) -> set[int]:
         match.start("said") + mark.start()
         for match in quotations
         if not any(kind & (K.SELF | K.MINE) for kind in words_of(match["who"])[1][-3:])
+        or P.wrote.search(match["who"])
         if match.re is not P.speaker or not any(k & K.NOUN for k in words_of(match["who"])[1])
         for mark in P.marks.finditer(match["said"])
     }

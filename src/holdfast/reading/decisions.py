@@ -315,7 +315,11 @@ class _Turn:
         if sentence.has(K.MARK, at + 1, min(end, at + 10)) or not _is_meant(words, at, end):
             return None
         self.verbs_mentioned.add("stick" if sticks else "switch")
-        if sentence.says(W.unsure, max(begin, at - 3), at) or words[at - 1] in ("over", "than", "about"):
+        if sentence.says(W.unsure, max(begin, at - 3), at) or words[at - 1] in (
+            "over",
+            "than",
+            "about",
+        ):
             return None
         if "whether" in words[begin:at] or words[at - 1] in W.weighing:
             return None
@@ -382,7 +386,10 @@ class _Turn:
         words, between = words_of(self.text[against[-1].at : end])
         turning = K.TURN | K.CONCESSION | K.BREAK
         is_turned = any(
-            kind & turning and not kind & K.CHANGE and word not in W.consequences and (word != "no" or after in W.pauses)
+            kind & turning
+            and not kind & K.CHANGE
+            and word not in W.consequences
+            and (word != "no" or after in W.pauses)
             for word, kind, after in zip(words, between, [*words[1:], ","], strict=False)
         )
         worded = [claim.is_worded for claim in against]

@@ -246,7 +246,9 @@ def _is_option(text: str, low: str, at: int, letter: str, taken_places: bytearra
 
 def _end_line(match: re.Match[str]) -> str:
     before = match.string[max(0, match.start() - 6) : match.start()]
-    is_kept = len(before) < 6 or "\n" in before or before.lower().endswith(("for ", " if ", "with "))
+    is_kept = (
+        len(before) < 6 or "\n" in before or before.lower().endswith(("for ", " if ", "with "))
+    )
     return match[0] if is_kept else f"{match[1]}\n"
 
 
@@ -255,8 +257,7 @@ def _letter_with_words(match: re.Match[str]) -> str:
     # "I would not choose B. Clopidogrel is better": another option after a full stop
     is_labelled = P.label.search(match.string, max(0, match.start() - 16), match.start())
     is_subject = P.said_of.match(match.string, match.end())
-    between = match["between"]
-    is_list = "," in between or not between.strip()
+    is_list = match["between"].rstrip() in ("", ",", "),")
     if is_torn(mark) and (is_subject or is_list or not is_labelled):
         return match[0]
     # "A 5-HT3 antagonist" may begin with an article

@@ -120,11 +120,18 @@ class Sentence:
                 if not self.has(K.SAY | K.BELIEF | K.DOUBT, 0, j):
                     return j + 1  # "Don't be cross that I keep B"
             labelled = word == ":" and kinds[j - 1] & K.NOUN and words[at] >= "\ue080"
-            if word in (",", ":", "and") and j + 1 == opening and self._is_subject(at) and not labelled:
+            if (
+                word in (",", ":", "and")
+                and j + 1 == opening
+                and self._is_subject(at)
+                and not labelled
+            ):
                 first = next(iter(self.marks), 0)
                 opens = all(kind & (K.SO | K.SIGN) for kind in kinds[:first])
-                if word != "and" or words[j - 1] == "," or (opens and self._is_subject(first)):
-                    return at  # "C is wrong and B is right"
+                is_sentence = self.has(K.SELF, 0, j) and self.has(K.BE & ~K.SELF, 0, j)
+                is_sentence = is_sentence or (opens and self._is_subject(first))
+                if word != "and" or words[j - 1] == "," or is_sentence:
+                    return at  # "C is wrong and B is right", "I was wrong and B is right"
         return 0
 
     def _begins(self, j: int, at: int) -> bool:
@@ -180,7 +187,9 @@ class Sentence:
         if j > 0 and words[j] in W.but and all_others:
             is_judged = self.has(K.BAD | K.DOUBT | K.GOOD, 0, self.size)
             if self.says(W.any, j - 3, j) and self.is_denied(0, j - 1):
-                is_judged = self.has(K.SELF, 0, j)  # "I wouldn't choose anything other than B"
+                is_judged = self.has(
+                    K.SELF | K.BE, 0, j
+                )  # "I wouldn't choose anything other than B"
             return ("all-but", "own", -1) if is_judged else ("left", "denied", at)
         return None
 
@@ -275,7 +284,7 @@ class Sentence:
         is_pause = words[j] in (",", "-")
         if words[at - 1] == "for" and kinds[j] & K.SELF:
             return False  # "For B I'd expect a rash"
-        if words[j] == "not" and self.has(K.MARK, j + 1, j + 2):
+        if kinds[j] & K.STICK or (words[j] == "not" and self.has(K.MARK, j + 1, j + 2)):
             return True  # "B not C"
         if kinds[j] & K.NEGATION or words[j] in ("vs", "versus"):
             return False  # "B no longer fits", "B versus C"
@@ -403,7 +412,7 @@ class Sentence:
             return "choice", "past", j  # "The answer is B, with apologies for saying A"
         if words[j] in ("make", "making") and words[at + 1 : at + 2] in (["a"], ["an"]):
             return None  # "making B a poor add-on"
-        if words[at + 1 : at + 4] == ["off", "the", "table"]:
+        if words[at + 1 : at + 4] == ["off", "the", "table"] or words[at + 1 : at + 2] == ["away"]:
             return "left", "denied", at  # "I would take B off the table"
         if words[at + 1 : at + 2] == ["also"] and not is_own:
             return None  # "It is sensible to give B as well"
@@ -429,8 +438,10 @@ class Sentence:
         is_weighed = self.has(K.MODAL, at + 1, at + 3) and not self.has(K.BAD, at + 1, self.size)
         if is_gerund and not is_rejected and is_weighed:
             return "choice", "conditional", j  # "Switching to C would mean to ignore the fever"
-        if kinds[j] & K.CHANGE and words[j].endswith("ed") and "when" in words[at + 1 : at + 3]:
-            return "chosen", "past", j  # "I moved to B when you mentioned the spleen"
+        if kinds[j] & K.CHANGE and words[j].endswith("ed"):
+            is_regretted = words[at + 1 : at + 5] == [",", "and", "that", "was"]
+            if "when" in words[at + 1 : at + 3] or is_regretted:
+                return "chosen", "past", j  # "I moved to B when you mentioned the spleen"
         if kinds[j] & K.CHANGE:
             between = words[j + 1 : at]
             mine = self.has(K.NOUN, begin, at) or "from" in between
@@ -439,7 +450,8 @@ class Sentence:
             is_replaced = words[j].startswith("replac") and not {"with", "by"}.isdisjoint(between)
             is_replaced |= words[j] in W.swaps and "for" in between
             is_replaced |= mine and between[-1:] == ["on"]  # "I change my answer on B"
-            if W.to.isdisjoint(between) and not is_replaced and between != ["("]:
+            is_source = "from" in between and "to" not in between  # "changed_from: A"
+            if (W.to.isdisjoint(between) or is_source) and not is_replaced and between != ["("]:
                 is_kept = at == j + 1 and self.is_denied(begin, j - 1)
                 rule = "retained" if is_kept and is_own else "left"
                 return rule, "own" if is_kept else "denied", -1 if is_kept else j
@@ -459,8 +471,10 @@ class Sentence:
         if words[j - 1] == "in" and j > 1 and kinds[j - 2] & K.MARK:  # "I reject C in favor of B"
             negations = [kind for kind in kinds[begin:j] if kind & K.NEGATION]
             return rule, "denied" if len(negations) % 2 else "own", begin - 1
-        is_called = j == begin or words[j - 1] in W.calls
+        is_called = j == begin or words[j - 1] in W.calls or words[j - 1] == "me"
         is_called = is_called or bool(kinds[j - 1] & (K.SO | K.BREAK | K.SIGN | K.MODAL))
+        if words[j : j + 2] == ["make", "it"] and not (is_own or is_foreign or is_called):
+            return "verdict", "own", j  # "Fever and jaundice make it B"
         if not (is_own or is_foreign or is_called) or self.has(K.BAD, begin, j):
             return None  # "Common pitfall: choosing B"
         if words[j - 1] == "to" and not is_own and self.has(K.THEIRS, begin, j):
@@ -540,9 +554,17 @@ class Sentence:
         sure: Stance = "hedged" if shaky else "own"
         if modal in W.unsure or is_missed:
             sure = "conditional"
+        if word in W.beats and not modal and self._is_over_others(j + 1):
+            return "verdict", "own", at  # "B beats A"
         if word in W.stays and self._is_end(j + 1):
             return "is-correct", sure, at  # "My earlier choice, B, stands"
         return self._gloss(j, at) if gloss else self._predicate(j, at, sure)
+
+    def _is_over_others(self, j: int) -> bool:
+        """Return whether an option or all the others follow: "over A", "the rest"."""
+        j += self.words[j : j + 1] == ["over"]
+        j += self.words[j : j + 1] == ["the"]
+        return self.has(K.MARK, j, j + 1) or self.says(W.others, j, j + 1)
 
     def _gloss(self, j: int, at: int) -> _OptionClaim | None:
         """Return the claim of the words after "B:": "correct", "the suggested option"."""
@@ -572,7 +594,8 @@ class Sentence:
             if kind & K.BAD and self.says(W.purposes, j + 1, p):
                 return None  # "B is effective for inadequate contractions"
             if kind & K.BAD:
-                return "is-correct", "hedged" if parity % 2 else "denied", at
+                doubt: Stance = "conditional" if word in W.exclusions else "hedged"
+                return "is-correct", doubt if parity % 2 else "denied", at
             if word in W.question_starts or word == "one":
                 return self._read_relative(p, at, stance)
             named = K.OWN | K.MINE | K.GOOD | K.FAIR | K.PAST | _THEIRS  # not "a type of selection"
@@ -631,7 +654,8 @@ class Sentence:
     def _read_relative(self, p: int, at: int, sure: Stance) -> _OptionClaim | None:
         """Return the claim of the words after "B is what": "I would choose", "you suggest"."""
         then = self.words[p + 1 : p + 2]
-        if self.words[p] == "one" and (then == ["to"] or self._is_end(p + 1)):
+        is_to = then == ["to"] and self.has(K.CHOOSE, p + 2, p + 3)
+        if self.words[p] == "one" and (is_to or self._is_end(p + 1)):
             return "is-correct", sure, at  # "B is the one to choose"
         if then in (["that"], ["which"]) and self.says(W.fits, p + 2, p + 5):
             return "is-correct", "hedged" if sure == "own" else sure, at
@@ -721,7 +745,7 @@ class Sentence:
         words, kinds = self.words, self.kinds
         if words[0] in ("should", "had", "were") and not kinds[1] & K.SELF:
             return True  # "Had she been pregnant, B."
-        if begin and words[begin - 1] in (",", "then") and not kinds[0] & _OURS:
+        if begin and words[begin - 1] in (",", "then", "and") and not kinds[0] & _OURS:
             is_met = (kinds[0] & K.CONDITION or words[0] == "when") and words[0] != "unless"
             ours = kinds[1] & (_OURS | K.OTHER) and words[1] not in W.patient
             ours = ours and not self.says(W.supposing_words, 0, begin)
@@ -756,6 +780,10 @@ class Sentence:
                 return word if is_linked and word != words[at] and not single else ""
             if word in W.joins:
                 is_linked = True
-            elif word in ";:-?!." or kind & K.AWAY or not (kind & (K.FILL | K.NOUN) or word in W.perhaps):
+            elif (
+                word in ";:-?!."
+                or kind & K.AWAY
+                or not (kind & (K.FILL | K.NOUN) or word in W.perhaps)
+            ):
                 return ""
         return ""
