@@ -438,6 +438,9 @@ class Sentence:
         is_weighed = self.has(K.MODAL, at + 1, at + 3) and not self.has(K.BAD, at + 1, self.size)
         if is_gerund and not is_rejected and is_weighed:
             return "choice", "conditional", j  # "Switching to C would mean to ignore the fever"
+        if kinds[j] & K.CHANGE and j and kinds[j - 1] & K.OTHER and not is_own:
+            if "my" not in words[begin:at] and not words[j - 1].startswith("you"):
+                return "changed", "reported", j  # "Many endocrinologists move to B"
         if kinds[j] & K.CHANGE and words[j].endswith("ed"):
             is_regretted = words[at + 1 : at + 5] == [",", "and", "that", "was"]
             if "when" in words[at + 1 : at + 3] or is_regretted:
