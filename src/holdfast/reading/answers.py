@@ -14,12 +14,13 @@ from operator import or_
 from holdfast.questions.question import is_none_of_the_above
 
 from .asides import without_asides
+from .clauses import Stance
 from .extraction import Extraction, Status
 from .mentions import Options, form_of, is_torn, marked_in_english, prepared
 from .patterns import Patterns, WordSets
 from .refusal import abstains, refuses_to_answer
 from .reply_text import has_reasoning, spoken_text, unmarked
-from .statements import Sentence, Stance, Statement, statements
+from .statements import Sentence, Statement, statements
 from .words import WordKind as K
 from .words import kinds as kinds_of
 from .words import words_of

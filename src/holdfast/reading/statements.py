@@ -2,21 +2,16 @@
 
 The rules parse a sentence word by word (`words`). From the mark of an option they follow the words
 before it ("the answer is", "I choose", "Answer:") and the words after it ("is correct"). The other
-words of the clause determine the stance: denied, of somebody else, of an earlier turn, conditional,
-or of the reply itself.
+words of the clause determine the stance (`clauses`).
 """
 
-from functools import lru_cache, reduce
-from itertools import pairwise
-from operator import or_
-from typing import Literal, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
+from .clauses import FOREIGN, OURS, VERB, Clauses, Stance
 from .patterns import WordSets
 from .words import WordKind as K
 from .words import words_of
-
-Stance = Literal["own", "hedged", "denied", "reported", "past", "conditional"]
-"""Stance of a claim. Only `own` commits. `hedged` counts if nothing commits."""
 
 
 class Statement(NamedTuple):
@@ -42,14 +37,10 @@ class Statement(NamedTuple):
 _OptionClaim = tuple[str, Stance, int]
 """Rule, stance by the form, and position of the word that leads to the option."""
 
-_VERB = K.CHOOSE | K.STICK | K.CHOSE | K.CHANGE | K.LEAVE
-_FOREIGN_KINDS = K.OTHER | K.OWNER
-_THEIRS = _FOREIGN_KINDS | K.THEIRS
-_OURS = K.SELF | K.MINE
+_THEIRS = FOREIGN | K.THEIRS
 _CHOSEN = K.CHOSE | K.THEIRS | K.SAY
 _ADJECTIVE = K.FILL | K.PAST | K.OWN | K.GOOD | K.FAIR | _THEIRS
 _PASSABLE_KINDS = K.FILL | K.PAST | K.OWN | K.NOUN | K.MINE | _THEIRS
-_END_KINDS = K.SIGN | K.FILL | K.BREAK | K.AWAY | K.CONDITION | K.CONCESSION | K.SELF | K.OTHER
 _GIVING_UP = ("abandon", "relinquish", "retract", "withdraw")
 _FAR = 16
 W = WordSets()
@@ -63,26 +54,8 @@ def statements(sentence: str) -> tuple[tuple[int, Statement], ...]:
     return tuple((number, claim) for number, claim in claims if claim is not None)
 
 
-class Sentence:
-    """Words of a sentence with their functions."""
-
-    def __init__(self, words: list[str], kinds: list[int]) -> None:
-        """Take words and functions from `words_of`."""
-        self.words = words
-        self.kinds = kinds
-        self.size = len(words)
-        self.marks = [at for at, kind in enumerate(kinds) if kind & K.MARK]
-
-    def has(self, kind: int, begin: int, end: int) -> bool:
-        """Return whether a passage contains a word of a kind."""
-        return any(bits & kind for bits in self.kinds[max(0, begin) : max(0, end)])
-
-    def _union(self, begin: int, end: int) -> int:
-        return reduce(or_, self.kinds[max(0, begin) : max(0, end)], 0)
-
-    def says(self, words: frozenset[str], begin: int, end: int) -> bool:
-        """Return whether a passage contains one of these words."""
-        return not words.isdisjoint(self.words[max(0, begin) : max(0, end)])
+class Sentence(Clauses):
+    """Sentence with its claims about the options."""
 
     def claim(self, at: int) -> Statement | None:
         """Return the claim about the option at a mark."""
@@ -100,74 +73,6 @@ class Sentence:
         is_turn = self.has(K.TURN | K.CHANGE, 0, at)
         personal = self.has(K.SELF | K.MINE, begin, at)
         return Statement(rule, self.words[at] + beside, stance, is_turn, personal)
-
-    # ---- Clauses ----
-
-    def clause(self, at: int) -> int:
-        """Return the start of the clause of a word."""
-        words, kinds = self.words, self.kinds
-        opening = at - (words[at - 1 : at] == ['"'])
-        for j in range(at - 1, 0, -1):
-            word = words[j]
-            if kinds[j] & K.BREAK and (word in ("but", "yet", ";") or words[j - 1] in W.pauses):
-                return j + 1
-            if word in (",", "and", "-", ":") and j + 1 < at and self._begins(j, at):
-                return j + 1
-            is_before_self = word in ("so", "that") and self.has(K.SELF, j + 1, j + 2)
-            if word == "so" and is_before_self:
-                return j + 1  # "it is not B so I switch to C"
-            if word == "that" and is_before_self:
-                if not self.has(K.SAY | K.BELIEF | K.DOUBT, 0, j):
-                    return j + 1  # "Don't be cross that I keep B"
-            labelled = word == ":" and kinds[j - 1] & K.NOUN and words[at] >= "\ue080"
-            if (
-                word in (",", ":", "and")
-                and j + 1 == opening
-                and self._is_subject(at)
-                and not labelled
-            ):
-                first = next(iter(self.marks), 0)
-                opens = all(kind & (K.SO | K.SIGN) for kind in kinds[:first])
-                is_sentence = self.has(K.SELF, 0, j) and self.has(K.BE & ~K.SELF, 0, j)
-                is_sentence = is_sentence or (opens and self._is_subject(first))
-                if word != "and" or words[j - 1] == "," or is_sentence:
-                    return at  # "C is wrong and B is right", "I was wrong and B is right"
-        return 0
-
-    def _begins(self, j: int, at: int) -> bool:
-        """Return whether a new clause begins after a sign: "..., the answer is B"."""
-        then, word = self.kinds[j + 1], self.words[j + 1]
-        if self.words[0] in W.according and "my" not in self.words[:j]:
-            return False
-        if self.words[j] == "and":
-            verb = then & (K.CHOOSE | K.STICK | K.CHANGE) and not then & K.NOUN
-            is_own = (verb or word in W.will) and self.has(K.SELF, 0, j)
-            return bool(then & K.SELF or is_own or word in W.its)
-        if then & K.SELF or word in ("my", "our", "it's", "that's"):
-            return True
-        if then & (_FOREIGN_KINDS | K.CONDITION | K.CONCESSION | K.BE | K.MODAL):
-            return False
-        return self.has(K.BE | K.MODAL, j + 1, min(j + 7, at))
-
-    def _is_subject(self, at: int) -> bool:
-        if self.words[at + 1 : at + 3] == ["it", "is"]:
-            return True
-        then = at + 1 + (self.words[at + 1 : at + 2] == ['"'])
-        after = self.kinds[then] if then < self.size else 0
-        is_verb = after & (K.BE | K.MODAL | K.SAY | K.EVIDENCE) and not after & K.FILL
-        return bool(is_verb) or self.says(W.stays, then, then + 1)
-
-    def _is_closed(self, at: int) -> bool:
-        """Return whether the option is not the subject of the words after it."""
-        if at + 1 >= self.size:
-            return True
-        if self.words[at + 1] in ("or", "and"):
-            return not self._is_subject(next((n for n in self.marks if n > at), self.size))
-        after = self.kinds[at + 1]
-        return bool(after & _END_KINDS) and not after & (K.BE | K.MODAL)
-
-    def _is_end(self, j: int) -> bool:
-        return j >= self.size or bool(self.kinds[j] & K.SIGN)
 
     # ---- "C -> A", "all but C" ----
 
@@ -224,7 +129,7 @@ class Sentence:
                 return None if is_vague and not self.says(W.superlatives, begin, j) else claim
             elif kind & K.OWN and kinds[j + 1] & K.NOUN:
                 pass  # "selected option: B"
-            elif kind & _VERB and not (kind & (K.FILL | K.THEIRS | K.OWN) and not self._is_verb(j)):
+            elif kind & VERB and not (kind & (K.FILL | K.THEIRS | K.OWN) and not self._is_verb(j)):
                 return self._read_choice(j, at, begin)
             elif kind & K.EVIDENCE:
                 if word in W.makes and words[at + 1 : at + 2] in (["the"], ["a"], ["an"]):
@@ -299,15 +204,6 @@ class Sentence:
         j += words[j : j + 1] == ["and"] and self.has(K.SELF, j + 1, j + 2)
         return j >= self.size or bool(kinds[j] & going_on) or words[j] in W.after
 
-    def _is_verb(self, j: int) -> bool:
-        """Return whether a possible noun or preposition is a verb: "I answer B"."""
-        is_governed = self.kinds[j - 1] & (K.SELF | K.MODAL | K.OTHER)
-        return j > 0 and (bool(is_governed) or self.words[j - 1] in W.calls)
-
-    def _is_aside(self, j: int) -> bool:
-        """Return whether a "no" stands by itself: "No, B"."""
-        return self.words[j] in ("no", "not") and "".join(self.words[j + 1 : j + 2]) in set(",.-:")
-
     def _read_owner(self, noun: int, begin: int, end: int) -> Stance:
         """Return whose answer a noun means, by the words around it: "the checker's answer"."""
         words, start = self.words, max(begin, noun - 6)
@@ -316,7 +212,7 @@ class Sentence:
         is_best = before & (K.GOOD | K.FAIR) and words[noun + 1 : noun + 2] == ["by"]
         if W.about.isdisjoint(words[noun + 1 : noun + 2]) and not is_best:
             behind = self._union(noun + 1, end)
-        if any(kind & _THEIRS and not kind & _OURS for kind in (before, behind)):
+        if any(kind & _THEIRS and not kind & OURS for kind in (before, behind)):
             return "reported"
         is_renewed = self.says(W.renewal_words, max(begin, noun - 7), end)
         return "past" if (before | behind) & K.PAST and not is_renewed else "own"
@@ -344,7 +240,7 @@ class Sentence:
         is_renewed = naming_kinds & (K.TURN | K.CHANGE) or self.says(W.renewal_words, begin, link)
         if words[link] == ":" and naming_kinds & K.PAST and not is_renewed:
             return "label", "past", begin  # "Answer in the first round: B"
-        ours = naming_kinds & (_OURS | K.TURN | K.OWN | K.GOOD | K.CHOSE | K.CHANGE)
+        ours = naming_kinds & (OURS | K.TURN | K.OWN | K.GOOD | K.CHOSE | K.CHANGE)
         beside = all(kind & (K.SIGN | K.NOUN) for kind in self.kinds[link + 1 : at])
         if ours and beside and link - begin < 6:
             return "answer-label", "own", begin
@@ -394,7 +290,7 @@ class Sentence:
     def _read_choice(self, j: int, at: int, begin: int) -> _OptionClaim | None:
         """Return the claim of a verb of choice before the option."""
         words, kinds = self.words, self.kinds
-        is_own, is_foreign = self.has(K.SELF, begin, j), self.has(_FOREIGN_KINDS, begin, j)
+        is_own, is_foreign = self.has(K.SELF, begin, j), self.has(FOREIGN, begin, j)
         if words[j] == "confident" and "," in words[j:at]:
             return None  # "I am 80% confident, with the rest on B"
         is_ours = is_own or is_foreign or self.has(K.MINE, begin, j) or kinds[j] & K.CHANGE
@@ -488,18 +384,6 @@ class Sentence:
             return rule, "denied", j
         unsure = self.says(W.unsure, max(begin, j - 5), j)
         return rule, "conditional" if unsure else "own", j
-
-    def is_rejected(self, at: int) -> bool:
-        """Return whether choosing the option is called wrong: "choosing B would be a mistake"."""
-        verb = parity = 0
-        for j in range(at + 1, self.size):
-            word, kind = self.words[j], self.kinds[j]
-            if word in W.stops or word in (":", ";", "|") or (word == "," and not verb):
-                break
-            verb |= kind & (K.BE | K.MODAL)
-            worse = word in W.worse and self.words[j - 1] in ("not", "never")
-            parity += bool(kind & (K.BAD | K.DOUBT)) + bool(kind & K.NEGATION) + worse
-        return parity % 2 == 1
 
     # ---- "B is correct" ----
 
@@ -629,31 +513,6 @@ class Sentence:
                 return "is-correct", "hedged" if fair else stance, at
         return ("is-correct", "denied", at) if parity % 2 else None
 
-    def _is_someones(self, p: int) -> bool:
-        """Return whether a clause about others begins, whoever they are; "you" is the user."""
-        is_foreign = self.has(K.OTHER, p, p + 1) or self.words[p : p + 1] == ["nobody"]
-        return is_foreign and not self.words[p].startswith("you")
-
-    def is_elsewhere(self, begin: int) -> bool:
-        """Return whether a passage is about another case: "in a patient with", not "in this"."""
-        return any(
-            word in W.elsewhere_words and then not in W.present
-            for word, then in pairwise([*self.words[begin:], ""])
-        )
-
-    def _is_elsewhere(self, p: int) -> bool:
-        """Return whether a word is about another case: "right in children"."""
-        when = "when" in self.words[p + 1 : p + 4] and not self.has(K.SELF, p, p + 5)
-        return when or self.says(W.elsewhere, p + 1, p + 5) or self._is_of_others(p + 1, p + 4)
-
-    def _is_of_others(self, begin: int, end: int) -> bool:
-        """Return whether a phrase is about other patients: "in pregnancy"."""
-        for j in range(max(0, begin), min(end, self.size - 1)):
-            if self.words[j] in ("in", "for", "among", "with", "during", "at", "of"):
-                then = self.words[j + 1]
-                return then not in W.determiners and self.has(K.GROUP, j + 1, j + 5)
-        return False
-
     def _read_relative(self, p: int, at: int, sure: Stance) -> _OptionClaim | None:
         """Return the claim of the words after "B is what": "I would choose", "you suggest"."""
         then = self.words[p + 1 : p + 2]
@@ -666,104 +525,10 @@ class Sentence:
             pause = next((n for n in range(p, self.size) if self.words[n] == ","), p + 8)
             past = self.words[p - 1] in W.was or self.has(K.PAST, p, min(pause, p + 8))
             return "is-correct", "past" if past and "still" not in self.words else sure, at
-        if self.has(_FOREIGN_KINDS, p + 1, p + 4) or then == ["was"]:
+        if self.has(FOREIGN, p + 1, p + 4) or then == ["was"]:
             return "is-correct", "reported", at
         is_vague = self.words[p] != "what" or self.says(W.vague, p + 1, self.size)
         return None if is_vague else ("is-correct", "hedged", at)
-
-    # ---- Stance ----
-
-    def stance(self, rule: str, begin: int, lead: int, at: int, stance: Stance) -> Stance:
-        """Return the stance of a claim by the words around it, given its stance by the form."""
-        words, kinds = self.words, self.kinds
-        if "?" in words[-3:] and words[-1] in "?)\"'*":
-            return "conditional"
-        verdict = rule in ("verdict", "answer-is")
-        if self.is_denied(begin, lead):
-            return "denied"
-        if "than" in words[begin:lead] and "that" in words[begin : lead + 1]:
-            return "denied"  # "It is more likely to be A than that this is B"
-        if self._is_reported(begin, lead):
-            return "reported"
-        if self._is_conditional(begin, lead, at, within=verdict):
-            return "conditional"
-        if stance == "hedged" and (words[lead] in W.was or kinds[lead] & K.CHOSE):
-            if self.has(K.PAST, begin, lead) or self.has(K.CHOSE, at + 2, at + 4):
-                return "past"  # "It was A that I gave"
-        if self.has(K.CONCESSION, begin, lead) or self.says(W.perhaps, begin, at):
-            return "hedged"
-        places = [j for j in range(1, min(lead, 9)) if words[j] in W.question_words]
-        if (
-            words[0] in ("in", "on", "for")
-            and places
-            and self.has(K.THEIRS | K.PAST, 1, places[0] + 2)
-        ):
-            return "conditional"  # "In the next item, the answer is B"
-        # "In children, B is right", "the group in which B is right"
-        if self._is_of_others(0, 1) or words[at - 1 : at] in (["which"], ["whom"], ["where"]):
-            return "hedged"
-        return stance
-
-    def is_denied(self, begin: int, lead: int) -> bool:
-        """Return whether a clause negates its verb. Two negations cancel each other."""
-        parity = 0
-        for j in range(begin, min(lead + 1, self.size)):
-            kind = self.kinds[j]
-            if kind & K.NEGATION and not (parity and self.words[j] == "nor"):
-                parity += not self._is_aside(j) and self.words[j] != "without"
-            parity += bool(kind & K.DOUBT) and j < lead
-        return parity % 2 == 1
-
-    def _is_reported(self, begin: int, lead: int) -> bool:
-        words, kinds = self.words, self.kinds
-        foreign_place = own_place = -1
-        for j in range(begin, lead):
-            if kinds[j] & K.SELF:
-                own_place = j
-            elif kinds[j] & _FOREIGN_KINDS:
-                foreign_place = j
-        start = begin
-        if own_place >= 0:  # "I see that the textbook says B" is the textbook's
-            start = next((j for j in range(own_place, lead) if words[j] == "that"), lead)
-        if self.has(K.OPINES, start, lead) and not self.has(K.MINE, start, lead):
-            return True
-        if own_place < 0 and self.says(W.according, begin, lead) and "my" not in words[begin:lead]:
-            return True
-        sayings = [j for j in range(begin, lead + 1)
-                   if kinds[j] & (K.SAY | K.BELIEF) and not kinds[j] & K.NOUN]  # fmt: skip
-        if foreign_place < 0:
-            beliefs = [j for j in sayings if kinds[j] & K.BELIEF and words[j - 1] != "my"]
-            beliefs = [j for j in beliefs if j < lead]
-            return bool(beliefs) and "that" in words[beliefs[-1] : lead + 1]
-        yields = own_place >= 0 and self.has(K.AGREE | K.CHOOSE, own_place, foreign_place)
-        if own_place > foreign_place or yields:
-            return False
-        # "the patient's pain is" reports nothing, "you suggest that the answer is" does
-        near = [j for j in sayings if 0 < j - foreign_place < 6]
-        if any("," not in words[foreign_place:j] for j in near):
-            return True
-        return bool(kinds[lead] & (_VERB & ~K.CHANGE) and own_place < 0)
-
-    def _is_conditional(self, begin: int, lead: int, at: int, *, within: bool) -> bool:
-        words, kinds = self.words, self.kinds
-        if words[0] in ("should", "had", "were") and not kinds[1] & K.SELF:
-            return True  # "Had she been pregnant, B."
-        if begin and words[begin - 1] in (",", "then", "and") and not kinds[0] & _OURS:
-            is_met = (kinds[0] & K.CONDITION or words[0] == "when") and words[0] != "unless"
-            ours = kinds[1] & (_OURS | K.OTHER) and words[1] not in W.patient
-            ours = ours and not self.says(W.supposing_words, 0, begin)
-            if is_met and not ours and words[1] != "that":
-                return True  # "If the culture grows, the answer will be B"
-        for j in range(begin, lead):
-            if kinds[j] & K.CONDITION and words[j - 1 : j] not in (["even"], ["as"]):
-                return not (words[j] == "if" and kinds[j + 1] & K.OTHER)  # "if you insist"
-        for j in range(at + 1, self.size):
-            goes_on = j + 1 < self.size and kinds[j + 1] & K.CONDITION
-            if kinds[j] & K.BREAK or words[j] == "|" or (words[j] == "," and not goes_on):
-                break
-            if kinds[j] & K.CONDITION and words[j - 1] not in ("because", "even", "as"):
-                return True
-        return "had" in words[begin:lead] and "would" in words[at:]
 
     # ---- Two options at once ----
 
