@@ -209,11 +209,10 @@ class Said:
             commits = [claim for claim in commits if claim.at < self.closing] + [last_line]
         top = max(map(rank_of, commits), default=0.0)
         last_commit = max((claim.at for claim in commits), default=-1)
-        if abstains(self.text, last_commit):
-            if top < NAMED or P.withdrawn.search(self.text, last_commit + 1):
-                return self.unstated(ABSTENTION)
-            if all(claim.rule == "answer-is" for claim in commits):
-                return CONFLICT
+        is_firm = top >= NAMED and not P.withdrawn.search(self.text, last_commit + 1)
+        is_labelled = is_firm and any(claim.rule != "answer-is" for claim in commits)
+        if not is_labelled and abstains(self.text, last_commit):
+            return CONFLICT if is_firm else self.unstated(ABSTENTION)
         if last_commit >= 0 and P.scratched.search(self.text, last_commit + 1):
             return CONFLICT
         if top <= FORM:
@@ -336,7 +335,11 @@ class Said:
     def _ticked(self) -> Extraction | None:
         """Return the only ticked option if the reply lists all of them with a tick or a cross."""
         signs: dict[str | None, set[bool]] = {}
-        judged = {c.at: c.stance == "own" for c in self.claims if c.rule == "is-correct"}
+        judged = {
+            claim.at: claim.stance == "own"
+            for claim in self.claims
+            if claim.rule == "is-correct" and claim.stance in ("own", "denied")
+        }
         for item in self.items:
             at, letter = item.start("mark"), self.known.letter(item["mark"])
             cell = P.last_cell.search(item["rest"])
@@ -401,14 +404,18 @@ def _find_quoted_marks(text: str) -> set[int]:
         return set()
     forms = (P.opening, P.quote, P.quoted_by, P.speaker)
     quotations = [match for form in forms for match in form.finditer(text)]
-    return {
-        match.start("said") + mark.start()
-        for match in quotations
-        if not any(kind & (K.SELF | K.MINE) for kind in words_of(match["who"])[1][-3:])
-        or P.wrote.search(match["who"])
-        if match.re is not P.speaker or not any(k & K.NOUN for k in words_of(match["who"])[1])
-        for mark in P.marks.finditer(match["said"])
-    }
+    places = set[int]()
+    for match in quotations:
+        who = match["who"]
+        if match.re is P.quote and match["verb"]:
+            who = re.split('[.!?\n"]', text[max(0, match.start() - 60) : match.end("who")])[-1]
+        kinds = words_of(who)[1]
+        is_label = match.re is P.speaker and any(kind & K.NOUN for kind in kinds)
+        is_own = any(kind & (K.SELF | K.MINE) for kind in kinds[-3:]) and not P.wrote.search(who)
+        if not (is_label or is_own):
+            start = match.start("said")
+            places |= {start + mark.start() for mark in P.marks.finditer(match["said"])}
+    return places
 
 
 def _extraction(known: Options, claim: Statement) -> Extraction:

@@ -315,12 +315,10 @@ class _Turn:
         if sentence.has(K.MARK, at + 1, min(end, at + 10)) or not _is_meant(words, at, end):
             return None
         self.verbs_mentioned.add("stick" if sticks else "switch")
-        if sentence.says(W.unsure, max(begin, at - 3), at) or words[at - 1] in (
-            "over",
-            "than",
-            "about",
-        ):
+        if sentence.says(W.unsure, max(begin, at - 3), at):
             return None
+        if words[at - 1] in ("over", "than", "about"):
+            return None  # "A over staying", "decisions about stopping"
         if "whether" in words[begin:at] or words[at - 1] in W.weighing:
             return None
         earlier = [self.letters.get(words[mark]) for mark in sentence.marks if mark < at]

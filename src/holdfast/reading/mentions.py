@@ -59,20 +59,21 @@ def form_of(mark: str) -> str:
 def prepared(options: tuple[tuple[str, str], ...]) -> Options:
     """Return the options of a question, pairs of letter and text, prepared for the search."""
     texts = [unmarked(folded(text)).strip(" .\n\"'").lower() for _, text in options]
-    texts = [P.article.sub("", text) for text in texts]
-    names = [(n, name) for n, text in enumerate(texts) for name in (text, *_short(text, texts))]
+    texts = [P.article.sub("", text) if " " in text else text for text in texts]
+    short_names = ((n, _short(text, texts)) for n, text in enumerate(texts) if " " in text)
+    names = [*enumerate(texts), *((n, name) for n, name in short_names if name)]
     longest = sorted(names, key=lambda item: -len(item[1]))
     return Options(tuple(letter for letter, _ in options), tuple(longest))
 
 
-def _short(text: str, texts: list[str]) -> list[str]:
-    """Return the short name of an option if no other option contains it."""
+def _short(text: str, texts: list[str]) -> str:
+    """Return the short name of an option, empty if there is none or another option contains it."""
     qualifier = P.qualifier.search(text)
     name = text[: qualifier.start()].strip(" .,;:-") if qualifier else ""
     if qualifier and qualifier["word"] and " " not in name:
-        return []  # "Refer for surgery"
+        return ""  # "Refer for surgery"
     is_unique = len(name) > 4 and not any(name in other for other in texts if other != text)
-    return [name] if is_unique else []
+    return name if is_unique else ""
 
 
 def marked(text: str, options: Options) -> str:
@@ -133,8 +134,8 @@ def _by_words(low: str, options: Options, taken_places: bytearray) -> list[_Ment
         size = len(option_words)
         if not size or (size == 1 and not option_words.isdigit()):
             continue
-        named_only = size < 4 or P.signals.fullmatch(option_words)
         start = low.find(option_words)
+        named_only = start >= 0 and (size < 4 or P.signals.fullmatch(option_words))
         while start >= 0:
             end = start + size
             # longer texts come first, so an overlapping text has an end inside them
@@ -246,9 +247,8 @@ def _is_option(text: str, low: str, at: int, letter: str, taken_places: bytearra
 
 def _end_line(match: re.Match[str]) -> str:
     before = match.string[max(0, match.start() - 6) : match.start()]
-    is_kept = (
-        len(before) < 6 or "\n" in before or before.lower().endswith(("for ", " if ", "with "))
-    )
+    is_kept = len(before) < 6 or "\n" in before
+    is_kept = is_kept or before.lower().endswith(("for ", " if ", "with "))
     return match[0] if is_kept else f"{match[1]}\n"
 
 

@@ -104,7 +104,7 @@ def folded(text: str) -> str:
 
 
 def unmarked(text: str) -> str:
-    """Return a text without marks of emphasis, headings and LaTeX fonts."""
+    """Return a text without marks of emphasis, headings, LaTeX fonts and struck-out words."""
     if "\\" in text:
         text = re.sub(r"\\therefore\b", "therefore ", text.replace("\\%", "%"))
     if "~~" in text:

@@ -92,9 +92,8 @@ class Sentence(Clauses):
         if j > 0 and words[j] in W.but and all_others:
             is_judged = self.has(K.BAD | K.DOUBT | K.GOOD, 0, self.size)
             if self.says(W.any, j - 3, j) and self.is_denied(0, j - 1):
-                is_judged = self.has(
-                    K.SELF | K.BE, 0, j
-                )  # "I wouldn't choose anything other than B"
+                # "I wouldn't choose anything other than B"
+                is_judged = self.has(K.SELF | K.BE, 0, j)
             return ("all-but", "own", -1) if is_judged else ("left", "denied", at)
         return None
 
