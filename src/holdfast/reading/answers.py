@@ -128,7 +128,7 @@ class Said:
     def _joined_line(self, match: re.Match[str]) -> str:
         """Return a line end, or a colon of its length if a label continues on the next line."""
         text, start, end = match.string, match.start(), match.end()
-        line = text[text.rfind("\n", 0, start) + 1 : start]
+        line = text[text.rfind("\n", 0, start) + 1 : start].rstrip(" ")
         label = P.label.search(line)
         if not label or P.each.search(line) or (P.marks.search(line) and line[-1:] != ":"):
             return match[0]
@@ -290,6 +290,8 @@ class Said:
                 weak.setdefault((claim.stance, rank_of(claim) > FORM), []).append(claim)
         for key in (("hedged", True), ("own", False), ("hedged", False)):
             claims = [claim for claim in weak.get(key, ()) if rank_of(claim) >= FORM]
+            if claims and P.missing.search(self.text, claims[-1].at + 1):
+                return None
             if claims:
                 marks = "".join(claim.marks for claim in claims)
                 if key[0] == "hedged" and max(map(rank_of, claims)) < NAMED - 0.5:

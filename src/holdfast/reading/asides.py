@@ -9,4 +9,6 @@ def without_asides(text: str) -> str:
     """Return a marked text without offers, former answers in brackets, and ranges of options."""
     if P.offering.search(text):
         text = P.offers.sub("", text)
-    return P.range.sub("the others", P.former.sub("", text))
+    text = P.former.sub("", text)
+    is_range = "-" in text or " to " in text or " through " in text or ", and " in text
+    return P.range.sub("the others", text) if is_range else text

@@ -35,7 +35,10 @@ class Clauses:
 
     def has(self, kind: int, begin: int, end: int) -> bool:
         """Return whether a passage contains a word of a kind."""
-        return any(bits & kind for bits in self.kinds[max(0, begin) : max(0, end)])
+        for bits in self.kinds[max(0, begin) : max(0, end)]:  # faster than any()
+            if bits & kind:
+                return True
+        return False
 
     def _union(self, begin: int, end: int) -> int:
         return reduce(or_, self.kinds[max(0, begin) : max(0, end)], 0)

@@ -107,6 +107,8 @@ class Sentence(Clauses):
             word, kind = words[j], kinds[j]
             if j == at - 1 and self._is_intended(at):
                 return "choice", "own", j
+            if j == at - 1 and self._is_unbeaten(at, begin):
+                return "choice", "own", begin - 1
             if kind & K.MARK:
                 j -= words[j - 1 : j] in (["("], ['"'], ["my"], ["the"])
                 if j <= begin or not (words[j - 1] == "from" or kinds[j - 1] & K.CHANGE):
@@ -172,6 +174,13 @@ class Sentence(Clauses):
         is_plan = words[at - 1] in W.plans
         is_plan = is_plan or (words[at - 1] in W.would and self.has(K.SELF, at - 2, at - 1))
         return is_plan and "\ue040" <= words[at] < "\ue080"
+
+    def _is_unbeaten(self, at: int, begin: int) -> bool:
+        """Return whether nothing is above an option: "nothing on the list beats B"."""
+        words = self.words
+        is_compared = words[at - 1] in ("than", "to") and words[at - 2] in W.better
+        is_above = is_compared or words[at - 1] in W.beats
+        return is_above and not {"nothing", "none"}.isdisjoint(words[max(begin, at - 9) : at])
 
     def _is_alone(self, at: int, begin: int) -> bool:
         """Return whether a clause contains only the option: "So B.", "B, because ..."."""
@@ -434,14 +443,14 @@ class Sentence(Clauses):
             is_best = "best" in words[j - 1 : end]
             return ("is-correct", "own", at) if is_best else None  # "B explains the fever best"
         gloss = word in (":", "-") and not modal
+        if word in W.beats and not modal and self._is_over_others(j + 1):
+            return "verdict", "own", at  # "B beats A"
         if not (gloss or kind & K.BE or word in W.seems or word in W.stays):
             return None
         shaky = modal or word in W.was or (word == "becomes" and words[j + 1 : j + 2] != ["my"])
         sure: Stance = "hedged" if shaky else "own"
         if modal in W.unsure or is_missed:
             sure = "conditional"
-        if word in W.beats and not modal and self._is_over_others(j + 1):
-            return "verdict", "own", at  # "B beats A"
         if word in W.stays and self._is_end(j + 1):
             return "is-correct", sure, at  # "My earlier choice, B, stands"
         return self._gloss(j, at) if gloss else self._predicate(j, at, sure)
@@ -487,7 +496,9 @@ class Sentence(Clauses):
             named = K.OWN | K.MINE | K.GOOD | K.FAIR | K.PAST | _THEIRS  # not "a type of selection"
             if words[p - 1 : p + 2] == ["the", "option", "to"] and not self.has(K.CHOOSE, p, p + 3):
                 return None  # "B is the option to worry about"
-            if kind & K.NOUN and (kinds[p - 1] & named or words[p - 1] == "the"):
+            is_named = kinds[p - 1] & named or words[p - 1] == "the"
+            is_named = is_named or words[p - 2] == "only"  # "the only safe option"
+            if kind & K.NOUN and is_named:
                 whose = self._read_owner(p, j + 1, p)
                 if whose != "own" and not (whose == "past" and words[j] not in W.was):
                     return "is-correct", whose, at
