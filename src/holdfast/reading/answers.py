@@ -294,7 +294,9 @@ class Said:
                 return None
             if claims:
                 marks = "".join(claim.marks for claim in claims)
-                if key[0] == "hedged" and max(map(rank_of, claims)) < NAMED - 0.5:
+                if key == ("own", False):
+                    marks += "".join(c.marks for c in weak[key] if c.rule == "identified")
+                elif max(map(rank_of, claims)) < NAMED - 0.5:
                     marks += "".join(claim.marks for claim in weak.get(("own", False), ()))
                 return _extraction(self.known, claims[-1]._replace(marks=marks))
         return None
