@@ -6,6 +6,7 @@ conditional statements do not commit. Two contradictory commitments give no answ
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from itertools import pairwise
@@ -44,6 +45,9 @@ what was stated."""
 
 # Forms that name the answer: a letter in them that is not an option is a wrong answer, not a word.
 _NAMING = ("final-answer", "boxed", "json", "answer-tag", "answer-label", "answer-is")
+# Rules that are about the case unless the reply speaks of itself: "X is preferred", "choose X".
+_IMPERSONAL = ("is-correct", "choice", "it-is")
+_FORMAL_SIGNS = ("{", "<", "box", '":', "':")
 _SHORT, _WHOLE, _LONGEST, _LONGEST_REST = 400, 60, 300, 250
 CONFLICT = Extraction(None, "ambiguous", "conflict")
 NOTHING = Extraction(None, "none", "nothing")
@@ -120,7 +124,7 @@ class Said:
         self.listed = {item.start("mark") for item in self.items}
         if "\n" in lines:
             self.text = P.line_end.sub(self._joined_line, lines)
-        self.is_formal = P.formal_sign.search(self.text) is not None
+        self.is_formal = any(sign in self.text for sign in _FORMAL_SIGNS)
         self.closing = self._closing()
         self.claims = [*self._formal(), *self._read_sentences()]
         self.claims.sort(key=lambda claim: claim.at)
@@ -141,8 +145,9 @@ class Said:
     def _read_sentences(self) -> Iterator[Statement]:
         text = self.text
         quotes = _find_quoted_marks(text)
+        marked = [match.start() for match in P.marks.finditer(text)]
         for start, end in backwards(text):
-            places = [start + match.start() for match in P.marks.finditer(text[start:end])]
+            places = marked[bisect_left(marked, start) : bisect_left(marked, end)]
             if not places:
                 continue
             claims = [claim._replace(at=places[n]) for n, claim in statements(text[start:end])]
@@ -232,7 +237,15 @@ class Said:
                 holds = later if rank_of(later) > FORM else later._replace(rule="changed")
             elif not is_remark:
                 return CONFLICT
-        return _extraction(self.known, holds)
+        return self._settled(holds)
+
+    def _settled(self, claim: Statement) -> Extraction:
+        """Return the answer of a statement unless it is weak and the reply then leaves it open."""
+        extraction = _extraction(self.known, claim)
+        is_weak = rank_of(claim) <= FORM or (claim.rule in _IMPERSONAL and not claim.personal)
+        if extraction.answer and is_weak and P.unsettled.search(self.text, claim.at + 1):
+            return self.unstated(NOTHING)
+        return extraction
 
     def _last_in_passing(self) -> Extraction | None:
         """Return the last option in passing if no other one is stated: "Not C. B."."""
@@ -251,10 +264,16 @@ class Said:
         if stances & {"own", "hedged"}:
             return None
         rule = "contrast" if stances else "alone"
-        return _extraction(self.known, passing[-1]._replace(rule=rule))
+        return self._settled(passing[-1]._replace(rule=rule))
 
     def _is_torn(self, commits: Sequence[Statement], holds: Statement) -> bool:
-        """Return whether a sentence states two answers: "I maintain B, and C is right"."""
+        """Return whether two answers stand: "I maintain B, and C is right", "B is true. D is true"."""
+        if holds.rule == "is-correct" and not holds.personal:
+            before = commits[: commits.index(holds)]
+            rivals = [c for c in before if c.rule == "is-correct" and len(c.marks) == 1]
+            if rivals and self._letters(rivals[-1]) != self._letters(holds):
+                _, between = words_of(self.text[rivals[-1].at : holds.at][-600:])
+                return not any(kind & K.TURN for kind in between)
         kept = [claim for claim in commits if claim.rule == "kept" and claim.at < holds.at]
         if not kept or holds.rule == "changed" or self._letters(kept[-1]) == self._letters(holds):
             return False
@@ -282,7 +301,7 @@ class Said:
     def formed(self) -> Extraction | None:
         """Return the answer by the form of the reply: its beginning, its end, or a verdict."""
         extraction = self._leading() or self._ticked() or self._last_in_passing()
-        if extraction is not None or P.asks_back.search(self.text):
+        if extraction is not None:
             return extraction
         weak: dict[tuple[str, bool], list[Statement]] = {}
         for claim in self.claims:
@@ -290,15 +309,13 @@ class Said:
                 weak.setdefault((claim.stance, rank_of(claim) > FORM), []).append(claim)
         for key in (("hedged", True), ("own", False), ("hedged", False)):
             claims = [claim for claim in weak.get(key, ()) if rank_of(claim) >= FORM]
-            if claims and P.missing.search(self.text, claims[-1].at + 1):
-                return None
             if claims:
                 marks = "".join(claim.marks for claim in claims)
-                if key == ("own", False):
+                if not key[1]:
                     marks += "".join(c.marks for c in weak[key] if c.rule == "identified")
-                elif max(map(rank_of, claims)) < NAMED - 0.5:
+                if key[0] == "hedged" and max(map(rank_of, claims)) < NAMED - 0.5:
                     marks += "".join(claim.marks for claim in weak.get(("own", False), ()))
-                return _extraction(self.known, claims[-1]._replace(marks=marks))
+                return self._settled(claims[-1]._replace(marks=marks))
         return None
 
     def _leading(self) -> Extraction | None:
@@ -329,8 +346,8 @@ class Said:
         shares = {match["mark"]: float(match["share"]) for match in P.share.finditer(text)}
         if mark in shares and shares[mark] < max(shares.values()):
             return None  # "B: 20%, C: 60%"
-        if P.scratched.search(text, end):
-            return None
+        if P.scratched.search(text, end) or len(set(P.heads.findall(text))) > 1:
+            return None  # "Aspirin: for clots. Heparin: for ..."
         remainder = text[end:].strip(" \n.()*\"'")
         rule = "leading-letter" if remainder or form_of(mark) != "letter" else "bare-letter"
         rule = "option-text" if form_of(mark) == "words" else rule

@@ -10,5 +10,4 @@ def without_asides(text: str) -> str:
     if P.offering.search(text):
         text = P.offers.sub("", text)
     text = P.former.sub("", text)
-    is_range = "-" in text or " to " in text or " through " in text or ", and " in text
-    return P.range.sub("the others", text) if is_range else text
+    return P.range.sub("the others", text) if P.range_end.search(text) else text

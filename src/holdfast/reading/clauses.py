@@ -221,7 +221,8 @@ class Clauses:
                 return True  # "If the culture grows, the answer will be B"
         for j in range(begin, lead):
             if kinds[j] & K.CONDITION and words[j - 1 : j] not in (["even"], ["as"]):
-                return not (words[j] == "if" and kinds[j + 1] & K.OTHER)  # "if you insist"
+                insists = kinds[j + 1] & K.OTHER and words[j + 1] not in W.patient
+                return not (words[j] == "if" and insists)  # "if you insist", not "if she bleeds"
         for j in range(at + 1, self.size):
             goes_on = j + 1 < self.size and kinds[j + 1] & K.CONDITION
             if kinds[j] & K.BREAK or words[j] == "|" or (words[j] == "," and not goes_on):
