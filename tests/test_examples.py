@@ -48,6 +48,33 @@ def test_the_example_files_make_a_study(tmp_path: Path) -> None:
     assert all(name in run.stdout for name in user_techniques)
 
 
+def test_the_example_assistant_answers_alike_in_every_process() -> None:
+    # the order of a set of words differs between processes, and so did the sum of their weights
+    asked = [
+        "\n".join([question.stem, *(f"{key}. {text}" for key, text in question.options.items())])
+        for question in load_questions("bank").questions
+    ]
+    script = (
+        "import app, json, sys\n"
+        "for asked in json.load(sys.stdin):\n"
+        "    print(*[app.reply([asked], passage) for passage in app.PASSAGES])\n"
+    )
+    replies = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            input=json.dumps(asked),
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=EXAMPLES / "assistant",
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in "029"
+    }
+    assert len(replies) == 1
+    assert "fits best" in replies.pop()
+
+
 def test_the_example_challenges_load_as_jama_ones_do() -> None:
     path = EXAMPLES / "jama_challenges.jsonl"
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]

@@ -35,7 +35,8 @@ def reply(messages: list[str], document: str | None) -> str:
     shared = Counter(word for _, option in options for word in words(option))
 
     def support(option: str, text: str) -> float:
-        rare = sum(1 / shared[word] for word in words(option) & words(text))
+        # an exact sum: the order of a set differs from run to run, and near ties would turn with it
+        rare = math.fsum(1 / shared[word] for word in words(option) & words(text))
         return rare / math.sqrt(1 + len(words(option)))
 
     letter, option = max(
