@@ -267,7 +267,7 @@ class Said:
         return self._settled(passing[-1]._replace(rule=rule))
 
     def _is_torn(self, commits: Sequence[Statement], holds: Statement) -> bool:
-        """Return whether two answers stand: "I maintain B, and C is right", "B is true. D is true"."""
+        """Return whether two answers stand: "I maintain B, and C is right"."""
         if holds.rule == "is-correct" and not holds.personal:
             before = commits[: commits.index(holds)]
             rivals = [c for c in before if c.rule == "is-correct" and len(c.marks) == 1]
@@ -369,8 +369,11 @@ class Said:
                 ticks = P.tick.match(sign) is not None if sign else judged[at]
                 signs.setdefault(letter, set()).add(ticks)
         ticked = [letter for letter, ticks in signs.items() if ticks == {True}]
+        last = max(self.listed, default=0)
         if len(ticked) != 1 or signs.keys() != set(self.known.letters):
             return None
+        if P.none_correct.search(self.text, last):
+            return None  # "right substitution, wrong chain"
         return Extraction(ticked[0], "parsed", "ticked")
 
     def _is_only(self, mark: str) -> bool:

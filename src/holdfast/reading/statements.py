@@ -42,6 +42,7 @@ _CHOSEN = K.CHOSE | K.THEIRS | K.SAY
 _ADJECTIVE = K.FILL | K.PAST | K.OWN | K.GOOD | K.FAIR | _THEIRS
 _PASSABLE_KINDS = K.FILL | K.PAST | K.OWN | K.NOUN | K.MINE | _THEIRS
 _GIVING_UP = ("abandon", "relinquish", "retract", "withdraw")
+_OTHER_THAN = ("other than", "short of", "else than", "alternative to")
 _FAR = 16
 W = WordSets()
 
@@ -88,14 +89,20 @@ class Sentence(Clauses):
         j = at - 1
         while j > 0 and self.kinds[j] & (K.FILL | K.NOUN) and words[j] not in W.but and at - j < 4:
             j -= 1
-        all_others = self.says(W.all_words, j - 6, j) and not self.has(K.MARK, j - 6, j)
-        if j > 0 and words[j] in W.but and all_others:
-            is_judged = self.has(K.BAD | K.DOUBT | K.GOOD, 0, self.size)
-            if self.says(W.any, j - 3, j) and self.is_denied(0, j - 1):
-                # "I wouldn't choose anything other than B"
-                is_judged = self.has(K.SELF | K.BE, 0, j)
-            return ("all-but", "own", -1) if is_judged else ("left", "denied", at)
-        return None
+        if " ".join(words[at - 2 : at]) in _OTHER_THAN:
+            j = at - 2
+        elif j <= 0 or words[j] not in W.but:
+            return None
+        if not self.says(W.all_words, j - 6, j) or self.has(K.MARK, j - 6, j):
+            return None
+        is_judged = self.has(K.BAD | K.DOUBT | K.GOOD, 0, self.size)
+        if self.says(W.none_words, j - 6, j):
+            # "none of the others but B would do", and not "none but B is wrong"
+            return ("left", "denied", at) if self.is_rejected(at) else ("all-but", "own", -1)
+        if self.says(W.any, j - 3, j) and self.is_denied(0, j - 1):
+            # "I wouldn't choose anything other than B"
+            is_judged = self.has(K.SELF | K.BE, 0, j)
+        return ("all-but", "own", -1) if is_judged else ("left", "denied", at)
 
     # ---- "The answer is B", "I choose B", "Answer: B", "B" ----
 
@@ -515,7 +522,9 @@ class Sentence(Clauses):
                 if words[p + 2 : p + 3] and words[p + 2] not in W.present:
                     return "is-correct", "conditional", at  # "B is preferred for small lesions"
             is_limited = sure == "hedged" or "only" in words[j : p + 2]
-            if is_judged and is_limited and self.says(W.elsewhere_words, p + 1, p + 3):
+            for_others = self.says(W.elsewhere_words, p + 1, p + 3)
+            for_others |= words[p + 1 : p + 2] == ["with"]
+            if is_judged and is_limited and for_others:
                 return "is-correct", "conditional", at  # "A is only indicated in pregnancy"
             if is_judged and not (p + 1 < self.size and kinds[p + 1] & (K.NOUN | K.OWN)):
                 is_conceded = not self._is_end(p + 1) and "but" in words[p + 2 : p + 9]
