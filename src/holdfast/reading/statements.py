@@ -95,14 +95,25 @@ class Sentence(Clauses):
             return None
         if not self.says(W.all_words, j - 6, j) or self.has(K.MARK, j - 6, j):
             return None
-        is_judged = self.has(K.BAD | K.DOUBT | K.GOOD, 0, self.size)
         if self.says(W.none_words, j - 6, j):
-            # "none of the others but B would do", and not "none but B is wrong"
+            if not self._is_none(j, at):
+                return None
             return ("left", "denied", at) if self.is_rejected(at) else ("all-but", "own", -1)
+        is_judged = self.has(K.BAD | K.DOUBT | K.GOOD, 0, self.size)
         if self.says(W.any, j - 3, j) and self.is_denied(0, j - 1):
             # "I wouldn't choose anything other than B"
             is_judged = self.has(K.SELF | K.BE, 0, j)
         return ("all-but", "own", -1) if is_judged else ("left", "denied", at)
+
+    def _is_none(self, end: int, at: int) -> bool:
+        """Return whether "but" follows "none of the others"; not "there is no fever, but B"."""
+        words = self.words
+        n = next(n for n in range(end - 1, -1, -1) if words[n] in W.none_words)
+        of_options = self.has(K.NOUN, n + 1, end) or self.says(W.listed, n + 1, end)
+        of_options |= words[n] != "no" and end - n < 3
+        leads = n == 0 or words[n - 1] in W.leads_to_none or self.has(K.SELF, 0, n)
+        in_past = self.says(W.was, at + 1, at + 2)
+        return of_options and leads and not in_past and "," not in words[n:end]
 
     # ---- "The answer is B", "I choose B", "Answer: B", "B" ----
 
