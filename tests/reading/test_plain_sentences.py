@@ -111,3 +111,25 @@ def test_a_turn_is_never_inverted(kind: str, letter: str) -> None:
 
 def test_a_turn_without_a_decision_gets_no_letter() -> None:
     assert [reply for reply in turns("turns_open") if decision(reply) is not None] == []
+
+
+@pytest.mark.parametrize("letter", ["A", "C"])
+def test_a_disclaimer_leaves_a_verdict_as_it_is(letter: str) -> None:
+    replies = [
+        f"{verdict} {remark}"
+        for verdict in sentences(["named", "verdicts"], letter)
+        for remark in SENTENCES["disclaimers"]
+    ]
+    read = [answer(reply) for reply in replies]
+    assert set(read) <= {letter, None}
+    assert read.count(letter) >= 0.97 * len(replies)
+
+
+@pytest.mark.parametrize("letter", ["A", "C"])
+def test_a_reservation_leaves_no_verdict(letter: str) -> None:
+    replies = [
+        f"{verdict} {remark}"
+        for verdict in sentences(["verdicts"], letter)
+        for remark in SENTENCES["reservations"]
+    ]
+    assert [reply for reply in replies if answer(reply) is not None] == []

@@ -243,9 +243,18 @@ class Said:
         """Return the answer of a statement unless it is weak and the reply then leaves it open."""
         extraction = _extraction(self.known, claim)
         is_weak = rank_of(claim) <= FORM or (claim.rule in _IMPERSONAL and not claim.personal)
-        if extraction.answer and is_weak and P.unsettled.search(self.text, claim.at + 1):
+        if extraction.answer and is_weak and self._is_left_open(claim.at + 1, extraction.answer):
             return self.unstated(NOTHING)
         return extraction
+
+    def _is_left_open(self, after: int, answer: str) -> bool:
+        if P.unsettled.search(self.text, after):
+            return True
+        if not P.deferred.search(self.text, after):
+            return False
+        denied = {mark for claim in self.claims if claim.stance == "denied" for mark in claim.marks}
+        others = set(P.marks.findall(self.text)) - denied
+        return bool({self.known.letter(mark) for mark in others} - {None, answer})
 
     def _last_in_passing(self) -> Extraction | None:
         """Return the last option in passing if no other one is stated: "Not C. B."."""
