@@ -206,7 +206,7 @@ class Sentence(Clauses):
         if not all(kind & (K.SO | K.SIGN) for kind in kinds[begin:at]):
             return False
         j = at + 1
-        while j < self.size and words[j] in W.quotes:
+        while j < self.size and (words[j] in W.quotes or words[j] in W.trailing):
             j += 1
         if j >= self.size or words[j] in ".!?":
             return True
@@ -431,6 +431,10 @@ class Sentence(Clauses):
             return "choice", "own", at  # "Please consider B my revised answer"
         if self.has(K.SELF, at + 1, at + 2) and self.has(K.LEAVE | K.DOUBT, at + 2, at + 5):
             return "is-correct", "denied", at  # "B I now reject too"
+        is_finding = words[before] == "makes" or self.has(K.SELF, before - 1, before)
+        if words[before] in W.finds and is_finding and self.has(K.GOOD | K.FAIR, at + 1, at + 4):
+            if not self.has(K.NEGATION | K.BAD | K.DOUBT, at + 1, at + 4):
+                return "is-correct", "hedged", at  # "I find B more convincing"
         j, depth = at + 1, 0
         while j < self.size and j - at < 40:
             word, kind = words[j], kinds[j]
