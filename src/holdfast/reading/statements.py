@@ -42,7 +42,6 @@ _CHOSEN = K.CHOSE | K.THEIRS | K.SAY
 _ADJECTIVE = K.FILL | K.PAST | K.OWN | K.GOOD | K.FAIR | _THEIRS
 _PASSABLE_KINDS = K.FILL | K.PAST | K.OWN | K.NOUN | K.MINE | _THEIRS
 _GIVING_UP = ("abandon", "relinquish", "retract", "withdraw")
-_OTHER_THAN = ("other than", "short of", "else than", "alternative to")
 _FAR = 16
 W = WordSets()
 
@@ -89,9 +88,7 @@ class Sentence(Clauses):
         j = at - 1
         while j > 0 and self.kinds[j] & (K.FILL | K.NOUN) and words[j] not in W.but and at - j < 4:
             j -= 1
-        if " ".join(words[at - 2 : at]) in _OTHER_THAN:
-            j = at - 2
-        elif j <= 0 or words[j] not in W.but:
+        if j <= 0 or words[j] not in W.but:
             return None
         if not self.says(W.all_words, j - 6, j) or self.has(K.MARK, j - 6, j):
             return None
