@@ -8,6 +8,7 @@ conditional statements do not commit. Two contradictory commitments give no answ
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, reduce
 from itertools import pairwise
 from operator import or_
@@ -17,7 +18,9 @@ from holdfast.questions.question import is_none_of_the_above
 from .asides import without_asides
 from .clauses import Stance
 from .extraction import Extraction, Status
-from .mentions import Options, form_of, is_torn, marked_in_english, prepared
+from .languages import in_english
+from .mentions import Options, form_of, is_torn, marked, marked_in_english, prepared
+from .parts import with_parts
 from .patterns import Patterns, WordSets
 from .refusal import abstains, refuses_to_answer
 from .reply_text import has_reasoning, spoken_text, unmarked
@@ -75,7 +78,15 @@ def _extract(reply: str, options: tuple[tuple[str, str], ...]) -> Extraction:
     known = prepared(options)
     text = without_asides(marked_in_english(unmarked(visible_text), known))
     parsed_reply = Said(text, known)
-    return parsed_reply.committed() or parsed_reply.formed() or parsed_reply.unstated(NOTHING)
+    extraction = parsed_reply.committed() or parsed_reply.formed()
+    return extraction or parsed_reply.unstated(_by_parts(unmarked(visible_text), known) or NOTHING)
+
+
+def _by_parts(plain: str, known: Options) -> Extraction | None:
+    """Return the answer of a reply that names its option by a part of the words, if it is clear."""
+    text = in_english(plain, known.words)
+    named = with_parts(text, known)
+    return None if named is known else Said(without_asides(marked(text, named)), named).by_parts()
 
 
 _extract_cached = lru_cache(4096)(_extract)  # short replies to a question often repeat
@@ -304,6 +315,30 @@ class Said:
 
     def _letters(self, claim: Statement) -> set[str | None]:
         return {self.known.letter(mark) for mark in claim.marks}
+
+    def by_parts(self) -> Extraction | None:
+        """Return the answer of a reply with named parts of options if nothing speaks against it."""
+        extraction = self.committed() or self.formed()
+        if extraction is None or not extraction.answer:
+            return None
+        if P.unsettled.search(self.text) or P.deferred.search(self.text):
+            return None
+        if extraction.rule == "option-text" and P.described.match(self.text):
+            return None
+        claims = [c for c in self.claims if c.stance in ("own", "hedged") and rank_of(c) >= FORM]
+        if any(self._letters(claim) != {extraction.answer} for claim in claims):
+            return None
+        named = [(mark.start(), self.known.letter(mark[0])) for mark in P.marks.finditer(self.text)]
+        if len({letter for _, letter in named}) > 2 and max(map(rank_of, claims), default=9) <= FORM:
+            return None  # "Type I is IgE mediated. Type II is cytotoxic. ..."
+        if claims and not any(claim.personal and claim.stance == "own" for claim in claims):
+            if claims[-1].rule == "choice":
+                return None  # "Management includes giving B"
+            away = {c.at for c in self.claims if c.stance in ("denied", "reported", "past")}
+            later = {letter for at, letter in named if at > claims[-1].at and at not in away}
+            if later - {extraction.answer}:
+                return None
+        return replace(extraction, rule=f"{extraction.rule}:part")
 
     # ---- Replies without a commitment ----
 
