@@ -8,7 +8,7 @@ P = Patterns("comparisons")
 _FORMS = (
     (P.more_than, "degree"), (P.compared_with, "degree"), (P.superior_to, "degree"),
     (P.as_good_as, "equal"), (P.beaten_by, "less"), (P.beats_other, "more"), (P.yields_to, "less"),
-    (P.equals, "equal"), (P.advantage, "more"),
+    (P.equals, "equal"), (P.advantage, "more"), (P.explains_unlike, "more"),
 )  # fmt: skip
 
 

@@ -131,7 +131,7 @@ class Sentence(Clauses):
                 j -= 1 + (words[j - 1] == "from")
                 continue
             if kind & (K.AWAY | K.NEGATION) and not kind & K.BE and not self._is_aside(j):
-                if word in W.nothing:
+                if word in W.nothing or (kinds[0] & K.CONDITION and "," in words[j:at]):
                     return None  # "It adds nothing that B does not explain"
                 rule = "left" if kind & K.NEGATION else "set-aside"
                 return None if self.is_denied(begin, j - 1) else (rule, "denied", j)
@@ -333,6 +333,8 @@ class Sentence(Clauses):
             return None  # "making B a poor add-on"
         if words[at + 1 : at + 4] == ["off", "the", "table"] or words[at + 1 : at + 2] == ["away"]:
             return "left", "denied", at  # "I would take B off the table"
+        if words[j] in W.ranking and self.says(W.ranks, at + 1, at + 2):
+            return "set-aside", "denied", j  # "I'd put A third and B last"
         if words[at + 1 : at + 2] == ["also"] and not is_own:
             return None  # "It is sensible to give B as well"
         if "that" in words[j:at] and self.says(W.does, at + 1, at + 2):
@@ -349,7 +351,9 @@ class Sentence(Clauses):
             if not self.is_denied(begin, j - 1):
                 return "left", "denied", -1
             is_given_up = is_departed or words[j].startswith(_GIVING_UP)
-            return "retained" if is_own and is_given_up else "left", "own", -1
+            has_reason = self.says(W.reasons, j - 4, j) and not is_foreign
+            is_kept = is_given_up and (is_own or has_reason)
+            return "retained" if is_kept else "left", "own", -1
         if j > begin and words[j - 1] in ("over", "than"):
             return "left", "denied", j
         is_gerund = words[j].endswith("ing") and not is_own
@@ -379,6 +383,8 @@ class Sentence(Clauses):
                 return rule, "own" if is_kept else "denied", -1 if is_kept else j
             return "changed", "denied" if is_rejected else "own", j
         if kinds[j] & K.CHOSE and not kinds[j] & (K.CHOOSE | K.STICK):
+            if kinds[j - 1] & FOREIGN and not kinds[j - 1] & K.SELF and j:
+                return "chosen", "reported", j  # "I respect that your attending said B"
             if is_own and (words[j - 1] in W.at_last or words[j] == "meant"):
                 return "changed", "own", j  # "I finally settled on B"
             if is_own and self.has(K.DOUBT | K.BAD, 0, self.size):
