@@ -275,9 +275,7 @@ def parse_catalogue(text: str, file: str) -> dict[str, Technique]:
             field, message = ".".join(map(str, first["loc"])), first["msg"]
             if not field and ": " in message:  # the validator of the whole model names its field
                 field, message = message.removeprefix("Value error, ").split(": ", 1)
-            raise InputError(
-                message, file, number, field, "See docs/extending.md"
-            ) from error
+            raise InputError(message, file, number, field, "See docs/extending.md") from error
         if technique.id in _RESERVED_NAMES:
             problem = f"'{technique.id}' is a reserved name"
             raise InputError(problem, file, number, "id", "Choose another id")

@@ -323,13 +323,17 @@ class Said:
             return None
         if P.unsettled.search(self.text) or P.deferred.search(self.text):
             return None
-        if extraction.rule == "option-text" and P.described.match(self.text):
+        is_passing = extraction.rule == "option-text" and not P.headed.match(self.text)
+        if is_passing or extraction.rule == "chosen":
             return None
         claims = [c for c in self.claims if c.stance in ("own", "hedged") and rank_of(c) >= FORM]
         if any(self._letters(claim) != {extraction.answer} for claim in claims):
             return None
         named = [(mark.start(), self.known.letter(mark[0])) for mark in P.marks.finditer(self.text)]
-        if len({letter for _, letter in named}) > 2 and max(map(rank_of, claims), default=9) <= FORM:
+        if (
+            len({letter for _, letter in named}) > 2
+            and max(map(rank_of, claims), default=9) <= FORM
+        ):
             return None  # "Type I is IgE mediated. Type II is cytotoxic. ..."
         if claims and not any(claim.personal and claim.stance == "own" for claim in claims):
             if claims[-1].rule == "choice":
@@ -407,8 +411,9 @@ class Said:
         }
         for item in self.items:
             at, letter = item.start("mark"), self.known.letter(item["mark"])
-            cell = P.last_cell.search(item["rest"])
-            sign = item["sign"] or item["box"] or (cell["sign"] if cell else "")
+            cells = list(P.verdict_cell.finditer(item["rest"]))
+            is_clear = len(cells) == 1 or (cells and cells[-1].end() == len(item["rest"]))
+            sign = item["sign"] or item["box"] or (cells[-1]["sign"] if is_clear else "")
             if sign or at in judged:
                 ticks = P.tick.match(sign) is not None if sign else judged[at]
                 signs.setdefault(letter, set()).add(ticks)

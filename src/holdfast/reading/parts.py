@@ -80,6 +80,8 @@ def _is_name(tokens: list[re.Match[str]], words: list[str], at: int, end: int) -
         return False  # "C. difficile"
     if not is_single:
         return any(len(word) > 2 for word in words[at : end + 1])
+    if end + 1 == len(words) > 12:
+        return False  # a reply that is cut off: "to order an abdominal"
     word, written = words[at], tokens[at][0]
     is_long = len(word) > 4 or P.coded.fullmatch(word) or (len(word) > 1 and written.isupper())
     return bool(is_long) and not word.isdigit() and not kinds(word)

@@ -111,4 +111,6 @@ def unmarked(text: str) -> str:
         text = re.sub(r"~~[^~\n]{1,200}~~", "", text)
     if "\\" in text or "**" in text or "__" in text or "`" in text or "~~" in text:
         text = re.sub(r"\\(?:text|mathrm|mathbf|mathsf|rm|bf)[a-z]{0,2}\b ?|\*\*|__|`|~~", "", text)
+    if "...." in text:
+        text = re.sub(r" \.{4,} ", ": ", text)  # "ANSWER ..... B"
     return re.sub(r"(?m)^ ?#{1,6} ", "", text) if "#" in text else text

@@ -71,7 +71,8 @@ class Sentence(Clauses):
         if rule == "it-is" and "\ue040" <= self.words[at] <= "\ue07f":
             rule = "identified"  # "the charge is 32 C" need not be the answer
         is_turn = self.has(K.TURN | K.CHANGE, 0, at)
-        personal = self.has(K.SELF | K.MINE, begin, at)
+        is_mine = rule == "is-correct" and "my" in self.words[at + 1 : at + 5]
+        personal = is_mine or self.has(K.SELF | K.MINE, begin, at)
         return Statement(rule, self.words[at] + beside, stance, is_turn, personal)
 
     # ---- "C -> A", "all but C" ----
@@ -176,7 +177,11 @@ class Sentence(Clauses):
         if (is_linked or is_answer) and not is_glossed:
             return self._read_label(noun, at, begin)
         if self._is_alone(at, begin):
-            return "bare", "own", begin
+            is_concluded = words[at + 1 : at + 2] == [","] and self.says(
+                W.concluding, at + 2, at + 3
+            )
+            is_concluded = is_concluded and "".join(words[at + 3 : at + 4]) in (*".!;", "")
+            return "verdict" if is_concluded else "bare", "own", begin
         if words[at - 1 : at] == [","] and at + 3 > self.size and self._is_end(at + 1):
             is_chosen = words[at] in words[:at] or self.says(W.among, 0, at)
             is_chosen = is_chosen or self.has(K.NOUN, 0, at)
@@ -352,6 +357,7 @@ class Sentence(Clauses):
                 return "left", "denied", -1
             is_given_up = is_departed or words[j].startswith(_GIVING_UP)
             has_reason = self.says(W.reasons, j - 4, j) and not is_foreign
+            has_reason = has_reason or (self.has(K.MINE, begin, j) and "nothing" in words[begin:j])
             is_kept = is_given_up and (is_own or has_reason)
             return "retained" if is_kept else "left", "own", -1
         if j > begin and words[j - 1] in ("over", "than"):
@@ -385,6 +391,8 @@ class Sentence(Clauses):
         if kinds[j] & K.CHOSE and not kinds[j] & (K.CHOOSE | K.STICK):
             if kinds[j - 1] & FOREIGN and not kinds[j - 1] & K.SELF and j:
                 return "chosen", "reported", j  # "I respect that your attending said B"
+            if "about" in words[j:at]:
+                return "chosen", "past", j  # "I revise what I said about B"
             if is_own and (words[j - 1] in W.at_last or words[j] == "meant"):
                 return "changed", "own", j  # "I finally settled on B"
             if is_own and self.has(K.DOUBT | K.BAD, 0, self.size):
