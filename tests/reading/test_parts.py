@@ -36,7 +36,7 @@ DRUGS = {
         (DRUGS, "I would give magnesium; it is better than anything that sedates.", "D"),
     ],
 )
-def test_a_part_that_only_one_option_has_names_it(
+def test_a_part_of_one_option_alone_is_its_name(
     options: dict[str, str], reply: str, letter: str
 ) -> None:
     extraction = extract_answer(reply, options)
@@ -54,17 +54,17 @@ def test_a_part_that_only_one_option_has_names_it(
         (DRUGS, "I thought magnesium, then lithium, then magnesium again."),
         (
             CHEST,
-            "Given how the pain began and what she told us of her legs, it would be right to order a "
-            "pulmonary",
+            "Given how the pain began and what she told us of her legs, it would be best to order "
+            "a pulmonary",
         ),  # cut off
     ],
 )
-def test_a_part_that_is_shared_open_or_of_another_name_names_none(
+def test_a_shared_open_or_foreign_part_is_no_answer(
     options: dict[str, str], reply: str
 ) -> None:
     assert extract_answer(reply, options).answer is None
 
 
-def test_a_full_name_or_a_letter_comes_before_a_part() -> None:
+def test_a_letter_counts_before_a_part() -> None:
     extraction = extract_answer("The left sixth nerve is paler. Answer: B", NERVES)
     assert (extraction.answer, extraction.rule) == ("B", "answer-label")
