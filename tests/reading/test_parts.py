@@ -59,7 +59,7 @@ def test_a_part_of_one_option_alone_is_its_name(
         ),  # cut off
     ],
 )
-def test_a_shared_open_or_foreign_part_is_no_answer(
+def test_an_ambiguous_open_or_foreign_part_is_no_answer(
     options: dict[str, str], reply: str
 ) -> None:
     assert extract_answer(reply, options).answer is None
