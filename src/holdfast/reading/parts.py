@@ -45,7 +45,7 @@ def with_parts(text: str, options: Options) -> Options:
                 names.add((place, text[tokens[at].start() : tokens[end].end()].lower()))
         at = end + 1
     names -= set(options.texts)
-    longest = sorted([*options.texts, *names], key=lambda item: -len(item[1]))
+    longest = sorted([*options.texts, *sorted(names)], key=lambda item: -len(item[1]))
     return options._replace(texts=tuple(longest)) if names else options
 
 
