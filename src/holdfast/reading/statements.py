@@ -152,6 +152,11 @@ class Sentence(Clauses):
                 if word in W.makes and words[at + 1 : at + 2] in (["the"], ["a"], ["an"]):
                     if not self.has(K.NOUN | K.GOOD | K.FAIR, at + 2, at + 5):
                         return None  # "which makes B the one that is missed"
+                is_denied_then = self.says(W.turns, at + 1, at + 3) and self.has(
+                    K.NEGATION, at + 2, at + 6
+                )
+                if is_denied_then or "initially" in words[begin:j]:
+                    return None  # "It looks like B but it is not", "At first it sounds like B"
                 rule = "it-is" if words[j] in ("leaves", "leaving") else "verdict"
                 stance: Stance = "hedged" if kinds[j - 1] & K.MODAL else "own"
                 return (rule, stance, j) if self._is_closed(at) else None
