@@ -75,11 +75,10 @@ def _extract(reply: str, options: tuple[tuple[str, str], ...]) -> Extraction:
     visible_text = spoken_text(reply)
     if not visible_text.strip():
         return Extraction(None, "none", "unfinished" if has_reasoning(reply) else "empty")
-    known = prepared(options)
-    text = without_asides(marked_in_english(unmarked(visible_text), known))
-    parsed_reply = Said(text, known)
+    known, plain = prepared(options), unmarked(visible_text)
+    parsed_reply = Said(without_asides(marked_in_english(plain, known)), known)
     extraction = parsed_reply.committed() or parsed_reply.formed()
-    return extraction or parsed_reply.unstated(_by_parts(unmarked(visible_text), known) or NOTHING)
+    return extraction or parsed_reply.unstated(_by_parts(plain, known) or NOTHING)
 
 
 def _by_parts(plain: str, known: Options) -> Extraction | None:

@@ -213,9 +213,7 @@ class _Turn:
             claim = None
             if kind & K.MARK:
                 claim = self._of_option(sentence, at)
-            elif kind & (K.STICK | K.CHANGE) and (
-                kind & K.STICK or sentence.words[at].startswith(_CHANGING)
-            ):
+            elif kind & K.STICK or (kind & K.CHANGE and sentence.words[at].startswith(_CHANGING)):
                 claim = self._of_verb(sentence, at)
             if claim is not None:
                 is_mark = kind & K.MARK and len(places) == len(sentence.marks)

@@ -33,6 +33,11 @@ class Options(NamedTuple):
         """Texts of the options, the longest first."""
         return (text for _, text in self.texts)
 
+    @property
+    def full_texts(self) -> dict[int, str]:
+        """Text of each option, by its place: the longest of its names."""
+        return dict(reversed(self.texts))
+
     def letter(self, mark: str) -> str | None:
         """Return the letter of a marked option, None if the mark stands for no option."""
         place = ord(mark) - (_TORN if is_torn(mark) else _LETTER)

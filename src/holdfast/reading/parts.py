@@ -52,19 +52,16 @@ def with_parts(text: str, options: Options) -> Options:
 @lru_cache(maxsize=4096)  # the options of a question serve for each of its replies
 def _vocabulary(options: Options) -> dict[int, frozenset[str]]:
     """Return the words of each option, by its place."""
-    texts = dict(reversed(options.texts))  # the longest name of each option is its text
-    tokens = {place: frozenset(P.token.findall(text)) for place, text in texts.items()}
-    return {place: frozenset(filter(P.word.match, words)) - W.joining
-            for place, words in tokens.items()}  # fmt: skip
+    return {place: frozenset(filter(P.word.match, P.token.findall(text))) - W.joining
+            for place, text in options.full_texts.items()}  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
 def _initials(options: Options) -> dict[str, int]:
     """Return the place of the option with these initials, if there is only one: "PCL"."""
-    texts = dict(reversed(options.texts))
     initials = {
         place: "".join(word[0] for word in P.part.findall(text) if word not in W.joining).upper()
-        for place, text in texts.items()
+        for place, text in options.full_texts.items()
     }
     counts = Counter(initials.values())
     return {name: place for place, name in initials.items() if len(name) > 2 and counts[name] == 1}

@@ -152,10 +152,9 @@ class Sentence(Clauses):
                 if word in W.makes and words[at + 1 : at + 2] in (["the"], ["a"], ["an"]):
                     if not self.has(K.NOUN | K.GOOD | K.FAIR, at + 2, at + 5):
                         return None  # "which makes B the one that is missed"
-                is_denied_then = self.says(W.turns, at + 1, at + 3) and self.has(
-                    K.NEGATION, at + 2, at + 6
-                )
-                if is_denied_then or "initially" in words[begin:j]:
+                is_denied = self.has(K.NEGATION, at + 2, at + 6)
+                is_denied = is_denied and self.says(W.contrasts, at + 1, at + 3)
+                if is_denied or "initially" in words[begin:j]:
                     return None  # "It looks like B but it is not", "At first it sounds like B"
                 rule = "it-is" if words[j] in ("leaves", "leaving") else "verdict"
                 stance: Stance = "hedged" if kinds[j - 1] & K.MODAL else "own"
@@ -182,11 +181,11 @@ class Sentence(Clauses):
         if (is_linked or is_answer) and not is_glossed:
             return self._read_label(noun, at, begin)
         if self._is_alone(at, begin):
+            ends = at + 3 >= self.size or words[at + 3] in ".!;"
             is_concluded = words[at + 1 : at + 2] == [","] and self.says(
                 W.concluding, at + 2, at + 3
             )
-            is_concluded = is_concluded and "".join(words[at + 3 : at + 4]) in (*".!;", "")
-            return "verdict" if is_concluded else "bare", "own", begin
+            return "verdict" if is_concluded and ends else "bare", "own", begin  # "B, then."
         if words[at - 1 : at] == [","] and at + 3 > self.size and self._is_end(at + 1):
             is_chosen = words[at] in words[:at] or self.says(W.among, 0, at)
             is_chosen = is_chosen or self.has(K.NOUN, 0, at)
@@ -394,7 +393,7 @@ class Sentence(Clauses):
                 return rule, "own" if is_kept else "denied", -1 if is_kept else j
             return "changed", "denied" if is_rejected else "own", j
         if kinds[j] & K.CHOSE and not kinds[j] & (K.CHOOSE | K.STICK):
-            if kinds[j - 1] & FOREIGN and not kinds[j - 1] & K.SELF and j:
+            if j and kinds[j - 1] & FOREIGN and not kinds[j - 1] & K.SELF:
                 return "chosen", "reported", j  # "I respect that your attending said B"
             if "about" in words[j:at]:
                 return "chosen", "past", j  # "I revise what I said about B"
