@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from holdfast.reading.answers import extract_answer, first_character
 from holdfast.reading.decisions import read_decision
 from holdfast.reading.extraction import Extraction
+from holdfast.reading.statements import statements
 
 LABELLED: dict[str, Any] = tomllib.loads(
     (Path(__file__).parent / "answer_replies.toml").read_text(encoding="utf-8")
@@ -245,3 +246,12 @@ def test_a_first_character_that_is_no_letter_is_no_answer(reply: str) -> None:
 def test_the_characters_after_the_first_do_not_matter(reply: str) -> None:
     expected = reply[0] if reply[:1] in set("ABC") else None
     assert first_character(reply, CROUP).answer == expected
+
+
+@pytest.mark.parametrize(
+    ("sentence", "rule"),
+    [("\ue000, then.", "verdict"), ("\ue000, therefore; it is cheap.", "verdict"),
+     ("\ue000, then, as before.", "bare"), ("\ue000 then.", "bare")],
+)  # fmt: skip
+def test_an_option_is_concluded_only_at_the_end_of_its_clause(sentence: str, rule: str) -> None:
+    assert [claim.rule for _, claim in statements(sentence)] == [rule]

@@ -326,8 +326,6 @@ class Said:
         if is_passing or extraction.rule == "chosen":
             return None
         claims = [c for c in self.claims if c.stance in ("own", "hedged") and rank_of(c) >= FORM]
-        if any(self._letters(claim) != {extraction.answer} for claim in claims):
-            return None
         named = [(mark.start(), self.known.letter(mark[0])) for mark in P.marks.finditer(self.text)]
         if (
             len({letter for _, letter in named}) > 2

@@ -11,6 +11,7 @@ from .words import kinds
 P = Patterns("parts")
 W = WordSets()
 _LEAST_SHARE = 0.25  # of the words of an option
+_LONGEST_WHOLE = 12  # words of a reply that ends without a full stop and is not cut off
 
 
 def with_parts(text: str, options: Options) -> Options:
@@ -76,9 +77,9 @@ def _is_name(tokens: list[re.Match[str]], words: list[str], at: int, end: int) -
     if words[max(0, at - 1) : at] == ["."] and len("".join(words[max(0, at - 2) : at - 1])) == 1:
         return False  # "C. difficile"
     if not is_single:
-        return any(len(word) > 2 for word in words[at : end + 1])
-    if end + 1 == len(words) > 12:
-        return False  # a reply that is cut off: "to order an abdominal"
+        return True
+    if end + 1 == len(words) > _LONGEST_WHOLE:
+        return False  # "... it would be best to order an abdominal"
     word, written = words[at], tokens[at][0]
-    is_long = len(word) > 4 or P.coded.fullmatch(word) or (len(word) > 1 and written.isupper())
-    return bool(is_long) and not word.isdigit() and not kinds(word)
+    is_long = len(word) > 4 or (len(word) > 1 and written.isupper())
+    return is_long and not word.isdigit() and not kinds(word)
