@@ -55,6 +55,8 @@ class Clauses:
         opening = at - (words[at - 1 : at] == ['"'])
         for j in range(at - 1, 0, -1):
             word = words[j]
+            if kinds[j] & K.BREAK and j + 1 == opening and self._is_end(at + 1):
+                return j + 1  # "it does not cover anaerobes so B"
             if kinds[j] & K.BREAK and (word in ("but", "yet", ";") or words[j - 1] in W.pauses):
                 return j + 1
             if word in (",", "and", "-", ":") and j + 1 < at and self._begins(j, at):
@@ -101,7 +103,8 @@ class Clauses:
         then = at + 1 + (self.words[at + 1 : at + 2] == ['"'])
         after = self.kinds[then] if then < self.size else 0
         is_verb = after & (K.BE | K.MODAL | K.SAY | K.EVIDENCE) and not after & K.FILL
-        return bool(is_verb) or self.says(W.stays, then, then + 1)
+        is_affirmed = self.says(W.affirms, then, then + 1) and self._is_end(then + 1)
+        return bool(is_verb) or is_affirmed or self.says(W.stays | W.fits, then, then + 1)
 
     def _is_closed(self, at: int) -> bool:
         """Return whether the option is not the subject of the words after it."""

@@ -34,19 +34,21 @@ class _Language(NamedTuple):
 
 @cache
 def _languages(*, ascii_only: bool) -> list[_Language]:
-    languages: list[_Language] = []
-    for language in packaged(__package__, "languages.toml").values():
-        if ascii_only and language["sign"][0] > "\u02ff":
-            continue
-        words = {folded(word): english for word, english in language["words"].items()}
-        longest = sorted(words, key=len, reverse=True)
-        has_blanks = longest[0] < "\u1100"  # the other languages have no blanks between words
-        bound = (r"(?<!\w)", r"(?!\w)") if has_blanks else ("", "")
-        pattern = re.compile(f"{bound[0]}(?:{'|'.join(map(re.escape, longest))}){bound[1]}", re.I)
-        signs = tuple(folded(sign) for sign in language["sign"])
-        statements = _statements(language, bound)
-        languages.append(_Language(signs, statements, pattern, words))
-    return languages
+    languages = [_language(name) for name in packaged(__package__, "languages.toml")]
+    known = [language for language in languages if language.signs]
+    return [each for each in known if not ascii_only or each.signs[0] <= "\u02ff"]
+
+
+@cache
+def _language(name: str) -> _Language:
+    language = packaged(__package__, "languages.toml")[name]
+    words = {folded(word): english for word, english in language["words"].items()}
+    longest = sorted(words, key=len, reverse=True)
+    has_blanks = longest[0] < "\u1100"  # the other languages have no blanks between words
+    bound = (r"(?<!\w)", r"(?!\w)") if has_blanks else ("", "")
+    pattern = re.compile(f"{bound[0]}(?:{'|'.join(map(re.escape, longest))}){bound[1]}", re.I)
+    signs = tuple(folded(sign) for sign in language["sign"])
+    return _Language(signs, _statements(language, bound), pattern, words)
 
 
 def _statements(
@@ -69,6 +71,9 @@ def _statements(
 def in_english(text: str, option_texts: Iterable[str]) -> str:
     """Return a text with its relevant words in English, apart from those of the options."""
     language = _language_of(text)
+    if text.islower():
+        text = P.small.sub(_capital, text)
+        language = language or _language("chat")
     if language is None:
         return text
     text, pieces = P.private.sub("", text), dict[str, str]()
@@ -116,6 +121,10 @@ def _put(pieces: dict[str, str], first: int, english: str, match: re.Match[str])
 def _named(option: str) -> str:
     letter = option.strip("()")
     return f"option {letter}" if len(letter) == 1 and letter.isascii() else option
+
+
+def _capital(match: re.Match[str]) -> str:
+    return match[0].upper()
 
 
 def _lone(match: re.Match[str]) -> str:

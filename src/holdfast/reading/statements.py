@@ -185,7 +185,10 @@ class Sentence(Clauses):
             is_concluded = words[at + 1 : at + 2] == [","] and self.says(
                 W.concluding, at + 2, at + 3
             )
-            return "verdict" if is_concluded and ends else "bare", "own", begin  # "B, then."
+            other = next((n for n in self.marks if n > at), at)
+            is_contrasted = self._is_contrasted(at) and self._is_end(other + 1)
+            is_verdict = (is_concluded and ends) or (is_contrasted and words[at - 1] != "for")
+            return "verdict" if is_verdict else "bare", "own", begin  # "B, then.", "B not C"
         if words[at - 1 : at] == [","] and at + 3 > self.size and self._is_end(at + 1):
             is_chosen = words[at] in words[:at] or self.says(W.among, 0, at)
             is_chosen = is_chosen or self.has(K.NOUN, 0, at)
@@ -221,8 +224,8 @@ class Sentence(Clauses):
         is_pause = words[j] in (",", "-")
         if words[at - 1] == "for" and kinds[j] & K.SELF:
             return False  # "For B I'd expect a rash"
-        if kinds[j] & K.STICK or (words[j] == "not" and self.has(K.MARK, j + 1, j + 2)):
-            return True  # "B not C"
+        if kinds[j] & K.STICK or self._is_contrasted(j - 1):
+            return True
         if kinds[j] & K.NEGATION or words[j] in ("vs", "versus"):
             return False  # "B no longer fits", "B versus C"
         j += is_pause
@@ -235,6 +238,11 @@ class Sentence(Clauses):
             return False  # "B with sampling is the next step"
         j += words[j : j + 1] == ["and"] and self.has(K.SELF, j + 1, j + 2)
         return j >= self.size or bool(kinds[j] & going_on) or words[j] in W.after
+
+    def _is_contrasted(self, at: int) -> bool:
+        """Return whether "not" and another option follow: "B not C", "B and not C"."""
+        j = at + 1 + (self.words[at + 1 : at + 2] in ([","], ["and"]))
+        return self.words[j : j + 1] == ["not"] and self.has(K.MARK, j + 1, j + 2)
 
     def _read_owner(self, noun: int, begin: int, end: int) -> Stance:
         """Return whose answer a noun means, by the words around it: "the checker's answer"."""
@@ -475,6 +483,11 @@ class Sentence(Clauses):
             return "is-correct", "own" if word == "yes" else "denied", at
         if words[j - 1] == "it" and kind & K.BE and self._is_end(j + 1):
             return "is-correct", "own", at  # "B it is"
+        is_contrast = word in W.affirms and self._is_end(j + 1) and j == at + 1
+        if is_contrast and self.has(K.NEGATION, 0, at) and self.has(K.MARK, 0, at - 1):
+            return "is-correct", "own", at  # "A doesn't explain the rash, B does"
+        if words[at - 1] == "only" and not modal and (word in W.fits or word in W.works):
+            return "is-correct", "hedged", at  # "only B makes sense"
         if word in W.fits and not modal and not {"best", "better"}.isdisjoint(words[j - 1 : j + 9]):
             end = next((n for n in range(j, self.size) if words[n] in W.ends), self.size)
             is_best = "best" in words[j - 1 : end]
@@ -484,6 +497,8 @@ class Sentence(Clauses):
             return "verdict", "own", at  # "B beats A"
         if not (gloss or kind & K.BE or word in W.seems or word in W.stays):
             return None
+        if word in W.seems and "initially" in words[j : j + 5]:
+            return None  # "B looks right at first glance"
         shaky = modal or word in W.was or (word == "becomes" and words[j + 1 : j + 2] != ["my"])
         sure: Stance = "hedged" if shaky else "own"
         if modal in W.unsure or is_missed:
