@@ -179,7 +179,10 @@ class Said:
             marks = (mark[0] if mark else "") + (beside["other"] if beside else "")
             rule = "json" if key else "boxed" if match["boxed"] else "answer-tag"
             is_denied = P.denied.search(self.text, max(0, match.start() - 12), match.start())
-            yield Statement(rule, marks, "denied" if is_denied else _owner(key), at=at)
+            before = self.text[max(0, match.start("key") - 250) : match.start("key") - 1]
+            parent = P.parent.search(before) if key else None
+            owner = _owner(f"{parent['key']}_{key}" if parent else key)
+            yield Statement(rule, marks, "denied" if is_denied else owner, at=at)
 
     def _closing(self) -> int | None:
         """Return the position of a mark alone on the last line."""

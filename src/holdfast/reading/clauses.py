@@ -91,6 +91,8 @@ class Clauses:
             verb = then & (K.CHOOSE | K.STICK | K.CHANGE) and not then & K.NOUN
             is_own = (verb or word in W.will) and self.has(K.SELF, 0, j)
             return bool(then & K.SELF or is_own or word in W.its)
+        if word.endswith("ing") and then & (K.CHOOSE | K.STICK | K.CHANGE):
+            return self.words[j] == ","  # "with no fever, going with B"
         if then & K.SELF or word in ("my", "our", "it's", "that's"):
             return True
         if then & (FOREIGN | K.CONDITION | K.CONCESSION | K.BE | K.MODAL):

@@ -77,16 +77,16 @@ def in_english(text: str, option_texts: Iterable[str]) -> str:
     if language is None:
         return text
     text, pieces = P.private.sub("", text), dict[str, str]()
-    kept = "|".join(re.escape(option) for option in option_texts if _is_kept(option))
-    if kept:
-        text = re.sub(kept, partial(_put, pieces, _TEXT, "X"), text, flags=re.I)
+    for option in filter(_is_kept, option_texts):
+        form = P.ending.sub("e[nmrs]?", re.escape(option))
+        text = re.sub(form, partial(_put, language.words, pieces, _TEXT, option), text, flags=re.I)
     for form, english in language.statements:
-        text = form.sub(partial(_put, pieces, _STATEMENT, english), text)
+        text = form.sub(partial(_put, language.words, pieces, _STATEMENT, english), text)
     text = language.pattern.sub(partial(_english, language.words), text)
     text = P.lone.sub(_lone, text)
     for character in reversed(pieces):  # statements hold option texts
         text = text.replace(character, pieces[character])
-    return re.sub("  +", " ", text)
+    return P.doubled.sub("", text)
 
 
 def _language_of(text: str) -> _Language | None:
@@ -107,14 +107,17 @@ def _is_kept(option: str) -> bool:
     return len(option) > 3 or option > "\u2fff"
 
 
-def _put(pieces: dict[str, str], first: int, english: str, match: re.Match[str]) -> str:
-    """Return a character that stands for a match, or for its English, from now on."""
+def _put(words: dict[str, str], pieces: dict[str, str], first: int, english: str, match: re.Match[str]) -> str:
+    """Return a character that stands for English words, instead of a match, from now on."""
     if len(pieces) == _END - _STATEMENT:
         return match[0]
-    options = match.groupdict() or {"X": match[0]}
-    character = chr(first + len(pieces))
-    piece = re.sub("[XY]", lambda name: _named(options.get(name[0]) or ""), english)
-    pieces[character] = piece if first == _TEXT else f" {piece} "
+    character, options = chr(first + len(pieces)), match.groupdict()
+    if options:
+        word = P.next_word.match(match.string, match.end())
+        is_last = english.endswith(("X", "Y")) and word and word[1].lower() not in words
+        english = re.sub("[XY]", lambda name: _named(options.get(name[0]) or ""), english)
+        english += " ," if is_last else ""
+    pieces[character] = english if first == _TEXT else f" {english} "
     return character
 
 

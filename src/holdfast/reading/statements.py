@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .clauses import FOREIGN, OURS, VERB, Clauses, Stance
-from .patterns import WordSets
+from .patterns import Patterns, WordSets
 from .words import WordKind as K
 from .words import words_of
 
@@ -43,6 +43,7 @@ _ADJECTIVE = K.FILL | K.PAST | K.OWN | K.GOOD | K.FAIR | _THEIRS
 _PASSABLE_KINDS = K.FILL | K.PAST | K.OWN | K.NOUN | K.MINE | _THEIRS
 _GIVING_UP = ("abandon", "relinquish", "retract", "withdraw")
 _FAR = 16
+P = Patterns("statements")
 W = WordSets()
 
 
@@ -458,6 +459,8 @@ class Sentence(Clauses):
         if words[before] in W.finds and is_finding and self.has(K.GOOD | K.FAIR, at + 1, at + 4):
             if not self.has(K.NEGATION | K.BAD | K.DOUBT, at + 1, at + 4):
                 return "is-correct", "hedged", at  # "I find B more convincing"
+        if W.adopting & set(words[at + 1 : at + 12]) and self._is_adopted(at):
+            return "is-correct", "own", at
         j, depth = at + 1, 0
         while j < self.size and j - at < 40:
             word, kind = words[j], kinds[j]
@@ -506,6 +509,11 @@ class Sentence(Clauses):
         if word in W.stays and self._is_end(j + 1):
             return "is-correct", sure, at  # "My earlier choice, B, stands"
         return self._gloss(j, at) if gloss else self._predicate(j, at, sure)
+
+    def _is_adopted(self, at: int) -> bool:
+        """Return whether a clause makes an option the answer: "B, and that is what I'd pick"."""
+        end = next((n for n in self.marks if n > at), self.size)
+        return P.adopted.match(" ".join(self.words[at + 1 : min(end, at + 20)])) is not None
 
     def _is_over_others(self, j: int) -> bool:
         """Return whether an option or all the others follow: "over A", "the rest"."""
