@@ -126,6 +126,8 @@ class Said:
             lines = P.replaced.sub(lambda match: " " * len(match[0]), lines)
         if "{" in lines and len(P.entry.findall(lines)) > 2:
             lines = P.entry.sub("#", lines)
+        if "{" in lines:
+            lines = P.true_flag.sub(r'"answer": "\g<mark>"', P.false_flag.sub("", lines))
         self.lines = self.text = lines
         items = list(P.item.finditer(lines)) if "\n" in lines else []
         self.begun = {item.start("mark") for item in items}
@@ -485,7 +487,8 @@ def _find_quoted_marks(text: str) -> set[int]:
         kinds = words_of(who)[1]
         is_label = match.re is P.speaker and any(kind & K.NOUN for kind in kinds)
         is_own = any(kind & (K.SELF | K.MINE) for kind in kinds[-3:]) and not P.wrote.search(who)
-        if not (is_label or is_own):
+        is_past = is_own and any(kind & K.PAST for kind in kinds)  # 'Earlier I said, "It is B"'
+        if not (is_label or is_own) or is_past:
             start = match.start("said")
             places |= {start + mark.start() for mark in P.marks.finditer(match["said"])}
     return places

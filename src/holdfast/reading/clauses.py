@@ -55,7 +55,7 @@ class Clauses:
         opening = at - (words[at - 1 : at] == ['"'])
         for j in range(at - 1, 0, -1):
             word = words[j]
-            if kinds[j] & K.BREAK and j + 1 == opening and self._is_end(at + 1):
+            if word in W.therefore and j + 1 == opening and self._is_end(at + 1):
                 return j + 1  # "it does not cover anaerobes so B"
             if kinds[j] & K.BREAK and (word in ("but", "yet", ";") or words[j - 1] in W.pauses):
                 return j + 1

@@ -11,6 +11,8 @@ _FORMS = (
     (P.equals, "equal"), (P.advantage, "more"), (P.explains_unlike, "more"),
 )  # fmt: skip
 
+_CLAUSE_SIGNS = (";", ", but ", ": ", ", so ", ", therefore ", ", thus ", ", hence ")
+
 
 def comparison(sentence: str) -> tuple[str, str, bool] | None:
     """Return the marks of the better and the worse option, and whether they differ for sure."""
@@ -27,7 +29,7 @@ def comparison(sentence: str) -> tuple[str, str, bool] | None:
             merit = f"{words['before'] if kind == 'degree' else ''} {of}"
             if not P.merit.search(merit):
                 return None
-        start = max(sentence.rfind(sign, 0, match.start("x")) for sign in (";", ", but ", ": "))
+        start = max(sentence.rfind(sign, 0, match.start("x")) for sign in _CLAUSE_SIGNS)
         clause = sentence[start + 1 : match.start("x")] + f" {words['before']} {of}"
         denial = Sentence(*words_of(clause))
         if "whether" in denial.words:
