@@ -1,4 +1,8 @@
-"""Translation of statements from other languages into English words."""
+"""Translation of statements from other languages into English words.
+
+`languages.toml` has, by language, statements about options with their English, and words. Where a
+statement is found, its English replaces it. The words of the rest are replaced one by one.
+"""
 
 import re
 from collections.abc import Iterable
@@ -18,13 +22,13 @@ _TEXT, _STATEMENT, _END = 0xE200, 0xEC00, 0xF600
 _LETTER = "(?<![A-Za-z0-9])(?-i:[A-Z])(?!-?[A-Za-z0-9])"
 _WORDS = f"[{chr(_TEXT)}-{chr(_STATEMENT - 1)}]"
 _OPTION = (
-    rf"(?:ARTICLE ?)*(?P<X>{_LETTER}(?:[).:,]+ ?\(?| ?\(?){_WORDS}\)?"
+    rf"(?:ARTICLE ?)*(?P<NAME>{_LETTER}(?:[).:,]+ ?\(?| ?\(?){_WORDS}\)?"
     rf"|{_WORDS}(?: ?\({_LETTER}\))?|\(?{_LETTER}\)?)"
 )
 
 
 class _Language(NamedTuple):
-    """Signs of a language, its statements with an English pattern each, and its words."""
+    """Signs of a language, patterns of its statements with their English, and its words."""
 
     signs: tuple[str, ...]
     statements: list[tuple[re.Pattern[str], str]]
@@ -41,30 +45,28 @@ def _languages(*, ascii_only: bool) -> list[_Language]:
 
 @cache
 def _language(name: str) -> _Language:
-    language = packaged(__package__, "languages.toml")[name]
-    words = {folded(word): english for word, english in language["words"].items()}
+    table = packaged(__package__, "languages.toml")[name]
+    words = {folded(word): english for word, english in table["words"].items()}
     longest = sorted(words, key=len, reverse=True)
     has_blanks = longest[0] < "\u1100"  # the other languages have no blanks between words
     bound = (r"(?<!\w)", r"(?!\w)") if has_blanks else ("", "")
     pattern = re.compile(f"{bound[0]}(?:{'|'.join(map(re.escape, longest))}){bound[1]}", re.I)
-    signs = tuple(folded(sign) for sign in language["sign"])
-    return _Language(signs, _statements(language, bound), pattern, words)
+    signs = tuple(folded(sign) for sign in table["sign"])
+    return _Language(signs, _statements(table, bound), pattern, words)
 
 
-def _statements(
-    language: dict[str, Any], bound: tuple[str, str]
-) -> list[tuple[re.Pattern[str], str]]:
-    """Return the patterns of the statements of a language, with the English of each."""
-    patterns: list[tuple[re.Pattern[str], str]] = []
+def _statements(table: dict[str, Any], bound: tuple[str, str]) -> list[tuple[re.Pattern[str], str]]:
     blank = " " if bound[0] else ""
-    adverbs, articles = (folded(language.get(key, "(?!)")) for key in ("adverbs", "articles"))
-    for english, forms in language.get("statements", {}).items():
+    adverbs, articles = (folded(table.get(key, "(?!)")) for key in ("adverbs", "articles"))
+    option = _OPTION.replace("ARTICLE", f"(?:{articles})")
+    patterns: list[tuple[re.Pattern[str], str]] = []
+    for english, forms in table.get("statements", {}).items():
         for form in forms:
-            pattern = folded(form).replace("~", f"(?:(?:{adverbs}){blank})*").replace("#", r"\w+")
+            text = folded(form).replace("~", f"(?:(?:{adverbs}){blank})*").replace("#", r"\w+")
             for name in "XY":
-                option = _OPTION.replace("X", name).replace("ARTICLE", f"(?:{articles})")
-                pattern = re.sub(f"{name}(?![A-Za-z>])", lambda _, option=option: option, pattern, count=1)
-            patterns.append((re.compile(f"{bound[0]}(?:{pattern}){bound[1]}", re.I), english))
+                named = option.replace("NAME", name).replace("\\", r"\\")
+                text = re.sub(f"{name}(?![A-Za-z>])", named, text, count=1)
+            patterns.append((re.compile(f"{bound[0]}(?:{text}){bound[1]}", re.I), english))
     return patterns
 
 
@@ -72,18 +74,18 @@ def in_english(text: str, option_texts: Iterable[str]) -> str:
     """Return a text with its relevant words in English, apart from those of the options."""
     language = _language_of(text)
     if text.islower():
-        text = P.small.sub(_capital, text)
+        text = P.small.sub(lambda letter: letter[0].upper(), text)
         language = language or _language("chat")
     if language is None:
         return text
     text, pieces = P.private.sub("", text), dict[str, str]()
     for option in filter(_is_kept, option_texts):
-        form = P.ending.sub("e[nmrs]?", re.escape(option))
-        text = re.sub(form, partial(_put, language.words, pieces, _TEXT, option), text, flags=re.I)
+        spelling = P.ending.sub("e[nmrs]?", re.escape(option))
+        text = re.sub(spelling, partial(_put, language, pieces, option, _TEXT), text, flags=re.I)
     for form, english in language.statements:
-        text = form.sub(partial(_put, language.words, pieces, _STATEMENT, english), text)
+        text = form.sub(partial(_put, language, pieces, english, _STATEMENT), text)
     text = language.pattern.sub(partial(_english, language.words), text)
-    text = P.lone.sub(_lone, text)
+    text = P.lone.sub(lambda match: match[0] if match["name"] else _named(match[0]), text)
     for character in reversed(pieces):  # statements hold option texts
         text = text.replace(character, pieces[character])
     return P.doubled.sub("", text)
@@ -107,31 +109,27 @@ def _is_kept(option: str) -> bool:
     return len(option) > 3 or option > "\u2fff"
 
 
-def _put(words: dict[str, str], pieces: dict[str, str], first: int, english: str, match: re.Match[str]) -> str:
+def _put(
+    language: _Language, pieces: dict[str, str], english: str, first: int, match: re.Match[str]
+) -> str:
     """Return a character that stands for English words, instead of a match, from now on."""
     if len(pieces) == _END - _STATEMENT:
         return match[0]
-    character, options = chr(first + len(pieces)), match.groupdict()
-    if options:
+    character = chr(first + len(pieces))
+    if first == _STATEMENT:
+        options = {name: _named(option or "") for name, option in match.groupdict().items()}
         word = P.next_word.match(match.string, match.end())
-        is_last = english.endswith(("X", "Y")) and word and word[1].lower() not in words
-        english = re.sub("[XY]", lambda name: _named(options.get(name[0]) or ""), english)
-        english += " ," if is_last else ""
-    pieces[character] = english if first == _TEXT else f" {english} "
+        # "points to B because ...", in words without English: they are another clause
+        ends = english.endswith(("X", "Y")) and word and word[1].lower() not in language.words
+        english = re.sub("[XY]", lambda name: options.get(name[0], ""), english)
+        english = f" {english} ," if ends else f" {english} "
+    pieces[character] = english
     return character
 
 
 def _named(option: str) -> str:
     letter = option.strip("()")
     return f"option {letter}" if len(letter) == 1 and letter.isascii() else option
-
-
-def _capital(match: re.Match[str]) -> str:
-    return match[0].upper()
-
-
-def _lone(match: re.Match[str]) -> str:
-    return match[0] if match["name"] else _named(match[0])
 
 
 def _english(words: dict[str, str], match: re.Match[str]) -> str:

@@ -378,7 +378,9 @@ class Sentence(Clauses):
         is_gerund = words[j].endswith("ing") and not is_own
         is_rejected = is_gerund and self.is_rejected(at)
         end = next((n for n in range(at + 1, self.size) if kinds[n] & K.SIGN), self.size)
-        is_weighed = self.has(K.MODAL, at + 1, min(end, at + 8)) and not self.has(K.BAD, at + 1, self.size)
+        is_weighed = self.has(K.MODAL, at + 1, min(end, at + 8)) and not self.has(
+            K.BAD, at + 1, self.size
+        )
         if is_gerund and not is_rejected and is_weighed:
             return "choice", "conditional", j  # "Switching to C would mean to ignore the fever"
         if kinds[j] & K.CHANGE and j and kinds[j - 1] & K.OTHER and not is_own:
@@ -552,7 +554,9 @@ class Sentence(Clauses):
             if kind & K.BAD:
                 doubt: Stance = "conditional" if word in W.exclusions else "hedged"
                 return "is-correct", doubt if parity % 2 else "denied", at
-            if word == "one" and not (words[p - 1] in W.which_one or kinds[p - 1] & (K.GOOD | K.FAIR)):
+            if word == "one" and not (
+                words[p - 1] in W.which_one or kinds[p - 1] & (K.GOOD | K.FAIR)
+            ):
                 return None  # "B is the volar one"
             if word in W.question_starts or word == "one":
                 return self._read_relative(p, at, stance)
