@@ -93,9 +93,11 @@ def in_english(text: str, option_texts: Iterable[str]) -> str:
 
 def _language_of(text: str) -> _Language | None:
     """Return the language with the most signs in a text, None for English."""
-    low = f" {text.lower()} "
+    low, is_ascii = f" {text.lower()} ", text.isascii()
     language, most = None, 0
-    for candidate in _languages(ascii_only=text.isascii()):
+    if is_ascii and (" the " in low or " is " in low or " of " in low):
+        return None
+    for candidate in _languages(ascii_only=is_ascii):
         hits = 0
         for sign in candidate.signs:  # every reply is searched, and a generator takes longer
             if sign in low:
