@@ -257,6 +257,9 @@ class Said:
     def _settled(self, claim: Statement) -> Extraction:
         """Return the answer of a statement unless it is weak and the reply then leaves it open."""
         extraction = _extraction(self.known, claim)
+        is_other = claim.rule == "chosen" and P.pointed.search(self.text)
+        if is_other or (rank_of(claim) < NAMED - 0.5 and P.depends.match(self.text)):
+            return self.unstated(NOTHING)
         is_weak = rank_of(claim) <= FORM or (claim.rule in _IMPERSONAL and not claim.personal)
         if extraction.answer and is_weak and self._is_left_open(claim.at + 1, extraction.answer):
             return self.unstated(NOTHING)
@@ -406,6 +409,7 @@ class Said:
     def _ticked(self) -> Extraction | None:
         """Return the only ticked option if the reply lists all of them with a tick or a cross."""
         signs: dict[str | None, set[bool]] = {}
+        listed, praised = set[str | None](), set[str | None]()
         judged = {
             claim.at: claim.stance == "own"
             for claim in self.claims
@@ -413,15 +417,18 @@ class Said:
         }
         for item in self.items:
             at, letter = item.start("mark"), self.known.letter(item["mark"])
+            listed.add(letter)
             cells = list(P.verdict_cell.finditer(item["rest"]))
             is_clear = len(cells) == 1 or (cells and cells[-1].end() == len(item["rest"]))
             sign = item["sign"] or item["box"] or (cells[-1]["sign"] if is_clear else "")
             if sign or at in judged:
                 ticks = P.tick.match(sign) is not None if sign else judged[at]
                 signs.setdefault(letter, set()).add(ticks)
+                praised |= {letter} if P.explicit_tick.match(sign) else set()
         ticked = [letter for letter, ticks in signs.items() if ticks == {True}]
         last = max(self.listed, default=0)
-        if len(ticked) != 1 or signs.keys() != set(self.known.letters):
+        known = set(self.known.letters)
+        if len(ticked) != 1 or (listed if praised == {*ticked} else signs.keys()) != known:
             return None
         if P.none_correct.search(self.text, last):
             return None  # "right substitution, wrong chain"

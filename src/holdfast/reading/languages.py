@@ -124,7 +124,7 @@ def _put(
         # "points to B because ...", in words without English: they are another clause
         ends = english.endswith(("X", "Y")) and word and word[1].lower() not in language.words
         english = re.sub("[XY]", lambda name: options.get(name[0], ""), english)
-        english = f" {english} ," if ends else f" {english} "
+        english = f" {english} , " if ends else f" {english} "
     pieces[character] = english
     return character
 

@@ -215,6 +215,8 @@ class Sentence(Clauses):
         words, kinds = self.words, self.kinds
         if not all(kind & (K.SO | K.SIGN) for kind in kinds[begin:at]):
             return False
+        if words[at - 1] == "for" and self.says(W.apologies, begin, at):
+            return False  # "I apologize for B"
         j = at + 1
         while j < self.size and (words[j] in W.quotes or words[j] in W.trailing):
             j += 1
@@ -390,6 +392,8 @@ class Sentence(Clauses):
             is_regretted = words[at + 1 : at + 5] == [",", "and", "that", "was"]
             if "when" in words[at + 1 : at + 3] or is_regretted:
                 return "chosen", "past", j  # "I moved to B when you mentioned the spleen"
+        if words[j] == "changes" and words[j + 1 : at] == ["("]:
+            return None  # "temporal lobe changes (B)"
         if kinds[j] & K.CHANGE:
             between = words[j + 1 : at]
             mine = self.has(K.NOUN, begin, at) or "from" in between
