@@ -19,10 +19,11 @@ P = Patterns("languages")
 # Private use, apart from the marks of `mentions`: the option texts and the translated statements of
 # a reply, which no word is looked up in.
 _TEXT, _STATEMENT, _END = 0xE200, 0xEC00, 0xF600
+_LONGEST = 4_000
 _LETTER = "(?<![A-Za-z0-9])(?-i:[A-Z])(?!-?[A-Za-z0-9])"
 _WORDS = f"[{chr(_TEXT)}-{chr(_STATEMENT - 1)}]"
 _OPTION = (
-    rf"(?:ARTICLE ?)*(?P<NAME>{_LETTER}(?:[).:,]+ ?\(?| ?\(?){_WORDS}\)?"
+    rf"(?:ARTICLE ?){{0,3}}(?P<NAME>{_LETTER}(?:[).:,]+ ?\(?| ?\(?){_WORDS}\)?"
     rf"|{_WORDS}(?: ?\({_LETTER}\))?|\(?{_LETTER}\)?)"
 )
 
@@ -62,7 +63,9 @@ def _statements(table: dict[str, Any], bound: tuple[str, str]) -> list[tuple[re.
     patterns: list[tuple[re.Pattern[str], str]] = []
     for english, forms in table.get("statements", {}).items():
         for form in forms:
-            text = folded(form).replace("~", f"(?:(?:{adverbs}){blank})*").replace("#", r"\w+")
+            text = (
+                folded(form).replace("~", f"(?:(?:{adverbs}){blank}){{0,4}}").replace("#", r"\w+")
+            )
             for name in "XY":
                 named = option.replace("NAME", name).replace("\\", r"\\")
                 text = re.sub(f"{name}(?![A-Za-z>])", named, text, count=1)
@@ -79,12 +82,13 @@ def in_english(text: str, option_texts: Iterable[str]) -> str:
     if language is None:
         return text
     text, pieces = P.private.sub("", text), dict[str, str]()
+    beginning, text = text[:-_LONGEST], text[-_LONGEST:]  # the patterns take time
     for option in filter(_is_kept, option_texts):
         spelling = P.ending.sub("e[nmrs]?", re.escape(option))
         text = re.sub(spelling, partial(_put, language, pieces, option, _TEXT), text, flags=re.I)
     for form, english in language.statements:
         text = form.sub(partial(_put, language, pieces, english, _STATEMENT), text)
-    text = language.pattern.sub(partial(_english, language.words), text)
+    text = language.pattern.sub(partial(_english, language.words), beginning + text)
     text = P.lone.sub(lambda match: match[0] if match["name"] else _named(match[0]), text)
     for character in reversed(pieces):  # statements hold option texts
         text = text.replace(character, pieces[character])

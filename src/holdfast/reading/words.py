@@ -25,7 +25,7 @@ class _Lexicon(NamedTuple):
     words: dict[str, int]
     stems: dict[str, int]
     not_owners: frozenset[str]
-    phrases: dict[str, list[tuple[list[str], list[str]]]]  # by their first word
+    phrases: dict[str, dict[str, list[tuple[list[str], list[str]]]]]  # by their first two words
 
 
 _WORD = re.compile(rf"{MARK}|[^\W_]+(?:['.-][^\W_]+)*|->|=>|\S")
@@ -41,11 +41,13 @@ def _lexicon() -> _Lexicon:
         for word in entries.split():
             table, key = (stems, word[:-1]) if word.endswith("*") else (words, word)
             table[key] = table.get(key, 0) | kind
-    by_first_word: dict[str, list[tuple[list[str], list[str]]]] = {}
+    by_words: dict[str, dict[str, list[tuple[list[str], list[str]]]]] = {}
     for phrase in sorted(phrases, key=len, reverse=True):
         parts = _WORD.findall(phrase)
-        by_first_word.setdefault(parts[0], []).append((parts, phrases[phrase].split()))
-    return _Lexicon(words, stems, frozenset(lexicon["sets"]["not_owners"].split()), by_first_word)
+        by_second_word = by_words.setdefault(parts[0], {})
+        entry = parts, phrases[phrase].split()
+        by_second_word.setdefault("".join(parts[1:2]), []).append(entry)
+    return _Lexicon(words, stems, frozenset(lexicon["sets"]["not_owners"].split()), by_words)
 
 
 @lru_cache(maxsize=8192)
@@ -78,9 +80,11 @@ def words_of(sentence: str) -> tuple[list[str], list[int]]:
     if not phrases.keys().isdisjoint(words):
         at = 0
         while at < len(words):
-            for phrase, meaning in phrases.get(words[at], ()):
-                if words[at : at + len(phrase)] == phrase:
-                    words[at : at + len(phrase)] = meaning
-                    break
+            if (seconds := phrases.get(words[at])) is not None:
+                second = words[at + 1] if at + 1 < len(words) else ""
+                for phrase, meaning in (*seconds.get(second, ()), *seconds.get("", ())):
+                    if words[at : at + len(phrase)] == phrase:
+                        words[at : at + len(phrase)] = meaning
+                        break
             at += 1
     return words, [kinds(word) for word in words]
