@@ -10,7 +10,7 @@ from itertools import pairwise
 from operator import or_
 from typing import Literal
 
-from .patterns import WordSets
+from .patterns import Patterns, WordSets
 from .words import WordKind as K
 
 Stance = Literal["own", "hedged", "denied", "reported", "past", "conditional"]
@@ -20,6 +20,7 @@ VERB = K.CHOOSE | K.STICK | K.CHOSE | K.CHANGE | K.LEAVE
 FOREIGN = K.OTHER | K.OWNER
 OURS = K.SELF | K.MINE
 _END_KINDS = K.SIGN | K.FILL | K.BREAK | K.AWAY | K.CONDITION | K.CONCESSION | K.SELF | K.OTHER
+P = Patterns("clauses")
 W = WordSets()
 
 
@@ -73,6 +74,7 @@ class Clauses:
                 and j + 1 == opening
                 and self._is_subject(at)
                 and not labelled
+                and not (words[0] in W.according and self.says(W.addressees, 1, j))
             ):
                 first = next(iter(self.marks), 0)
                 opens = all(kind & (K.SO | K.SIGN) for kind in kinds[:first])
@@ -137,12 +139,15 @@ class Clauses:
         if "?" in words[-3:] and words[-1] in "?)\"'*":
             return "conditional"
         verdict = rule in ("verdict", "answer-is")
-        if self.is_denied(begin, lead):
+        if self.is_denied(begin, lead) or words[at + 1 : at + 3] == ["less", "than"]:
             return "denied"
         if "than" in words[begin:lead] and "that" in words[begin : lead + 1]:
             return "denied"  # "It is more likely to be A than that this is B"
-        if self._is_reported(begin, lead):
+        if self._is_reported(begin, lead) or self._is_attributed(at):
             return "reported"
+        if self.says(W.beliefs, begin, at) and not self.says(W.still, begin, at):
+            if P.believed.search(" ".join(words[begin : at + 1])):
+                return "past"  # "I initially thought B was right"
         if self._is_conditional(begin, lead, at, within=verdict):
             return "conditional"
         if stance == "hedged" and (words[lead] in W.was or kinds[lead] & K.CHOSE):
@@ -214,10 +219,28 @@ class Clauses:
             return True
         return bool(kinds[lead] & (VERB & ~K.CHANGE) and own_place < 0)
 
+    def _is_attributed(self, at: int) -> bool:
+        """Return whether what is said is somebody's: "B is right, you say"."""
+        words, kinds = self.words, self.kinds
+        for j in range(at + 1, self.size - 1):
+            if kinds[j] & K.BREAK:
+                break
+            if words[j] == "according":
+                return self.says(W.addressees, j + 2, j + 3)
+            if words[j] == ",":
+                says = kinds[j + 1] & K.OTHER and self.has(K.SAY, j + 1, j + 3)
+                if says and not self.has(K.MARK, j + 1, j + 5):
+                    return True
+                if words[j + 1 : j + 3] == ["i", "thought"]:
+                    return True
+        return False
+
     def _is_conditional(self, begin: int, lead: int, at: int, *, within: bool) -> bool:
         words, kinds = self.words, self.kinds
         if words[0] in ("should", "had", "were") and not kinds[1] & K.SELF:
             return True  # "Had she been pregnant, B."
+        if begin == 0 and words[0] == "theoretically":
+            return True
         if begin and words[begin - 1] in (",", "then", "and") and not kinds[0] & OURS:
             is_met = (kinds[0] & K.CONDITION or words[0] == "when") and words[0] != "unless"
             ours = kinds[1] & (OURS | K.OTHER) and words[1] not in W.patient
@@ -234,6 +257,8 @@ class Clauses:
                 break
             if kinds[j] & K.CONDITION and words[j - 1] not in ("because", "even", "as"):
                 return True
+        if words[at + 1 : at + 2] == ["had"] and "been" in words[at + 3 : at + 8]:
+            return True  # "I'd have chosen B had the fever been absent"
         return "had" in words[begin:lead] and "would" in words[at:]
 
     # ---- Other cases ----

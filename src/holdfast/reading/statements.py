@@ -6,6 +6,7 @@ words of the clause determine the stance (`clauses`).
 """
 
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from .clauses import FOREIGN, OURS, VERB, Clauses, Stance
@@ -500,7 +501,7 @@ class Sentence(Clauses):
             return "is-correct", "hedged", at  # "only B makes sense"
         if word in W.fits and not modal and not {"best", "better"}.isdisjoint(words[j - 1 : j + 9]):
             end = next((n for n in range(j, self.size) if words[n] in W.ends), self.size)
-            is_best = "best" in words[j - 1 : end]
+            is_best = "best" in words[j - 1 : end] and not self.says(W.limits, j, end)
             return ("is-correct", "own", at) if is_best else None  # "B explains the fever best"
         gloss = word in (":", "-") and not modal
         if word in W.beats and not modal and self._is_over_others(j + 1):
@@ -581,6 +582,8 @@ class Sentence(Clauses):
             if word == "kept" and self.says(W.reserved, p + 1, p + 2):
                 return None  # "C should be kept in mind"
             is_judged = kind & (K.GOOD | K.FAIR)
+            if is_judged and self.says(W.limits, p + 1, p + 4):
+                return None  # "B is best except in pregnancy", "B holds up less well than A"
             is_general = kind & K.FAIR and words[p + 1 : p + 2] in (["for"], ["in"], ["among"])
             if is_general and not kind & K.GOOD and self.has(K.FILL, p + 1, p + 2):
                 if words[p + 2 : p + 3] and words[p + 2] not in W.present:
@@ -593,6 +596,8 @@ class Sentence(Clauses):
             if is_judged and not (p + 1 < self.size and kinds[p + 1] & (K.NOUN | K.OWN)):
                 is_conceded = not self._is_end(p + 1) and "but" in words[p + 2 : p + 9]
                 fair = stance == "own" and (not kind & K.GOOD or is_conceded)
+                is_contrast = words[at - 1 : at] == ["but"] and self._is_end(p + 1)
+                fair &= not (is_contrast and word == "better")  # "A fits, but B is better"
                 return "is-correct", "hedged" if fair else stance, at
         return ("is-correct", "denied", at) if parity % 2 else None
 
@@ -621,6 +626,13 @@ class Sentence(Clauses):
         if at > 1 and words[at - 1] in ("and", "or") and kinds[at - 2] & K.MARK:
             single = words[at - 1] == "and" and words[at + 1 : at + 2] in (["is"], ["was"])
             return "" if single else words[at - 2]
+        for first, then in pairwise(self.marks):
+            if (
+                words[then - 2] in W.likewise
+                and words[then - 1] in W.equally
+                and at in (first, then)
+            ):
+                return words[then if at == first else first]  # "B is right, but so is C"
         is_linked = False
         for j in range(at + 1, min(self.size, at + 12)):
             word, kind = words[j], kinds[j]
