@@ -143,6 +143,8 @@ class Clauses:
             return "denied"
         if "than" in words[begin:lead] and "that" in words[begin : lead + 1]:
             return "denied"  # "It is more likely to be A than that this is B"
+        if "but" in words[at:] and P.but_not_here.search(" ".join(words[at:])):
+            return "denied"  # "B is the better drug, but not for her"
         if self._is_reported(begin, lead) or self._is_attributed(at):
             return "reported"
         if self.says(W.beliefs, begin, at) and not self.says(W.still, begin, at):
@@ -273,7 +275,8 @@ class Clauses:
     def _is_elsewhere(self, p: int) -> bool:
         """Return whether a word is about another case: "right in children"."""
         when = "when" in self.words[p + 1 : p + 4] and not self.has(K.SELF, p, p + 5)
-        return when or self.says(W.elsewhere, p + 1, p + 5) or self._is_of_others(p + 1, p + 4)
+        other = self.says(W.elsewhere, p + 1, p + 5) and not self.says(W.rivals, p + 1, p + 6)
+        return when or other or self._is_of_others(p + 1, p + 4)
 
     def _is_of_others(self, begin: int, end: int) -> bool:
         """Return whether a phrase is about other patients: "in pregnancy"."""

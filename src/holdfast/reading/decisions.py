@@ -71,7 +71,8 @@ def read_decision(
     parsed_turn = _Turn(text, letters, held_letter, offered_letter)
     if P.asks_back.search(text):
         return UNDECIDED
-    claimed = P.not_claimed.sub("", plain)
+    introduced = rf"(?i)(?<=\bthe new option is ){re.escape(options[offered_letter])}"
+    claimed = P.not_claimed.sub("", re.sub(introduced, _NEW, plain))
     extraction = extract_answer(claimed if claimed != plain else reply, options)
     if parsed_turn.leaves_both(extraction):
         return extraction
