@@ -156,7 +156,7 @@ class Clauses:
             if self.has(K.PAST, begin, lead) or self.has(K.CHOSE, at + 2, at + 4):
                 return "past"  # "It was A that I gave"
         if self.has(K.CONCESSION, begin, lead) or self.says(W.perhaps, begin, at):
-            return "hedged"
+            return "denied" if P.but_it_is_not.search(" ".join(words[at:])) else "hedged"
         places = [j for j in range(1, min(lead, 9)) if words[j] in W.question_words]
         if (
             words[0] in ("in", "on", "for")
