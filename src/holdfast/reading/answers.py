@@ -180,7 +180,7 @@ class Said:
             beside = P.joined_lines.match(self.text, at + 1) if mark else None
             marks = (mark[0] if mark else "") + (beside["other"] if beside else "")
             rule = "json" if key else "boxed" if match["boxed"] else "answer-tag"
-            is_denied = P.denied.search(self.text, max(0, match.start() - 12), match.start())
+            is_denied = P.denied.search(self.text, max(0, match.start() - 24), match.start())
             before = self.text[max(0, match.start("key") - 250) : match.start("key") - 1]
             parent = P.parent.search(before) if key else None
             owner = _owner(f"{parent['key']}_{key}" if parent else key)
