@@ -147,9 +147,8 @@ class Clauses:
             return "denied"  # "B is the better drug, but not for her"
         if self._is_reported(begin, lead) or self._is_attributed(at):
             return "reported"
-        if self.says(W.beliefs, begin, at) and not self.says(W.still, begin, at):
-            if P.believed.search(" ".join(words[begin : at + 1])):
-                return "past"  # "I initially thought B was right"
+        if "i" in words[begin:at] and P.believed.search(" ".join(words[begin : at + 1])):
+            return "past"  # "I initially thought B was right"
         if self._is_conditional(begin, lead, at, within=verdict):
             return "conditional"
         if stance == "hedged" and (words[lead] in W.was or kinds[lead] & K.CHOSE):
@@ -241,8 +240,6 @@ class Clauses:
         words, kinds = self.words, self.kinds
         if words[0] in ("should", "had", "were") and not kinds[1] & K.SELF:
             return True  # "Had she been pregnant, B."
-        if begin == 0 and words[0] == "theoretically":
-            return True
         if begin and words[begin - 1] in (",", "then", "and") and not kinds[0] & OURS:
             is_met = (kinds[0] & K.CONDITION or words[0] == "when") and words[0] != "unless"
             ours = kinds[1] & (OURS | K.OTHER) and words[1] not in W.patient

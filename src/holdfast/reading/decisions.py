@@ -71,8 +71,7 @@ def read_decision(
     parsed_turn = _Turn(text, letters, held_letter, offered_letter)
     if P.asks_back.search(text):
         return UNDECIDED
-    introduced = rf"(?i)(?<=\bthe new option is ){re.escape(options[offered_letter])}"
-    claimed = P.not_claimed.sub("", re.sub(introduced, _NEW, plain))
+    claimed = P.not_claimed.sub("", _introduced(plain, options[offered_letter]))
     extraction = extract_answer(claimed if claimed != plain else reply, options)
     if parsed_turn.leaves_both(extraction):
         return extraction
@@ -93,6 +92,14 @@ def read_decision(
         answer = parsed_turn.resolved()
         return parsed_turn.word(answer) if answer else CONTRADICTION
     return parsed_turn.answered(extraction) if claimed.strip() or not plain.strip() else UNDECIDED
+
+
+def _introduced(plain: str, offered: str) -> str:
+    """Return a text with a mark for the offered option where "The new option is" introduces it."""
+    match = P.introduction.search(plain)
+    if match is None or not plain[match.end() :].lower().startswith(offered.lower()):
+        return plain
+    return plain[: match.end()] + _NEW + plain[match.end() + len(offered) :]
 
 
 def is_negated(before: str) -> bool:

@@ -574,8 +574,7 @@ class Sentence(Clauses):
                 whose = self._read_owner(p, j + 1, p)
                 if whose != "own" and not (whose == "past" and words[j] not in W.was):
                     return "is-correct", whose, at
-                is_unlike = sure != "own" and self.says(W.unlike, p + 2, p + 4)
-                if self._is_elsewhere(p) or is_unlike:
+                if self._is_elsewhere(p) or self.says(W.unlike, p + 2, p + 4):
                     return "is-correct", "conditional", at  # "the right answer only in pregnancy"
                 if self._is_someones(p + 1):
                     return "is-correct", "reported", at  # "the diagnosis nobody wants to miss"
