@@ -399,7 +399,8 @@ class Said:
         shares = {match["mark"]: float(match["share"]) for match in P.share.finditer(text)}
         if mark in shares and shares[mark] < max(shares.values()):
             return None  # "B: 20%, C: 60%"
-        if P.scratched.search(text, end) or len(set(P.heads.findall(text))) > 1:
+        heads = len(set(P.heads.findall(text)))
+        if P.scratched.search(text, end) or heads > 1 or (heads and P.described.search(text, end)):
             return None  # "Aspirin: for clots. Heparin: for ..."
         remainder = text[end:].strip(" \n.()*\"'")
         rule = "leading-letter" if remainder or form_of(mark) != "letter" else "bare-letter"

@@ -171,18 +171,30 @@ class Clauses:
     def is_denied(self, begin: int, lead: int) -> bool:
         """Return whether a clause negates its verb. Two negations cancel each other."""
         parity = 0
+        against = 0
         for j in range(begin, min(lead + 1, self.size)):
             kind = self.kinds[j]
+            if self.words[j] == "and":  # "It argues against A and favours B"
+                parity, against = parity - against, 0
+            against += self.words[j] == "against"
             if kind & K.NEGATION and not (parity and self.words[j] == "nor"):
                 parity += not self._is_aside(j) and self.words[j] != "without"
-            parity += bool(kind & K.DOUBT) and j < lead
+            parity += j < lead and (bool(kind & K.DOUBT) or self._is_unwise(j))
         return parity % 2 == 1
+
+    def _is_unwise(self, j: int) -> bool:
+        """Return whether a word calls what follows wrong: "foolish to"."""
+        return self.words[j] in W.unwise and self.words[j + 1 : j + 2] == ["to"]
 
     def is_rejected(self, at: int) -> bool:
         """Return whether choosing the option is called wrong: "choosing B would be a mistake"."""
         verb = parity = 0
+        pauses = [j for j in range(at + 1, self.size - 1) if self.words[j] == ","]
+        resumed = [j for j in pauses[1:] if self.kinds[j + 1] & (K.BE | K.MODAL)]
         for j in range(at + 1, self.size):
             word, kind = self.words[j], self.kinds[j]
+            if resumed and pauses[0] <= j <= resumed[0] and not verb:
+                continue  # "Choosing B now, before he was asked, would be a mistake"
             if word in W.stops or word in (":", ";", "|") or (word == "," and not verb):
                 break
             verb |= kind & (K.BE | K.MODAL)

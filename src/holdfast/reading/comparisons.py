@@ -1,10 +1,11 @@
 """Comparisons of two options: "C is no better than A", "A outperforms C"."""
 
-from .patterns import Patterns
+from .patterns import Patterns, WordSets
 from .statements import Sentence
 from .words import words_of
 
 P = Patterns("comparisons")
+W = WordSets()
 _FORMS = (
     (P.more_than, "degree"), (P.compared_with, "degree"), (P.superior_to, "degree"),
     (P.as_good_as, "equal"), (P.beaten_by, "less"), (P.beats_other, "more"), (P.yields_to, "less"),
@@ -35,6 +36,8 @@ def comparison(sentence: str) -> tuple[str, str, bool] | None:
         if "whether" in denial.words:
             return None
         is_denied = denial.is_denied(0, denial.size)
+        if not is_denied and denial.says(W.unsure, 0, denial.size):
+            return None  # "C might be better than A"
         x, y = words["x"], words["y"]
         if kind == "equal":
             return (y, x, True) if is_denied else None

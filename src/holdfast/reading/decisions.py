@@ -207,7 +207,8 @@ class _Turn:
         if (convinced := P.convinced.search(text)) is not None and not self.is_unreal:
             before = Sentence(*words_of(text[: convinced.end()]))
             is_denied = before.is_denied(0, before.size)
-            yield _Claim(self.held_letter if is_denied else self.offered_letter, start)
+            if not before.says(W.inclined, 0, before.size):  # "I was ready to switch, but"
+                yield _Claim(self.held_letter if is_denied else self.offered_letter, start)
         same = P.same_answer.search(text)
         if same is not None and not sentence.has(K.CONDITION, 0, sentence.size):
             if not is_negated(re.split("[,;:]", text[: same.start()])[-1]):
@@ -233,6 +234,8 @@ class _Turn:
 
     def _compare(self, text: str) -> bool:
         """Note which option a comparison favours. Equal options leave the answer as it is."""
+        if text.rstrip().endswith("?"):
+            return False
         compared = comparison(text)
         if compared is None:
             self._compare_alone(text)
@@ -292,8 +295,10 @@ class _Turn:
         unreal = verb and self.is_unreal and is_hypothetical
         if unreal or (claim.stance == "denied" and claim.rule in ("is-correct", "verdict")):
             is_relative = sentence.words[at - 1] in ("that", "which", "what")
-            conditions = ("unless",) if unreal else ("unless", "if")
+            conditions = ("unless", "whether") if unreal else ("unless", "whether", "if")
             is_relative = is_relative or any(word in sentence.words[:at] for word in conditions)
+            # "not as good as A", "A is less precise than C"
+            is_relative = is_relative or sentence.words[at - 1] == "as" or "than" in sentence.words
             self.judged += [opposite] if opposite and not is_relative else []
             self.denied |= {letter} if claim.stance == "denied" else set()
             return None
@@ -323,8 +328,10 @@ class _Turn:
         if sentence.has(K.MARK, at + 1, min(end, at + 10)) or not _is_meant(words, at, end):
             return None
         self.verbs_mentioned.add("stick" if sticks else "switch")
-        if sentence.says(W.unsure, max(begin, at - 3), at):
+        if sentence.says(W.unsure, max(begin, at - 6), at) or words[at - 1] in W.almost:
             return None
+        if sentence.says(W.was, begin, at) and sentence.says(W.inclined, begin, at):
+            return None  # "I was inclined to switch"
         if words[at - 1] in ("over", "than", "about"):
             return None  # "A over staying", "decisions about stopping"
         if "whether" in words[begin:at] or words[at - 1] in W.weighing:
@@ -339,13 +346,20 @@ class _Turn:
         opens = at < 2 or words[at - 1] in W.pauses
         if words[at].endswith("ing") and opens and sentence.is_rejected(at):
             return _Claim(self.opposites[answer], at)  # "Switching would be a mistake"
+        if words[at].endswith("ing") and opens and sentence.has(K.BE | K.MODAL, at + 1, at + 3):
+            is_right = sentence.has(K.GOOD | K.FAIR, at + 2, end)
+            if not is_right and not sentence.says(W.urging, at + 2, end):
+                return None  # "Switching is what many would do"
         personal = sentence.has(K.SELF | K.MINE, begin, at)
         is_opening = all(k & (K.SO | K.FILL | K.NOUN | K.NEGATION) for k in kinds[begin:at])
         is_called = words[at - 1 : at] == ["to"] and not sentence.has(K.OTHER, begin, at)
+        is_called = is_called and (sentence.is_denied(begin, at) or words[at - 2] in W.urging)
         if not (personal or is_opening or is_called) or sentence.has(K.NOUN, at - 1, at):
             return None
         if words[at - 2 : at] == ["not", "to"] and sentence.has(K.BE, begin, at - 2):
             return None  # "It would be stubborn not to change"
+        if "?" in words[-3:]:
+            return None  # "Why would I not switch?"
         is_denial = sentence.is_denied(begin, at)
         stance = sentence.stance("choice", begin, at, at, "own")
         if stance not in ("own", "denied") and not (is_denial and stance == "conditional"):
@@ -411,6 +425,7 @@ class _Turn:
         only = answers_named.pop() if len(answers_named) == 1 else None
         is_cut_off = len(self.text) > 200 and P.unfinished.search(self.text)
         is_open = is_cut_off or self.text.rstrip(" *_)\"'").endswith("?")
+        is_open = is_open or self.has_third or P.former_or_latter.search(self.text) is not None
         weak = set() if is_open else set(self.compared or self.judged)
         if weak and only is None and extraction.status != "refused":
             return self.word(weak.pop()) if len(weak) == 1 else UNDECIDED

@@ -313,6 +313,8 @@ class Sentence(Clauses):
                 return None
             if words[at - 1] == ":" and "?" not in words[at:]:  # "The cause is:\n\nB. ..."
                 return "verdict", "own" if stance == "own" else "hedged", begin - 1
+            if self.says(W.lesser, begin, j):
+                return "verdict", "denied", j  # "The weaker of the two is B"
             plain = K.SO | K.FILL | K.SELF | K.SAY | K.MODAL
             is_plain = all(kind & plain for kind in kinds[begin:j])
             return "it-is" if is_plain else "verdict", stance, j
@@ -352,7 +354,8 @@ class Sentence(Clauses):
             return "choice", "past", j  # "The answer is B, with apologies for saying A"
         if words[j] in ("make", "making") and words[at + 1 : at + 2] in (["a"], ["an"]):
             return None  # "making B a poor add-on"
-        if words[at + 1 : at + 4] == ["off", "the", "table"] or words[at + 1 : at + 2] == ["away"]:
+        is_off = words[at + 1 : at + 3] in (["off", "the"], ["back", "on"])
+        if is_off or self.says(W.off, at + 1, at + 2):
             return "left", "denied", at  # "I would take B off the table"
         if words[j] in W.ranking and self.says(W.ranks, at + 1, at + 2):
             return "set-aside", "denied", j  # "I'd put A third and B last"
@@ -368,22 +371,28 @@ class Sentence(Clauses):
             return "choice", "conditional", j  # "I'd consider switching to C"
         is_direct = all(kind & (K.NOUN | K.FILL) for kind in kinds[j + 1 : at])
         is_departed = words[j] in ("leave", "leaving") and is_direct
+        is_gerund = words[j].endswith("ing") and not is_own
+        is_asked = words[j - 1] == "to" and self.says(W.asking, j - 3, j - 1)
+        if is_foreign and (is_asked or (is_gerund and not self.has(K.MINE, begin, j))):
+            return "choice", "reported", j  # "You suggest swapping A for B"
         if kinds[j] & K.LEAVE or (is_departed and not self.says(W.unmoved, at + 1, at + 2)):
-            if not self.is_denied(begin, j - 1):
+            is_rejected = is_gerund and self.is_rejected(at)
+            if not self.is_denied(begin, j - 1) and not is_rejected:
                 return "left", "denied", -1
             is_given_up = is_departed or words[j].startswith(_GIVING_UP)
             has_reason = self.says(W.reasons, j - 4, j) and not is_foreign
             has_reason = has_reason or (self.has(K.MINE, begin, j) and "nothing" in words[begin:j])
-            is_kept = is_given_up and (is_own or has_reason)
+            is_kept = is_given_up and (is_own or has_reason or is_rejected)
             return "retained" if is_kept else "left", "own", -1
         if j > begin and words[j - 1] in ("over", "than"):
             return "left", "denied", j
-        is_gerund = words[j].endswith("ing") and not is_own
         is_rejected = is_gerund and self.is_rejected(at)
         end = next((n for n in range(at + 1, self.size) if kinds[n] & K.SIGN), self.size)
         is_weighed = self.has(K.MODAL, at + 1, min(end, at + 8)) and not self.has(
             K.BAD, at + 1, self.size
         )
+        is_judged = self.has(K.GOOD | K.FAIR, at + 2, end) or self.says(W.urging, at + 2, end)
+        is_weighed |= j == begin and self.has(K.BE, at + 1, at + 2) and not is_judged
         if is_gerund and not is_rejected and is_weighed:
             return "choice", "conditional", j  # "Switching to C would mean to ignore the fever"
         if kinds[j] & K.CHANGE and j and kinds[j - 1] & K.OTHER and not is_own:
@@ -455,6 +464,8 @@ class Sentence(Clauses):
             return None  # "The answer is B, not A"
         if words[before] == "over":
             return None  # "Over A, my answer is now B"
+        if kinds[before] & K.LEAVE and words[before].endswith("ing"):
+            return None  # "Abandoning B would be premature"
         if words[before] in ("nor", "neither"):
             return "is-correct", "denied", at  # "Neither A nor B is supported"
         if words[before] in W.on and not (words[before] == "of" and kinds[before - 1] & K.NOUN):
@@ -557,6 +568,10 @@ class Sentence(Clauses):
             if kind & K.BAD and self.says(W.purposes, j + 1, p):
                 return None  # "B is effective for inadequate contractions"
             if kind & K.BAD:
+                if parity % 2 and self.has(K.NEGATION, p + 1, self.size) and "but" in words[p + 1 : p + 4]:
+                    return None  # "B is not wrong, but it is not the best"
+                if parity % 2 and words[p + 1 : p + 2] == ["because"]:
+                    return None  # "B is not wrong because it is rare"
                 doubt: Stance = "conditional" if word in W.exclusions else "hedged"
                 return "is-correct", doubt if parity % 2 else "denied", at
             if word == "one" and not (
@@ -599,7 +614,8 @@ class Sentence(Clauses):
                 is_contrast = words[at - 1 : at] == ["but"] and self._is_end(p + 1)
                 fair &= not (is_contrast and word == "better")  # "A fits, but B is better"
                 return "is-correct", "hedged" if fair else stance, at
-        return ("is-correct", "denied", at) if parity % 2 else None
+        is_denied = parity % 2 and not self.says(W.rarely, j + 1, j + 3)
+        return ("is-correct", "denied", at) if is_denied else None  # "B is rarely seen in women"
 
     def _read_relative(self, p: int, at: int, sure: Stance) -> _OptionClaim | None:
         """Return the claim of the words after "B is what": "I would choose", "you suggest"."""
@@ -625,6 +641,7 @@ class Sentence(Clauses):
         words, kinds = self.words, self.kinds
         if at > 1 and words[at - 1] in ("and", "or") and kinds[at - 2] & K.MARK:
             single = words[at - 1] == "and" and words[at + 1 : at + 2] in (["is"], ["was"])
+            single = single and words[at - 3] not in W.together  # "Therapy with B and C is best"
             return "" if single else words[at - 2]
         for first, then in pairwise(self.marks):
             if (
