@@ -62,6 +62,8 @@ class Clauses:
                 return j + 1
             if word in (",", "and", "-", ":") and j + 1 < at and self._begins(j, at):
                 return j + 1
+            if word in ("since", "because") and words[j - 1] == ",":
+                return j + 1  # "A is not as good an answer, since B explains the rash"
             is_before_self = word in ("so", "that") and self.has(K.SELF, j + 1, j + 2)
             if word == "so" and is_before_self:
                 return j + 1  # "it is not B so I switch to C"
@@ -164,8 +166,10 @@ class Clauses:
         ):
             return "conditional"  # "In the next item, the answer is B"
         # "In children, B is right", "the group in which B is right"
-        if self._is_of_others(0, 1) or words[at - 1 : at] in (["which"], ["whom"], ["where"]):
-            return "hedged"
+        if self._is_of_others(0, 1):
+            return "conditional" if words[1] in W.amounts else "hedged"
+        if words[at - 1 : at] in (["which"], ["whom"], ["where"]):
+            return "conditional" if self.has(K.MODAL, at + 1, at + 3) else "hedged"
         return stance
 
     def is_denied(self, begin: int, lead: int) -> bool:

@@ -7,7 +7,7 @@ from .words import words_of
 P = Patterns("comparisons")
 W = WordSets()
 _FORMS = (
-    (P.more_than, "degree"), (P.compared_with, "degree"), (P.superior_to, "degree"),
+    (P.more_than, "degree"), (P.more_with_than, "degree"), (P.compared_with, "degree"), (P.superior_to, "degree"),
     (P.as_good_as, "equal"), (P.beaten_by, "less"), (P.beats_other, "more"), (P.yields_to, "less"),
     (P.equals, "equal"), (P.advantage, "more"), (P.explains_unlike, "more"),
 )  # fmt: skip
@@ -32,7 +32,7 @@ def comparison(sentence: str) -> tuple[str, str, bool] | None:
                 return None
         start = max(sentence.rfind(sign, 0, match.start("x")) for sign in _CLAUSE_SIGNS)
         clause = sentence[start + 1 : match.start("x")] + f" {words['before']} {of}"
-        denial = Sentence(*words_of(clause))
+        denial = Sentence(*words_of(P.subject.sub("", clause)))
         if "whether" in denial.words:
             return None
         is_denied = denial.is_denied(0, denial.size)

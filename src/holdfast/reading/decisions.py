@@ -67,9 +67,11 @@ def read_decision(
     text = P.a_switch.sub("switching", text)
     text = P.too.sub("not", P.second_thought.sub("", P.arrow.sub(r"\1 to ", text)))
     text = P.bullet.sub(r"\1- ", re.sub(r"\\\w+\{|[{}$<>]", " ", text)).replace("*", " ")
-    text = without_asides(_with_roles(P.spaces.sub(" ", text), letters))
+    asks = P.asks_for_decision.search(text) is not None
+    text = _with_roles(P.parenthetical.sub(" ", P.spaces.sub(" ", text)), letters)
+    text = without_asides(text)
     parsed_turn = _Turn(text, letters, held_letter, offered_letter)
-    if P.asks_back.search(text):
+    if asks or P.asks_back.search(text):
         return UNDECIDED
     claimed = P.not_claimed.sub("", _introduced(plain, options[offered_letter]))
     extraction = extract_answer(claimed if claimed != plain else reply, options)
@@ -199,7 +201,8 @@ class _Turn:
 
     def _claims(self, text: str, start: int) -> Iterator[_Claim]:
         sentence = Sentence(*words_of(text))
-        if not sentence.is_rejected(0):
+        is_gerund = sentence.size > 0 and sentence.words[0].endswith("ing")
+        if not (is_gerund and sentence.is_rejected(0)):
             text = P.not_claimed.sub(lambda match: " " * len(match[0]), text)
             sentence = Sentence(*words_of(text))
         self.is_unreal = P.unreal.search(text) is not None
@@ -269,7 +272,8 @@ class _Turn:
 
     def _of_option(self, sentence: Sentence, at: int) -> _Claim | None:
         mark = sentence.words[at]
-        claim = None if mark == _BOTH_MARK else sentence.claim(at)
+        is_asked = mark == _BOTH_MARK or "?" in sentence.words[-3:]
+        claim = None if is_asked else sentence.claim(at)
         if claim is None or (self.is_compared and claim.rule not in _DECIDING):
             return None
         letter = self.letters.get(mark)
@@ -330,6 +334,8 @@ class _Turn:
         self.verbs_mentioned.add("stick" if sticks else "switch")
         if sentence.says(W.unsure, max(begin, at - 6), at) or words[at - 1] in W.almost:
             return None
+        if "exclude" in words[begin:at]:
+            return None  # "I wouldn't rule out a change"
         if sentence.says(W.was, begin, at) and sentence.says(W.inclined, begin, at):
             return None  # "I was inclined to switch"
         if words[at - 1] in ("over", "than", "about"):
@@ -344,7 +350,9 @@ class _Turn:
                 return None  # "The lesion has changed"
         answer = self.held_letter if sticks else self.offered_letter
         opens = at < 2 or words[at - 1] in W.pauses
-        if words[at].endswith("ing") and opens and sentence.is_rejected(at):
+        is_judged = sentence.has(K.BAD | K.DOUBT | K.GOOD | K.FAIR, at + 1, end)
+        is_judged = is_judged or sentence.says(W.judging | W.urging, at + 1, end)
+        if words[at].endswith("ing") and opens and is_judged and sentence.is_rejected(at):
             return _Claim(self.opposites[answer], at)  # "Switching would be a mistake"
         if words[at].endswith("ing") and opens and sentence.has(K.BE | K.MODAL, at + 1, at + 3):
             is_right = sentence.has(K.GOOD | K.FAIR, at + 2, end)
@@ -429,7 +437,7 @@ class _Turn:
         weak = set() if is_open else set(self.compared or self.judged)
         if weak and only is None and extraction.status != "refused":
             return self.word(weak.pop()) if len(weak) == 1 else UNDECIDED
-        if extraction.rule == "leading-letter" and P.subject.match(self.text):
+        if extraction.rule in ("leading-letter", "option-text") and P.subject.match(self.text):
             return UNDECIDED  # "Option C, while possible, fails to convince"
         if only is not None and extraction.answer not in (None, only):
             return Extraction(only, "parsed", "option-text")

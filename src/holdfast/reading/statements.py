@@ -158,8 +158,12 @@ class Sentence(Clauses):
                 is_denied = is_denied and self.says(W.contrasts, at + 1, at + 3)
                 if is_denied or "initially" in words[begin:j]:
                     return None  # "It looks like B but it is not", "At first it sounds like B"
+                if kinds[j - 1] & K.MODAL and words[j - 2] in ("that", "which"):
+                    return None  # "the flush that might point to B"
                 rule = "it-is" if words[j] in ("leaves", "leaving") else "verdict"
                 stance: Stance = "hedged" if kinds[j - 1] & K.MODAL else "own"
+                if words[j - 1] == "less":
+                    stance = "denied"  # "It is less consistent with B"
                 return (rule, stance, j) if self._is_closed(at) else None
             elif word == "agreed" and j == begin:
                 break
@@ -414,7 +418,9 @@ class Sentence(Clauses):
             is_replaced |= mine and between[-1:] == ["on"]  # "I change my answer on B"
             is_source = "from" in between and "to" not in between  # "changed_from: A"
             if (W.to.isdisjoint(between) or is_source) and not is_replaced and between != ["("]:
-                is_kept = at == j + 1 and self.is_denied(begin, j - 1)
+                is_kept = self.is_denied(begin, j - 1) and all(
+                    kind & (K.SIGN | K.NOUN) for kind in kinds[j + 1 : at]
+                )
                 rule = "retained" if is_kept and is_own else "left"
                 return rule, "own" if is_kept else "denied", -1 if is_kept else j
             return "changed", "denied" if is_rejected else "own", j
@@ -506,6 +512,7 @@ class Sentence(Clauses):
         if words[j - 1] == "it" and kind & K.BE and self._is_end(j + 1):
             return "is-correct", "own", at  # "B it is"
         is_contrast = word in W.affirms and self._is_end(j + 1) and j == at + 1
+        is_contrast = is_contrast and (self.says(W.explaining, 0, at) or not self.has(K.NEGATION, 0, at))
         if is_contrast and self.has(K.NEGATION, 0, at) and self.has(K.MARK, 0, at - 1):
             return "is-correct", "own", at  # "A doesn't explain the rash, B does"
         if words[at - 1] == "only" and not modal and (word in W.fits or word in W.works):
@@ -531,6 +538,8 @@ class Sentence(Clauses):
 
     def _is_adopted(self, at: int) -> bool:
         """Return whether a clause makes an option the answer: "B, and that is what I'd pick"."""
+        if self.words[at - 1] in ("than", "over"):
+            return False  # "A is cheaper than B, so it's my answer"
         end = next((n for n in self.marks if n > at), self.size)
         return P.adopted.match(" ".join(self.words[at + 1 : min(end, at + 20)])) is not None
 
@@ -597,6 +606,9 @@ class Sentence(Clauses):
             if word == "kept" and self.says(W.reserved, p + 1, p + 2):
                 return None  # "C should be kept in mind"
             is_judged = kind & (K.GOOD | K.FAIR)
+            when = next((n for n in range(p + 1, min(p + 4, self.size)) if words[n] == "when"), 0)
+            if is_judged and when and not self.has(K.SELF, when, when + 3):
+                return "is-correct", "conditional", at  # "B is right when capacity is in doubt"
             if is_judged and self.says(W.limits, p + 1, p + 4):
                 return None  # "B is best except in pregnancy", "B holds up less well than A"
             is_general = kind & K.FAIR and words[p + 1 : p + 2] in (["for"], ["in"], ["among"])
