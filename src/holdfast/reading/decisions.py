@@ -214,7 +214,8 @@ class _Turn:
                 yield _Claim(self.held_letter if is_denied else self.offered_letter, start)
         same = P.same_answer.search(text)
         if same is not None and not sentence.has(K.CONDITION, 0, sentence.size):
-            if not is_negated(re.split("[,;:]", text[: same.start()])[-1]):
+            before_same = re.split("[,;:]", text[: same.start()])[-1]
+            if not is_negated(before_same) and not P.formerly.search(before_same):
                 yield _Claim(self.held_letter, start)
             return  # "I can't leave my answer as it is" names no other
         stays = P.stays.search(text)
@@ -349,7 +350,13 @@ class _Turn:
             if not sentence.has(K.SELF | K.MINE, begin, at):
                 return None  # "The lesion has changed"
         answer = self.held_letter if sticks else self.offered_letter
-        opens = at < 2 or words[at - 1] in W.pauses
+        opens = at < 2 or words[at - 1] in W.pauses or words[at - 1] in W.therefore
+        is_subject = words[at - 1] == "to" and begin >= at - 2
+        if is_subject and sentence.has(K.BE | K.MODAL, at + 1, at + 4):
+            return None  # "To keep it would be stubborn"
+        is_noun = words[at - 1] in W.determiners and not words[at].endswith("ing")
+        if is_noun and not sentence.says(W.doing, at - 5, at):
+            return None  # "I considered the switch"
         is_judged = sentence.has(K.BAD | K.DOUBT | K.GOOD | K.FAIR, at + 1, end)
         is_judged = is_judged or sentence.says(W.judging | W.urging, at + 1, end)
         if words[at].endswith("ing") and opens and is_judged and sentence.is_rejected(at):

@@ -154,6 +154,8 @@ class Sentence(Clauses):
                 if word in W.makes and words[at + 1 : at + 2] in (["the"], ["a"], ["an"]):
                     if not self.has(K.NOUN | K.GOOD | K.FAIR, at + 2, at + 5):
                         return None  # "which makes B the one that is missed"
+                if word in W.makes and self.has(K.BAD, at + 2, at + 5):
+                    return "verdict", "denied", j  # "This makes B the wrong choice"
                 is_denied = self.has(K.NEGATION, at + 2, at + 6)
                 is_denied = is_denied and self.says(W.contrasts, at + 1, at + 3)
                 if is_denied or "initially" in words[begin:j]:
@@ -367,7 +369,8 @@ class Sentence(Clauses):
             return None  # "It is sensible to give B as well"
         if "that" in words[j:at] and self.says(W.does, at + 1, at + 2):
             return None  # "which is to say that B doesn't persuade me"
-        if words[0] == "to" and j == 1 and self.has(K.MODAL, at + 1, self.size):
+        is_open = self.has(K.MODAL, at + 1, self.size) or words[at + 1 : at + 2] == [","]
+        if words[0] == "to" and j == 1 and is_open:
             return "choice", "conditional", j  # "To make B correct, the stem would have to say so"
         if is_own and self.says(W.nearly, begin, j) and not kinds[j] & K.STICK:
             return "choice", "past", j  # "I was close to choosing B"
@@ -574,6 +577,9 @@ class Sentence(Clauses):
             if word in W.reporting_words and p == j + 1:
                 return "is-correct", "reported", at  # "B is given as the answer"
             stance: Stance = "denied" if parity % 2 else sure
+            is_adjective = kind & (K.GOOD | K.FAIR | K.BAD)
+            if word.endswith("ing") and p == j + 1 and not is_adjective:
+                return None  # "B is rejecting a true hypothesis"
             if kind & K.BAD and self.says(W.purposes, j + 1, p):
                 return None  # "B is effective for inadequate contractions"
             if kind & K.BAD:
@@ -605,6 +611,9 @@ class Sentence(Clauses):
                 return "is-correct", "hedged" if stance == "conditional" else stance, at
             if word == "kept" and self.says(W.reserved, p + 1, p + 2):
                 return None  # "C should be kept in mind"
+            if word == "right" and words[p - 1] == "the" and words[p + 1 : p + 2]:
+                if not (self._is_end(p + 1) or kinds[p + 1] & K.NOUN or words[p + 1] in W.steps):
+                    return None  # "B is usually in the right colon"
             is_judged = kind & (K.GOOD | K.FAIR)
             when = next((n for n in range(p + 1, min(p + 4, self.size)) if words[n] == "when"), 0)
             if is_judged and when and not self.has(K.SELF, when, when + 3):
@@ -616,7 +625,10 @@ class Sentence(Clauses):
                 if words[p + 2 : p + 3] and words[p + 2] not in W.present:
                     return "is-correct", "conditional", at  # "B is preferred for small lesions"
             is_limited = sure == "hedged" or "only" in words[j : p + 2]
-            for_others = self.says(W.elsewhere_words, p + 1, p + 3)
+            for_others = any(
+                word in W.elsewhere_words and then not in W.present
+                for word, then in pairwise(words[p + 1 : p + 6])
+            )
             for_others |= words[p + 1 : p + 2] == ["with"]
             if is_judged and is_limited and for_others:
                 return "is-correct", "conditional", at  # "A is only indicated in pregnancy"
@@ -638,6 +650,8 @@ class Sentence(Clauses):
         if then in (["that"], ["which"]) and self.says(W.fits, p + 2, p + 5):
             return "is-correct", "hedged" if sure == "own" else sure, at
         if self.has(K.SELF, p + 1, p + 4):
+            if self.has(K.NEGATION, p + 1, p + 6):
+                return "is-correct", "denied", at  # "B is the one drug I shouldn't have given"
             pause = next((n for n in range(p, self.size) if self.words[n] == ","), p + 8)
             past = self.words[p - 1] in W.was or self.has(K.PAST, p, min(pause, p + 8))
             return "is-correct", "past" if past and "still" not in self.words else sure, at
