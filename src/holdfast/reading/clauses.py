@@ -131,7 +131,8 @@ class Clauses:
 
     def _is_aside(self, j: int) -> bool:
         """Return whether a "no" stands by itself: "No, B"."""
-        return self.words[j] in ("no", "not") and "".join(self.words[j + 1 : j + 2]) in set(",.-:")
+        is_closed = "".join(self.words[j + 1 : j + 2]) in set(",.-:")
+        return is_closed and (self.words[j] in ("no", "not") or self.words[j].endswith("n't"))
 
     # ---- Stance ----
 
@@ -229,7 +230,8 @@ class Clauses:
             return bool(beliefs) and "that" in words[beliefs[-1] : lead + 1]
         yields = own_place >= 0 and self.has(K.AGREE | K.CHOOSE, own_place, foreign_place)
         if own_place > foreign_place or yields:
-            return False
+            is_said = 0 < own_place - foreign_place < 4 and self.says(W.urged, foreign_place, own_place)
+            return is_said and bool(self._union(own_place + 1, own_place + 2) & K.MODAL)
         # "the patient's pain is" reports nothing, "you suggest that the answer is" does
         near = [j for j in sayings if 0 < j - foreign_place < 6]
         if any("," not in words[foreign_place:j] for j in near):

@@ -446,6 +446,8 @@ class _Turn:
             return self.word(weak.pop()) if len(weak) == 1 else UNDECIDED
         if extraction.rule in ("leading-letter", "option-text") and P.subject.match(self.text):
             return UNDECIDED  # "Option C, while possible, fails to convince"
+        if extraction.rule in ("leading-letter", "option-text") and P.mused.match(self.text):
+            return UNDECIDED if only is None else self.word(only)
         if only is not None and extraction.answer not in (None, only):
             return Extraction(only, "parsed", "option-text")
         if extraction.status != "none" or extraction.rule in ("empty", "unfinished"):

@@ -107,6 +107,7 @@ def unmarked(text: str) -> str:
     """Return a text without marks of emphasis, headings, LaTeX fonts and struck-out words."""
     if "\\" in text:
         text = re.sub(r"\\therefore\b", "therefore ", text.replace("\\%", "%"))
+        text = re.sub(r"\\(?:(?:long)?[rR]ightarrow|implies|to)\b", "->", text)
     if "~~" in text:
         text = re.sub(r"~~[^~\n]{1,200}~~", "", text)
     if "\\" in text or "**" in text or "__" in text or "`" in text or "~~" in text:

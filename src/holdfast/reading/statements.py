@@ -72,7 +72,7 @@ class Sentence(Clauses):
         beside = self._adjacent(at)
         if rule == "it-is" and "\ue040" <= self.words[at] <= "\ue07f":
             rule = "identified"  # "the charge is 32 C" need not be the answer
-        is_turn = self.has(K.TURN | K.CHANGE, 0, at)
+        is_turn = rule == "changed" or self.has(K.TURN | K.CHANGE, 0, at)
         is_mine = rule == "is-correct" and "my" in self.words[at + 1 : at + 5]
         personal = is_mine or self.has(K.SELF | K.MINE, begin, at)
         return Statement(rule, self.words[at] + beside, stance, is_turn, personal)
@@ -301,6 +301,8 @@ class Sentence(Clauses):
         words, kinds = self.words, self.kinds
         if self.says(W.places, j + 1, at) or (j > begin and kinds[j - 1] & K.MARK):
             return None  # "9% is the number in B", "B is my choice, A the other"
+        if j and words[j - 1] in W.likewise and words[j] in W.equally:
+            return None  # "A is fine and so is B"
         if words[j - 1] == "which" and not self._is_end(at + 1):
             return None  # "mild vasodilation, which is B to a lesser degree"
         if words[j] == "that's" and words[j - 1] == "-" and j:
@@ -352,6 +354,8 @@ class Sentence(Clauses):
             return None  # "the argument that you're making for B"
         if words[j] in W.agreeing and "that" in words[j:at] and self._is_subject(at):
             return None  # "I agree that B is more sensitive"
+        if words[at + 1 : at + 3] in (["into", "consideration"], ["into", "account"]):
+            return None  # "I'll take B into account"
         if words[j - 1] == "without":
             return "choice", "denied", j  # "I withdraw A without endorsing B"
         if words[j] in ("go", "going") and W.ways.isdisjoint(words[j + 1 : at]):
@@ -360,8 +364,7 @@ class Sentence(Clauses):
             return "choice", "past", j  # "The answer is B, with apologies for saying A"
         if words[j] in ("make", "making") and words[at + 1 : at + 2] in (["a"], ["an"]):
             return None  # "making B a poor add-on"
-        is_off = words[at + 1 : at + 3] in (["off", "the"], ["back", "on"])
-        if is_off or self.says(W.off, at + 1, at + 2):
+        if words[at + 1 : at + 3] == ["back", "on"] or self.says(W.off, at + 1, at + 2):
             return "left", "denied", at  # "I would take B off the table"
         if words[j] in W.ranking and self.says(W.ranks, at + 1, at + 2):
             return "set-aside", "denied", j  # "I'd put A third and B last"
@@ -402,8 +405,9 @@ class Sentence(Clauses):
         is_weighed |= j == begin and self.has(K.BE, at + 1, at + 2) and not is_judged
         if is_gerund and not is_rejected and is_weighed:
             return "choice", "conditional", j  # "Switching to C would mean to ignore the fever"
-        if kinds[j] & K.CHANGE and j and kinds[j - 1] & K.OTHER and not is_own:
-            if "my" not in words[begin:at] and not words[j - 1].startswith("you"):
+        governor = next((n for n in range(j - 1, -1, -1) if not kinds[n] & K.MODAL), 0)
+        if kinds[j] & K.CHANGE and j and kinds[governor] & K.OTHER and not is_own:
+            if "my" not in words[begin:at] and not words[governor].startswith("you"):
                 return "changed", "reported", j  # "Many endocrinologists move to B"
         if kinds[j] & K.CHANGE and words[j].endswith("ed"):
             is_regretted = words[at + 1 : at + 5] == [",", "and", "that", "was"]
@@ -426,6 +430,8 @@ class Sentence(Clauses):
                 )
                 rule = "retained" if is_kept and is_own else "left"
                 return rule, "own" if is_kept else "denied", -1 if is_kept else j
+            if not is_own and self.says(W.unsure, max(begin, j - 5), j):
+                return "changed", "conditional", j  # "It may be reasonable to switch to B"
             return "changed", "denied" if is_rejected else "own", j
         if kinds[j] & K.CHOSE and not kinds[j] & (K.CHOOSE | K.STICK):
             if j and kinds[j - 1] & FOREIGN and not kinds[j - 1] & K.SELF:
@@ -439,6 +445,7 @@ class Sentence(Clauses):
             was_chosen = any(
                 words[h] in W.had and kinds[h + 1] & _CHOSEN for h in range(begin, j + 1)
             )
+            was_chosen |= "when" in words[begin:j] or "but" in words[at + 1 : at + 3]
             if is_own and (was_chosen or self.says(W.ago, at + 1, at + 4)):
                 return "chosen", "past", j  # "I had suggested B", "I said B a moment ago"
             return ("chosen", "hedged", j) if is_own or is_foreign else None
@@ -602,6 +609,10 @@ class Sentence(Clauses):
             is_named = is_named or words[p - 2] == "only"  # "the only safe option"
             if kind & K.NOUN and is_named:
                 whose = self._read_owner(p, j + 1, p)
+                if words[j] in W.was and "my" in words[j + 1 : p] and words[j - 1] != ",":
+                    return "is-correct", "past", at  # "B was my answer"
+                if self.says(W.partly, j + 1, p):
+                    return None  # "B is only half of the answer"
                 if whose != "own" and not (whose == "past" and words[j] not in W.was):
                     return "is-correct", whose, at
                 if self._is_elsewhere(p) or self.says(W.unlike, p + 2, p + 4):
