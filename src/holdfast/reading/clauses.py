@@ -56,7 +56,7 @@ class Clauses:
         opening = at - (words[at - 1 : at] == ['"'])
         for j in range(at - 1, 0, -1):
             word = words[j]
-            if word in W.therefore and j + 1 == opening and self._is_end(at + 1):
+            if word in W.therefore and j + 1 == opening and self.is_end(at + 1):
                 return j + 1  # "it does not cover anaerobes so B"
             if kinds[j] & K.BREAK and (word in ("but", "yet", ";") or words[j - 1] in W.pauses):
                 return j + 1
@@ -109,7 +109,7 @@ class Clauses:
         then = at + 1 + (self.words[at + 1 : at + 2] == ['"'])
         after = self.kinds[then] if then < self.size else 0
         is_verb = after & (K.BE | K.MODAL | K.SAY | K.EVIDENCE) and not after & K.FILL
-        is_affirmed = self.says(W.affirms, then, then + 1) and self._is_end(then + 1)
+        is_affirmed = self.says(W.affirms, then, then + 1) and self.is_end(then + 1)
         return bool(is_verb) or is_affirmed or self.says(W.stays | W.fits, then, then + 1)
 
     def _is_closed(self, at: int) -> bool:
@@ -119,9 +119,11 @@ class Clauses:
         if self.words[at + 1] in ("or", "and"):
             return not self._is_subject(next((n for n in self.marks if n > at), self.size))
         after = self.kinds[at + 1]
+        if self.words[at + 1] == "," and self.has(K.MODAL | K.BE, at + 2, at + 3):
+            return False  # "Reason: B, wouldn't explain the rash"
         return bool(after & _END_KINDS) and not after & (K.BE | K.MODAL)
 
-    def _is_end(self, j: int) -> bool:
+    def is_end(self, j: int) -> bool:
         return j >= self.size or bool(self.kinds[j] & K.SIGN)
 
     def _is_verb(self, j: int) -> bool:
@@ -256,6 +258,8 @@ class Clauses:
 
     def _is_conditional(self, begin: int, lead: int, at: int, *, within: bool) -> bool:
         words, kinds = self.words, self.kinds
+        if words[0] == "if" and not self.has(OURS, 1, 3) and self.has(K.MODAL, begin + 1, lead):
+            return True  # "If she had fever it would be B"
         if words[0] in ("should", "had", "were") and not kinds[1] & K.SELF:
             return True  # "Had she been pregnant, B."
         if begin and words[begin - 1] in (",", "then", "and") and not kinds[0] & OURS:
@@ -280,11 +284,11 @@ class Clauses:
 
     # ---- Other cases ----
 
-    def is_elsewhere(self, begin: int) -> bool:
+    def is_elsewhere(self, begin: int, end: int | None = None) -> bool:
         """Return whether a passage is about another case: "in a patient with", not "in this"."""
         return any(
-            word in W.elsewhere_words and then not in W.present
-            for word, then in pairwise([*self.words[begin:], ""])
+            word == "without" or (word in W.elsewhere_words and then not in W.present)
+            for word, then in pairwise([*self.words[begin:end], ""])
         )
 
     def _is_elsewhere(self, p: int) -> bool:

@@ -15,6 +15,11 @@ _FORMS = (
 _CLAUSE_SIGNS = (";", ", but ", ": ", ", so ", ", therefore ", ", thus ", ", hence ")
 
 
+def is_merit(text: str) -> bool:
+    """Return whether a text names what it is good to be more of."""
+    return P.merit.search(text) is not None
+
+
 def comparison(sentence: str) -> tuple[str, str, bool] | None:
     """Return the marks of the better and the worse option, and whether they differ for sure."""
     if not P.sign.search(sentence):

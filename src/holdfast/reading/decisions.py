@@ -14,7 +14,7 @@ from holdfast.questions.question import is_none_of_the_above
 
 from .answers import backwards, extract_answer
 from .asides import without_asides
-from .comparisons import comparison
+from .comparisons import comparison, is_merit
 from .extraction import Extraction
 from .mentions import marked_in_english, prepared
 from .patterns import Patterns, WordSets
@@ -194,7 +194,7 @@ class _Turn:
             letter = self.offered_letter if is_change else self.held_letter
         answer = self.opposites.get(letter or "") if len(set(marks)) < 2 else None
         meant = match["self"] or match["denied"] or P.contingent.search(before)
-        if answer is None or not meant or comparison(before) or P.leaving.search(before):
+        if answer is None or not meant or comparison(before) or P.leaving.search(before) or "unless" in before:
             return match[0]
         self.claims.append(_Claim(answer, match.start()))
         return " " * len(match[0])
@@ -302,8 +302,11 @@ class _Turn:
             is_relative = sentence.words[at - 1] in ("that", "which", "what")
             conditions = ("unless", "whether") if unreal else ("unless", "whether", "if")
             is_relative = is_relative or any(word in sentence.words[:at] for word in conditions)
+            if "less" in sentence.words[at:] and not is_merit(" ".join(sentence.words[at:])):
+                return None  # "C is less common"
             # "not as good as A", "A is less precise than C"
-            is_relative = is_relative or sentence.words[at - 1] == "as" or "than" in sentence.words
+            is_relative = is_relative or sentence.words[at - 1] in W.agents
+            is_relative = is_relative or "than" in sentence.words or "unless" in sentence.words
             self.judged += [opposite] if opposite and not is_relative else []
             self.denied |= {letter} if claim.stance == "denied" else set()
             return None
@@ -316,7 +319,9 @@ class _Turn:
             return None  # "The bottle and the detectable level support B"
         if claim.rule == "said" or (claim.rule == "verdict" and not role):
             return None
-        if claim.rule == "bare" and role and sentence.has(K.BREAK, at + 1, at + 2):
+        is_subject = sentence.has(K.BREAK, at + 1, at + 2)
+        is_subject |= sentence.words[at + 1 : at + 2] == ["still"] and not sentence.is_end(at + 2)
+        if claim.rule == "bare" and role and is_subject:
             return None  # "The new option thus contradicts the tracing"
         if claim.stance == "hedged" and sentence.is_elsewhere(at + 1):
             return None  # "The new option would be my choice in a patient with normal kidneys"
@@ -335,16 +340,20 @@ class _Turn:
         self.verbs_mentioned.add("stick" if sticks else "switch")
         if sentence.says(W.unsure, max(begin, at - 6), at) or words[at - 1] in W.almost:
             return None
+        if words[at - 2 : at] == ["asked", "to"]:
+            return None  # "I was asked to change my answer"
         if "exclude" in words[begin:at]:
             return None  # "I wouldn't rule out a change"
         if sentence.says(W.was, begin, at) and sentence.says(W.inclined, begin, at):
             return None  # "I was inclined to switch"
+        if words[at - 1] == "by" and not sentence.is_denied(begin, at):
+            return None  # "I'd make it worse by switching"
         if words[at - 1] in ("over", "than", "about"):
             return None  # "A over staying", "decisions about stopping"
         if "whether" in words[begin:at] or words[at - 1] in W.weighing:
             return None
         earlier = [self.letters.get(words[mark]) for mark in sentence.marks if mark < at]
-        if "that" in words[at + 1 : at + 3] and earlier:
+        if words[at + 1 : at + 3] == ["to", "that"] and earlier:
             return _Claim(earlier[-1], at)  # "C was right; I would change to that"
         if words[at].endswith("ed") and words[at - 1] in W.auxiliary and not sticks:
             if not sentence.has(K.SELF | K.MINE, begin, at):

@@ -133,6 +133,8 @@ class Sentence(Clauses):
                     return None
                 j -= 1 + (words[j - 1] == "from")
                 continue
+            if word == "without" and words[at + 1 : at + 2] == ["being"]:
+                return None  # "A was chosen without B being considered"
             if kind & (K.AWAY | K.NEGATION) and not kind & K.BE and not self._is_aside(j):
                 if word in W.nothing or (kinds[0] & K.CONDITION and "," in words[j:at]):
                     return None  # "It adds nothing that B does not explain"
@@ -194,10 +196,10 @@ class Sentence(Clauses):
                 W.concluding, at + 2, at + 3
             )
             other = next((n for n in self.marks if n > at), at)
-            is_contrasted = self._is_contrasted(at) and self._is_end(other + 1)
+            is_contrasted = self._is_contrasted(at) and self.is_end(other + 1)
             is_verdict = (is_concluded and ends) or (is_contrasted and words[at - 1] != "for")
             return "verdict" if is_verdict else "bare", "own", begin  # "B, then.", "B not C"
-        if words[at - 1 : at] == [","] and at + 3 > self.size and self._is_end(at + 1):
+        if words[at - 1 : at] == [","] and at + 3 > self.size and self.is_end(at + 1):
             is_chosen = words[at] in words[:at] or self.says(W.among, 0, at)
             is_chosen = is_chosen or self.has(K.NOUN, 0, at)
             return ("verdict", "own", at) if is_chosen else None  # "Between A and C, C."
@@ -303,7 +305,7 @@ class Sentence(Clauses):
             return None  # "9% is the number in B", "B is my choice, A the other"
         if j and words[j - 1] in W.likewise and words[j] in W.equally:
             return None  # "A is fine and so is B"
-        if words[j - 1] == "which" and not self._is_end(at + 1):
+        if words[j - 1] == "which" and not self.is_end(at + 1):
             return None  # "mild vasodilation, which is B to a lesser degree"
         if words[j] == "that's" and words[j - 1] == "-" and j:
             return "verdict", "own", j  # "E mediates the uptake - that's option B"
@@ -424,6 +426,8 @@ class Sentence(Clauses):
             is_replaced |= words[j] in W.swaps and "for" in between
             is_replaced |= mine and between[-1:] == ["on"]  # "I change my answer on B"
             is_source = "from" in between and "to" not in between  # "changed_from: A"
+            if "," in between and self._is_subject(at):
+                return None  # "I'd change my answer, B can't be missed"
             if (W.to.isdisjoint(between) or is_source) and not is_replaced and between != ["("]:
                 is_kept = self.is_denied(begin, j - 1) and all(
                     kind & (K.SIGN | K.NOUN) for kind in kinds[j + 1 : at]
@@ -513,15 +517,15 @@ class Sentence(Clauses):
         is_missed = False
         while modal and j + 1 < self.size and not kinds[j] & K.BE:
             is_missed = is_missed or words[j] == "have"  # "B would have been right"
-            if not kinds[j] & (K.MODAL | K.FILL) and words[j] != "have":
+            if not kinds[j] & (K.MODAL | K.FILL) and words[j] not in ("have", "not", "never"):
                 break
             j += 1
         word, kind = words[j], kinds[j]
-        if word in ("yes", "no") and not modal and self._is_end(j + 1):
+        if word in ("yes", "no") and not modal and self.is_end(j + 1):
             return "is-correct", "own" if word == "yes" else "denied", at
-        if words[j - 1] == "it" and kind & K.BE and self._is_end(j + 1):
+        if words[j - 1] == "it" and kind & K.BE and self.is_end(j + 1):
             return "is-correct", "own", at  # "B it is"
-        is_contrast = word in W.affirms and self._is_end(j + 1) and j == at + 1
+        is_contrast = word in W.affirms and self.is_end(j + 1) and j == at + 1
         is_contrast = is_contrast and (self.says(W.explaining, 0, at) or not self.has(K.NEGATION, 0, at))
         if is_contrast and self.has(K.NEGATION, 0, at) and self.has(K.MARK, 0, at - 1):
             return "is-correct", "own", at  # "A doesn't explain the rash, B does"
@@ -542,9 +546,12 @@ class Sentence(Clauses):
         sure: Stance = "hedged" if shaky else "own"
         if modal in W.unsure or is_missed:
             sure = "conditional"
-        if word in W.stays and self._is_end(j + 1):
+        if word in W.stays and self.is_end(j + 1):
             return "is-correct", sure, at  # "My earlier choice, B, stands"
-        return self._gloss(j, at) if gloss else self._predicate(j, at, sure)
+        if gloss:
+            return self._gloss(j, at)
+        denials = sum(bool(kind & K.NEGATION) for kind in kinds[at + 1 : j]) if modal else 0
+        return self._predicate(j, at, sure, denials)
 
     def _is_adopted(self, at: int) -> bool:
         """Return whether a clause makes an option the answer: "B, and that is what I'd pick"."""
@@ -570,12 +577,12 @@ class Sentence(Clauses):
             if kind & (K.BAD | K.GOOD):
                 right = bool(kind & K.GOOD) == (parity % 2 == 0)
                 return "is-correct", "own" if right else "denied", at
-        return ("is-correct", "denied", at) if parity % 2 and self._is_end(j + 2) else None
+        return ("is-correct", "denied", at) if parity % 2 and self.is_end(j + 2) else None
 
-    def _predicate(self, j: int, at: int, sure: Stance) -> _OptionClaim | None:
+    def _predicate(self, j: int, at: int, sure: Stance, denials: int) -> _OptionClaim | None:
         """Return the claim of the words after "B is": "correct", "the checker's choice"."""
         words, kinds = self.words, self.kinds
-        parity = int(bool(kinds[j] & K.NEGATION))
+        parity = denials + bool(kinds[j] & K.NEGATION)
         for p in range(j + 1, min(self.size, j + 9)):
             word, kind = words[p], kinds[p]
             if kind & K.MARK or word in ("but", ";") or (word in ",:." and p > j + 1):
@@ -587,6 +594,8 @@ class Sentence(Clauses):
             is_adjective = kind & (K.GOOD | K.FAIR | K.BAD)
             if word.endswith("ing") and p == j + 1 and not is_adjective:
                 return None  # "B is rejecting a true hypothesis"
+            if kind & K.BAD and words[p - 1] in ("more", "most"):
+                return None  # "B is the more dangerous disease"
             if kind & K.BAD and self.says(W.purposes, j + 1, p):
                 return None  # "B is effective for inadequate contractions"
             if kind & K.BAD:
@@ -615,7 +624,8 @@ class Sentence(Clauses):
                     return None  # "B is only half of the answer"
                 if whose != "own" and not (whose == "past" and words[j] not in W.was):
                     return "is-correct", whose, at
-                if self._is_elsewhere(p) or self.says(W.unlike, p + 2, p + 4):
+                is_hypothetical = sure == "hedged" and self.is_elsewhere(p + 1, p + 4)
+                if is_hypothetical or self._is_elsewhere(p) or self.says(W.unlike, p + 2, p + 4):
                     return "is-correct", "conditional", at  # "the right answer only in pregnancy"
                 if self._is_someones(p + 1):
                     return "is-correct", "reported", at  # "the diagnosis nobody wants to miss"
@@ -623,7 +633,7 @@ class Sentence(Clauses):
             if word == "kept" and self.says(W.reserved, p + 1, p + 2):
                 return None  # "C should be kept in mind"
             if word == "right" and words[p - 1] == "the" and words[p + 1 : p + 2]:
-                if not (self._is_end(p + 1) or kinds[p + 1] & K.NOUN or words[p + 1] in W.steps):
+                if not (self.is_end(p + 1) or kinds[p + 1] & K.NOUN or words[p + 1] in W.steps):
                     return None  # "B is usually in the right colon"
             is_judged = kind & (K.GOOD | K.FAIR)
             when = next((n for n in range(p + 1, min(p + 4, self.size)) if words[n] == "when"), 0)
@@ -636,17 +646,14 @@ class Sentence(Clauses):
                 if words[p + 2 : p + 3] and words[p + 2] not in W.present:
                     return "is-correct", "conditional", at  # "B is preferred for small lesions"
             is_limited = sure == "hedged" or "only" in words[j : p + 2]
-            for_others = any(
-                word in W.elsewhere_words and then not in W.present
-                for word, then in pairwise(words[p + 1 : p + 6])
-            )
+            for_others = self.is_elsewhere(p + 1, p + 6)
             for_others |= words[p + 1 : p + 2] == ["with"]
             if is_judged and is_limited and for_others:
                 return "is-correct", "conditional", at  # "A is only indicated in pregnancy"
             if is_judged and not (p + 1 < self.size and kinds[p + 1] & (K.NOUN | K.OWN)):
-                is_conceded = not self._is_end(p + 1) and "but" in words[p + 2 : p + 9]
+                is_conceded = not self.is_end(p + 1) and "but" in words[p + 2 : p + 9]
                 fair = stance == "own" and (not kind & K.GOOD or is_conceded)
-                is_contrast = words[at - 1 : at] == ["but"] and self._is_end(p + 1)
+                is_contrast = words[at - 1 : at] == ["but"] and self.is_end(p + 1)
                 fair &= not (is_contrast and word == "better")  # "A fits, but B is better"
                 return "is-correct", "hedged" if fair else stance, at
         is_denied = parity % 2 and not self.says(W.rarely, j + 1, j + 3)
@@ -656,7 +663,7 @@ class Sentence(Clauses):
         """Return the claim of the words after "B is what": "I would choose", "you suggest"."""
         then = self.words[p + 1 : p + 2]
         is_to = then == ["to"] and self.has(K.CHOOSE, p + 2, p + 3)
-        if self.words[p] == "one" and (is_to or self._is_end(p + 1)):
+        if self.words[p] == "one" and (is_to or self.is_end(p + 1)):
             return "is-correct", sure, at  # "B is the one to choose"
         if then in (["that"], ["which"]) and self.says(W.fits, p + 2, p + 5):
             return "is-correct", "hedged" if sure == "own" else sure, at

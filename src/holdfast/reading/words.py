@@ -67,7 +67,8 @@ def kinds(word: str) -> int:
             kind_bits |= words.get(part, 0) & (WordKind.PAST | WordKind.THEIRS)
     stem, apostrophe, ending = word.rpartition("'")
     if apostrophe and ending == "t":
-        return kind_bits | WordKind.NEGATION | kinds(stem.removesuffix("n"))
+        auxiliary = stem if stem == "can" else stem.removesuffix("n")
+        return kind_bits | WordKind.NEGATION | kinds(auxiliary)
     if apostrophe and ending == "s" and stem not in not_owners and not kinds(stem) & WordKind.SELF:
         return kind_bits | WordKind.OWNER
     return kind_bits
