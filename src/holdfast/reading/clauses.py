@@ -65,7 +65,8 @@ class Clauses:
             if word in ("since", "because") and words[j - 1] == ",":
                 return j + 1  # "A is not as good an answer, since B explains the rash"
             is_before_self = word in ("so", "that") and self.has(K.SELF, j + 1, j + 2)
-            if word == "so" and is_before_self:
+            is_before_self |= word == "reason" and self.has(K.SELF, j + 1, j + 2)
+            if word in ("so", "reason") and is_before_self:
                 return j + 1  # "it is not B so I switch to C"
             if word == "that" and is_before_self:
                 if not self.has(K.SAY | K.BELIEF | K.DOUBT, 0, j):
@@ -101,7 +102,8 @@ class Clauses:
             return True
         if then & (FOREIGN | K.CONDITION | K.CONCESSION | K.BE | K.MODAL):
             return False
-        return self.has(K.BE | K.MODAL, j + 1, min(j + 7, at))
+        reach = 9 if self.words[j] == ":" else 7
+        return self.has(K.BE | K.MODAL, j + 1, min(j + reach, at))
 
     def _is_subject(self, at: int) -> bool:
         if self.words[at + 1 : at + 3] == ["it", "is"]:
@@ -169,7 +171,8 @@ class Clauses:
         ):
             return "conditional"  # "In the next item, the answer is B"
         # "In children, B is right", "the group in which B is right"
-        if self._is_of_others(0, 1):
+        is_chosen = self.has(K.SELF, begin, lead) and not self.has(K.MODAL, begin, lead)
+        if self._is_of_others(0, 1) and not is_chosen:  # not "In pregnancy, I choose B"
             return "conditional" if words[1] in W.amounts else "hedged"
         if words[at - 1 : at] in (["which"], ["whom"], ["where"]):
             return "conditional" if self.has(K.MODAL, at + 1, at + 3) else "hedged"
@@ -206,7 +209,8 @@ class Clauses:
                 break
             verb |= kind & (K.BE | K.MODAL)
             worse = word in W.worse and self.words[j - 1] in ("not", "never")
-            parity += bool(kind & (K.BAD | K.DOUBT)) + bool(kind & K.NEGATION) + worse
+            is_bad = kind & (K.BAD | K.DOUBT) or word in W.unwise
+            parity += bool(is_bad) + bool(kind & K.NEGATION) + worse
         return parity % 2 == 1
 
     def _is_reported(self, begin: int, lead: int) -> bool:
@@ -286,9 +290,10 @@ class Clauses:
 
     def is_elsewhere(self, begin: int, end: int | None = None) -> bool:
         """Return whether a passage is about another case: "in a patient with", not "in this"."""
+        following = [*self.words[begin + 1 :], ""]
         return any(
             word == "without" or (word in W.elsewhere_words and then not in W.present)
-            for word, then in pairwise([*self.words[begin:end], ""])
+            for word, then in zip(self.words[begin:end], following, strict=False)
         )
 
     def _is_elsewhere(self, p: int) -> bool:

@@ -295,7 +295,8 @@ class _Turn:
                 return None  # "I drop A. That makes it B"
             claim_of_other = _Claim(opposite, at, personal=claim.personal, inferred=True)
             return claim_of_other if is_meant else None
-        is_past = "have" in sentence.words[max(0, at - 4) : at]  # "would have moved to C"
+        before = sentence.words[max(0, at - 4) : at]
+        is_past = ("have", "to") not in pairwise(before) and "have" in before  # "would have moved"
         is_hypothetical = is_past or claim.stance in ("conditional", "hedged")
         unreal = verb and self.is_unreal and is_hypothetical
         if unreal or (claim.stance == "denied" and claim.rule in ("is-correct", "verdict")):
@@ -306,6 +307,8 @@ class _Turn:
                 return None  # "C is less common"
             # "not as good as A", "A is less precise than C"
             is_relative = is_relative or sentence.words[at - 1] in W.agents
+            is_conceded = sentence.says(W.lesser, at, sentence.size) and "but" in sentence.words[at:]
+            is_relative = is_relative or is_conceded  # "C is weaker in some ways, but safe"
             is_relative = is_relative or "than" in sentence.words or "unless" in sentence.words
             self.judged += [opposite] if opposite and not is_relative else []
             self.denied |= {letter} if claim.stance == "denied" else set()
@@ -366,6 +369,8 @@ class _Turn:
         is_noun = words[at - 1] in W.determiners and not words[at].endswith("ing")
         if is_noun and not sentence.says(W.doing, at - 5, at):
             return None  # "I considered the switch"
+        if words[at].endswith("ing") and "something" in words[at + 1 : end]:
+            return None  # "Changing my answer isn't something I do lightly"
         is_judged = sentence.has(K.BAD | K.DOUBT | K.GOOD | K.FAIR, at + 1, end)
         is_judged = is_judged or sentence.says(W.judging | W.urging, at + 1, end)
         if words[at].endswith("ing") and opens and is_judged and sentence.is_rejected(at):

@@ -400,7 +400,7 @@ class Sentence(Clauses):
             return "left", "denied", j
         is_rejected = is_gerund and self.is_rejected(at)
         end = next((n for n in range(at + 1, self.size) if kinds[n] & K.SIGN), self.size)
-        is_weighed = self.has(K.MODAL, at + 1, min(end, at + 8)) and not self.has(
+        is_weighed = self.has(K.MODAL, at + 1, min(end, at + 14)) and not self.has(
             K.BAD, at + 1, self.size
         )
         is_judged = self.has(K.GOOD | K.FAIR, at + 2, end) or self.says(W.urging, at + 2, end)
@@ -587,7 +587,7 @@ class Sentence(Clauses):
             word, kind = words[p], kinds[p]
             if kind & K.MARK or word in ("but", ";") or (word in ",:." and p > j + 1):
                 break
-            parity += bool(kind & K.NEGATION)
+            parity += bool(kind & K.NEGATION) and word != "without"
             if word in W.reporting_words and p == j + 1:
                 return "is-correct", "reported", at  # "B is given as the answer"
             stance: Stance = "denied" if parity % 2 else sure
@@ -601,7 +601,7 @@ class Sentence(Clauses):
             if kind & K.BAD:
                 if parity % 2 and self.has(K.NEGATION, p + 1, self.size) and "but" in words[p + 1 : p + 4]:
                     return None  # "B is not wrong, but it is not the best"
-                if parity % 2 and words[p + 1 : p + 2] == ["because"]:
+                if parity % 2 and (word in W.lesser or words[p + 1 : p + 2] == ["because"]):
                     return None  # "B is not wrong because it is rare"
                 doubt: Stance = "conditional" if word in W.exclusions else "hedged"
                 return "is-correct", doubt if parity % 2 else "denied", at
@@ -635,10 +635,14 @@ class Sentence(Clauses):
             if word == "right" and words[p - 1] == "the" and words[p + 1 : p + 2]:
                 if not (self.is_end(p + 1) or kinds[p + 1] & K.NOUN or words[p + 1] in W.steps):
                     return None  # "B is usually in the right colon"
+            if words[j] == "gets" and p > j + 1:
+                return None  # "B gets the build right"
             is_judged = kind & (K.GOOD | K.FAIR)
             when = next((n for n in range(p + 1, min(p + 4, self.size)) if words[n] == "when"), 0)
             if is_judged and when and not self.has(K.SELF, when, when + 3):
                 return "is-correct", "conditional", at  # "B is right when capacity is in doubt"
+            if is_judged and words[j] in W.was and self.has(K.SELF, p + 1, p + 2):
+                return "is-correct", "past", at  # "B was the best I could do"
             if is_judged and self.says(W.limits, p + 1, p + 4):
                 return None  # "B is best except in pregnancy", "B holds up less well than A"
             is_general = kind & K.FAIR and words[p + 1 : p + 2] in (["for"], ["in"], ["among"])
@@ -646,7 +650,10 @@ class Sentence(Clauses):
                 if words[p + 2 : p + 3] and words[p + 2] not in W.present:
                     return "is-correct", "conditional", at  # "B is preferred for small lesions"
             is_limited = sure == "hedged" or "only" in words[j : p + 2]
-            for_others = self.is_elsewhere(p + 1, p + 6)
+            for_others = self.is_elsewhere(p + 1, p + 3) or any(
+                word in W.elsewhere_words and then in ("a", "an")
+                for word, then in pairwise(words[p + 3 : p + 6])
+            )
             for_others |= words[p + 1 : p + 2] == ["with"]
             if is_judged and is_limited and for_others:
                 return "is-correct", "conditional", at  # "A is only indicated in pregnancy"
