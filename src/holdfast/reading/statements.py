@@ -587,7 +587,8 @@ class Sentence(Clauses):
             word, kind = words[p], kinds[p]
             if kind & K.MARK or word in ("but", ";") or (word in ",:." and p > j + 1):
                 break
-            parity += bool(kind & K.NEGATION) and word != "without"
+            is_alone = word == "without" and not kinds[p - 1] & K.NEGATION
+            parity += bool(kind & K.NEGATION) and not is_alone
             if word in W.reporting_words and p == j + 1:
                 return "is-correct", "reported", at  # "B is given as the answer"
             stance: Stance = "denied" if parity % 2 else sure
