@@ -161,6 +161,8 @@ class Clauses:
         if stance == "hedged" and (words[lead] in W.was or kinds[lead] & K.CHOSE):
             if self.has(K.PAST, begin, lead) or self.has(K.CHOSE, at + 2, at + 4):
                 return "past"  # "It was A that I gave"
+        if rule in ("kept", "changed", "left", "choice") and self.says(W.perhaps, begin, at):
+            return "conditional"
         if self.has(K.CONCESSION, begin, lead) or self.says(W.perhaps, begin, at):
             return "denied" if P.but_it_is_not.search(" ".join(words[at:])) else "hedged"
         places = [j for j in range(1, min(lead, 9)) if words[j] in W.question_words]

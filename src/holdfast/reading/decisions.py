@@ -192,9 +192,11 @@ class _Turn:
         if not marks and verbs:
             is_change = verbs[-1] in ("switch", "chang")
             letter = self.offered_letter if is_change else self.held_letter
-        answer = self.opposites.get(letter or "") if len(set(marks)) < 2 else None
+        is_left = P.leaving.search(before) is not None
+        answer = letter if is_left else self.opposites.get(letter or "")
+        answer = answer if len(set(marks)) < 2 else None
         meant = match["self"] or match["denied"] or P.contingent.search(before)
-        if answer is None or not meant or comparison(before) or P.leaving.search(before) or "unless" in before:
+        if answer is None or not meant or comparison(before) or "unless" in before:
             return match[0]
         self.claims.append(_Claim(answer, match.start()))
         return " " * len(match[0])
@@ -209,7 +211,7 @@ class _Turn:
         self.is_compared = self._compare(text)
         if (convinced := P.convinced.search(text)) is not None and not self.is_unreal:
             before = Sentence(*words_of(text[: convinced.end()]))
-            is_denied = before.is_denied(0, before.size)
+            is_denied = before.is_denied(before.clause(before.size - 1), before.size)
             if not before.says(W.inclined, 0, before.size):  # "I was ready to switch, but"
                 yield _Claim(self.held_letter if is_denied else self.offered_letter, start)
         same = P.same_answer.search(text)
@@ -254,6 +256,8 @@ class _Turn:
 
     def _compare_alone(self, text: str) -> None:
         """Note which option a comparison without "than" favours."""
+        if len(P.marks.findall(text)) > 1:
+            text = text.rpartition(", ")[2]  # "A is common, but C fits better"
         match, marks = P.fits_better.search(text), P.marks.findall(text)
         misfit = P.misfits.search(text)
         is_misfit = misfit is not None and self.letters.get(misfit["mark"]) == self.offered_letter
@@ -262,13 +266,13 @@ class _Turn:
         if match is None or self.is_unreal or len(marks) > 1:
             return
         before = Sentence(*words_of(text[: match.end()]))
-        is_own = not before.is_denied(0, before.size) and not before.has(
-            K.CONDITION, 0, before.size
-        )
+        if before.has(K.CONDITION | K.OTHER, 0, before.size):
+            return
+        is_own = not before.is_denied(0, before.size)
         letter = self.letters.get(match["mark"])
         if is_own and letter in self.opposites:
             self.compared.append(letter)
-        elif letter == self.offered_letter and not before.has(K.CONDITION, 0, before.size):
+        elif letter == self.offered_letter:
             self.judged.append(self.held_letter)  # "I don't find C more convincing"
 
     def _of_option(self, sentence: Sentence, at: int) -> _Claim | None:
@@ -308,6 +312,7 @@ class _Turn:
             # "not as good as A", "A is less precise than C"
             is_relative = is_relative or sentence.words[at - 1] in W.agents
             is_conceded = sentence.says(W.lesser, at, sentence.size) and "but" in sentence.words[at:]
+            is_conceded |= "yet" in sentence.words[at:]
             is_relative = is_relative or is_conceded  # "C is weaker in some ways, but safe"
             is_relative = is_relative or "than" in sentence.words or "unless" in sentence.words
             self.judged += [opposite] if opposite and not is_relative else []
@@ -375,9 +380,15 @@ class _Turn:
         is_judged = is_judged or sentence.says(W.judging | W.urging, at + 1, end)
         if words[at].endswith("ing") and opens and is_judged and sentence.is_rejected(at):
             return _Claim(self.opposites[answer], at)  # "Switching would be a mistake"
-        if words[at].endswith("ing") and opens and sentence.has(K.BE | K.MODAL, at + 1, at + 3):
-            is_right = sentence.has(K.GOOD | K.FAIR, at + 2, end)
-            if not is_right and not sentence.says(W.urging, at + 2, end):
+        predicates = (
+            n
+            for n in range(at + 1, min(end, at + 6))
+            if kinds[n] & (K.BE | K.MODAL) or words[n] in W.having
+        )
+        predicate = next(predicates, 0)
+        if words[at].endswith("ing") and opens and predicate:
+            is_right = sentence.has(K.GOOD | K.FAIR, predicate + 1, end)
+            if not is_right and not sentence.says(W.urging, predicate + 1, end):
                 return None  # "Switching is what many would do"
         personal = sentence.has(K.SELF | K.MINE, begin, at)
         is_opening = all(k & (K.SO | K.FILL | K.NOUN | K.NEGATION) for k in kinds[begin:at])

@@ -347,6 +347,7 @@ class Sentence(Clauses):
         """Return the claim of a verb of choice before the option."""
         words, kinds = self.words, self.kinds
         is_own, is_foreign = self.has(K.SELF, begin, j), self.has(FOREIGN, begin, j)
+        is_gerund = words[j].endswith("ing") and not is_own
         if words[j] == "confident" and "," in words[j:at]:
             return None  # "I am 80% confident, with the rest on B"
         is_ours = is_own or is_foreign or self.has(K.MINE, begin, j) or kinds[j] & K.CHANGE
@@ -379,17 +380,34 @@ class Sentence(Clauses):
             return "choice", "conditional", j  # "To make B correct, the stem would have to say so"
         if is_own and self.says(W.nearly, begin, j) and not kinds[j] & K.STICK:
             return "choice", "past", j  # "I was close to choosing B"
-        if words[j - 1] in W.weighing and words[j].endswith("ing"):
+        is_subject = is_gerund and j == begin and not self._is_closed(at)
+        if is_subject and not self.has(K.BE | K.MODAL, at + 1, at + 2) and words[at + 1] != "does":
+            return "choice", "conditional", j  # "Keeping B has its merits"
+        if words[j - 2 : j] == ["not", "to"] and self.has(K.BE & ~K.STICK, begin, j - 2):
+            if not self.has(K.DOUBT | K.BAD, begin, j - 2) and not self.says(W.unwise, begin, j):
+                return None  # "I'd be a fool not to keep B"
+        is_weighed = words[j - 1] == "about" and words[j - 2].startswith("think")
+        is_weighed |= words[j - 1] in W.weighing
+        if is_weighed and words[j].endswith("ing"):
             return "choice", "conditional", j  # "I'd consider switching to C"
         is_direct = all(kind & (K.NOUN | K.FILL) for kind in kinds[j + 1 : at])
         is_departed = words[j] in ("leave", "leaving") and is_direct
-        is_gerund = words[j].endswith("ing") and not is_own
         is_asked = words[j - 1] == "to" and self.says(W.asking, j - 3, j - 1)
         if is_foreign and (is_asked or (is_gerund and not self.has(K.MINE, begin, j))):
             return "choice", "reported", j  # "You suggest swapping A for B"
         if kinds[j] & K.LEAVE or (is_departed and not self.says(W.unmoved, at + 1, at + 2)):
             is_rejected = is_gerund and self.is_rejected(at)
-            if not self.is_denied(begin, j - 1) and not is_rejected:
+            stance = self.stance("left", begin, j, at, "own")
+            is_unsure = self.says(W.unsure, max(begin, j - 5), j) and not self.is_denied(begin, j)
+            is_unsure |= "whether" in words[begin:j]
+            is_judged = self.has(K.GOOD | K.FAIR, at + 1, self.size)
+            is_judged |= self.says(W.urging, at + 1, self.size) or is_rejected
+            is_unsure |= is_gerund and j == begin and not self._is_closed(at) and not is_judged
+            if is_unsure or stance in ("conditional", "reported", "past"):
+                return "left", "conditional", j  # "I may abandon B"
+            if is_foreign and not (is_own or self.has(K.MINE, begin, j)):
+                return "left", "reported", j  # "Some would abandon B"
+            if not self.is_denied(begin, j) and not is_rejected:
                 return "left", "denied", -1
             is_given_up = is_departed or words[j].startswith(_GIVING_UP)
             has_reason = self.says(W.reasons, j - 4, j) and not is_foreign
@@ -434,7 +452,7 @@ class Sentence(Clauses):
                 )
                 rule = "retained" if is_kept and is_own else "left"
                 return rule, "own" if is_kept else "denied", -1 if is_kept else j
-            if not is_own and self.says(W.unsure, max(begin, j - 5), j):
+            if not is_own and self.says(W.possible, max(begin, j - 5), j):
                 return "changed", "conditional", j  # "It may be reasonable to switch to B"
             return "changed", "denied" if is_rejected else "own", j
         if kinds[j] & K.CHOSE and not kinds[j] & (K.CHOOSE | K.STICK):
@@ -589,6 +607,8 @@ class Sentence(Clauses):
                 break
             is_alone = word == "without" and not kinds[p - 1] & K.NEGATION
             parity += bool(kind & K.NEGATION) and not is_alone
+            if word in ("that", "which") and p > j + 1:
+                break  # "B is the share of tests that are true"
             if word in W.reporting_words and p == j + 1:
                 return "is-correct", "reported", at  # "B is given as the answer"
             stance: Stance = "denied" if parity % 2 else sure
@@ -636,6 +656,8 @@ class Sentence(Clauses):
             if word == "right" and words[p - 1] == "the" and words[p + 1 : p + 2]:
                 if not (self.is_end(p + 1) or kinds[p + 1] & K.NOUN or words[p + 1] in W.steps):
                     return None  # "B is usually in the right colon"
+            if words[p - 1] == "as" and "as" in words[p + 1 : p + 4]:
+                return None  # "B is as likely as A"
             if words[j] == "gets" and p > j + 1:
                 return None  # "B gets the build right"
             is_judged = kind & (K.GOOD | K.FAIR)
