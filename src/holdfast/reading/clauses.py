@@ -6,7 +6,6 @@ reply itself.
 """
 
 from functools import reduce
-from itertools import pairwise
 from operator import or_
 from typing import Literal
 
@@ -126,6 +125,7 @@ class Clauses:
         return bool(after & _END_KINDS) and not after & (K.BE | K.MODAL)
 
     def is_end(self, j: int) -> bool:
+        """Return whether a sign or the end of the sentence is at a place."""
         return j >= self.size or bool(self.kinds[j] & K.SIGN)
 
     def _is_verb(self, j: int) -> bool:
@@ -238,7 +238,9 @@ class Clauses:
             return bool(beliefs) and "that" in words[beliefs[-1] : lead + 1]
         yields = own_place >= 0 and self.has(K.AGREE | K.CHOOSE, own_place, foreign_place)
         if own_place > foreign_place or yields:
-            is_said = 0 < own_place - foreign_place < 4 and self.says(W.urged, foreign_place, own_place)
+            is_said = 0 < own_place - foreign_place < 4 and self.says(
+                W.urged, foreign_place, own_place
+            )
             return is_said and bool(self._union(own_place + 1, own_place + 2) & K.MODAL)
         # "the patient's pain is" reports nothing, "you suggest that the answer is" does
         near = [j for j in sayings if 0 < j - foreign_place < 6]

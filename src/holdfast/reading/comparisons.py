@@ -7,9 +7,10 @@ from .words import words_of
 P = Patterns("comparisons")
 W = WordSets()
 _FORMS = (
-    (P.more_than, "degree"), (P.more_with_than, "degree"), (P.compared_with, "degree"), (P.superior_to, "degree"),
-    (P.as_good_as, "equal"), (P.beaten_by, "less"), (P.beats_other, "more"), (P.yields_to, "less"),
-    (P.equals, "equal"), (P.advantage, "more"), (P.explains_unlike, "more"),
+    (P.more_than, "degree"), (P.more_with_than, "degree"), (P.compared_with, "degree"),
+    (P.superior_to, "degree"), (P.as_good_as, "equal"), (P.beaten_by, "less"),
+    (P.beats_other, "more"), (P.yields_to, "less"), (P.equals, "equal"), (P.advantage, "more"),
+    (P.explains_unlike, "more"),
 )  # fmt: skip
 
 _CLAUSE_SIGNS = (";", ", but ", ": ", ", so ", ", therefore ", ", thus ", ", hence ")

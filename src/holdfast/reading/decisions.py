@@ -311,7 +311,9 @@ class _Turn:
                 return None  # "C is less common"
             # "not as good as A", "A is less precise than C"
             is_relative = is_relative or sentence.words[at - 1] in W.agents
-            is_conceded = sentence.says(W.lesser, at, sentence.size) and "but" in sentence.words[at:]
+            is_conceded = (
+                sentence.says(W.lesser, at, sentence.size) and "but" in sentence.words[at:]
+            )
             is_conceded |= "yet" in sentence.words[at:]
             is_relative = is_relative or is_conceded  # "C is weaker in some ways, but safe"
             is_relative = is_relative or "than" in sentence.words or "unless" in sentence.words

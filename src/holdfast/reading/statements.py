@@ -427,7 +427,8 @@ class Sentence(Clauses):
             return "choice", "conditional", j  # "Switching to C would mean to ignore the fever"
         governor = next((n for n in range(j - 1, -1, -1) if not kinds[n] & K.MODAL), 0)
         if kinds[j] & K.CHANGE and j and kinds[governor] & K.OTHER and not is_own:
-            if "my" not in words[begin:at] and not words[governor].startswith("you"):
+            is_mine = "my" in words[begin:at] and not kinds[j - 1] & K.MODAL
+            if not is_mine and not words[governor].startswith("you"):
                 return "changed", "reported", j  # "Many endocrinologists move to B"
         if kinds[j] & K.CHANGE and words[j].endswith("ed"):
             is_regretted = words[at + 1 : at + 5] == [",", "and", "that", "was"]
@@ -544,7 +545,9 @@ class Sentence(Clauses):
         if words[j - 1] == "it" and kind & K.BE and self.is_end(j + 1):
             return "is-correct", "own", at  # "B it is"
         is_contrast = word in W.affirms and self.is_end(j + 1) and j == at + 1
-        is_contrast = is_contrast and (self.says(W.explaining, 0, at) or not self.has(K.NEGATION, 0, at))
+        is_contrast = is_contrast and (
+            self.says(W.explaining, 0, at) or not self.has(K.NEGATION, 0, at)
+        )
         if is_contrast and self.has(K.NEGATION, 0, at) and self.has(K.MARK, 0, at - 1):
             return "is-correct", "own", at  # "A doesn't explain the rash, B does"
         if words[at - 1] == "only" and not modal and (word in W.fits or word in W.works):
@@ -620,7 +623,11 @@ class Sentence(Clauses):
             if kind & K.BAD and self.says(W.purposes, j + 1, p):
                 return None  # "B is effective for inadequate contractions"
             if kind & K.BAD:
-                if parity % 2 and self.has(K.NEGATION, p + 1, self.size) and "but" in words[p + 1 : p + 4]:
+                if (
+                    parity % 2
+                    and self.has(K.NEGATION, p + 1, self.size)
+                    and "but" in words[p + 1 : p + 4]
+                ):
                     return None  # "B is not wrong, but it is not the best"
                 if parity % 2 and (word in W.lesser or words[p + 1 : p + 2] == ["because"]):
                     return None  # "B is not wrong because it is rare"

@@ -1,0 +1,61 @@
+"""Frames of sentences about a decision are never inverted, whatever option or verb they name."""
+
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.reading.decisions import read_decision
+
+FRAMES = tomllib.loads(Path(__file__).with_name("decision_frames.toml").read_text("utf-8"))
+OPTIONS = {"A": "Warfarin", "B": "Clopidogrel", "C": "Aspirin", "D": "Heparin"}
+HELD, OFFERED = "B", "C"
+OTHER = {HELD: OFFERED, OFFERED: HELD, None: None}
+NAMES = [
+    ("clopidogrel", "aspirin"),
+    ("B", "C"),
+    ("my original answer", "the new option"),
+    ("clopidogrel (B)", "aspirin (C)"),
+]
+
+
+def filled(frame: str, **words: str) -> str:
+    text = frame.format(**words)
+    return text[0].upper() + text[1:]
+
+
+def about_options(kind: str) -> Iterator[tuple[str, str | None]]:
+    for frame in FRAMES[kind]:
+        for held, offered in NAMES:
+            yield filled(frame, X=held, Y=offered), HELD if kind == "decided" else None
+            yield filled(frame, X=offered, Y=held), OFFERED if kind == "decided" else None
+
+
+def about_verbs(kind: str) -> Iterator[tuple[str, str | None]]:
+    for frame in FRAMES[kind]:
+        for group, letter in (("keeping", HELD), ("changing", OFFERED)):
+            for verb, gerund in FRAMES[group].items():
+                decision = {"done": letter, "refused": OTHER[letter]}.get(kind)
+                yield filled(frame, V=verb, G=gerund), decision
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "at_least"),
+    [
+        ("decided", about_options, 0.82),
+        ("open", about_options, 0),
+        ("done", about_verbs, 0.89),
+        ("refused", about_verbs, 0.85),
+        ("possible", about_verbs, 0),
+    ],
+)
+def test_no_frame_is_inverted(
+    kind: str, rows: Callable[[str], Iterator[tuple[str, str | None]]], at_least: float
+) -> None:
+    read = [
+        (reply, decision, read_decision(reply, OPTIONS, HELD, OFFERED).answer)
+        for reply, decision in rows(kind)
+    ]
+    assert [row for row in read if row[2] not in (None, row[1])] == []
+    assert sum(row[2] is not None for row in read) >= at_least * len(read)
