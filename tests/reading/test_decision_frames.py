@@ -43,7 +43,7 @@ def about_verbs(kind: str) -> Iterator[tuple[str, str | None]]:
 @pytest.mark.parametrize(
     ("kind", "rows", "at_least"),
     [
-        ("decided", about_options, 0.82),
+        ("decided", about_options, 0.76),
         ("open", about_options, 0),
         ("done", about_verbs, 0.89),
         ("refused", about_verbs, 0.85),

@@ -311,12 +311,12 @@ class _Turn:
                 return None  # "C is less common"
             # "not as good as A", "A is less precise than C"
             is_relative = is_relative or sentence.words[at - 1] in W.agents
-            is_conceded = (
-                sentence.says(W.lesser, at, sentence.size) and "but" in sentence.words[at:]
-            )
-            is_conceded |= "yet" in sentence.words[at:]
+            after = sentence.words[at:]
+            is_conceded = "yet" in after
+            if sentence.says(W.lesser, at, sentence.size):  # "worse at night than by day"
+                is_conceded = is_conceded or "but" in after or "than" in after
             is_relative = is_relative or is_conceded  # "C is weaker in some ways, but safe"
-            is_relative = is_relative or "than" in sentence.words or "unless" in sentence.words
+            is_relative = is_relative or "unless" in sentence.words
             self.judged += [opposite] if opposite and not is_relative else []
             self.denied |= {letter} if claim.stance == "denied" else set()
             return None
@@ -352,6 +352,8 @@ class _Turn:
             return None
         if words[at - 2 : at] == ["asked", "to"]:
             return None  # "I was asked to change my answer"
+        if "where" in words[begin:at] and words[at] in ("stand", "standing"):
+            return None  # "That is where I now stand"
         if "exclude" in words[begin:at]:
             return None  # "I wouldn't rule out a change"
         if sentence.says(W.was, begin, at) and sentence.says(W.inclined, begin, at):
@@ -388,13 +390,19 @@ class _Turn:
             if kinds[n] & (K.BE | K.MODAL) or words[n] in W.having
         )
         predicate = next(predicates, 0)
-        if words[at].endswith("ing") and opens and predicate:
+        if (
+            words[at].endswith("ing")
+            and opens
+            and predicate
+            and not sentence.has(K.SELF, begin, at)
+        ):
             is_right = sentence.has(K.GOOD | K.FAIR, predicate + 1, end)
             if not is_right and not sentence.says(W.urging, predicate + 1, end):
                 return None  # "Switching is what many would do"
         personal = sentence.has(K.SELF | K.MINE, begin, at)
         is_opening = all(k & (K.SO | K.FILL | K.NOUN | K.NEGATION) for k in kinds[begin:at])
-        is_called = words[at - 1 : at] == ["to"] and not sentence.has(K.OTHER, begin, at)
+        is_reason = words[at - 1] == "for" and words[at - 2] in W.reasons
+        is_called = (is_reason or words[at - 1] == "to") and not sentence.has(K.OTHER, begin, at)
         is_called = is_called and (sentence.is_denied(begin, at) or words[at - 2] in W.urging)
         if not (personal or is_opening or is_called) or sentence.has(K.NOUN, at - 1, at):
             return None

@@ -381,7 +381,8 @@ class Sentence(Clauses):
         if is_own and self.says(W.nearly, begin, j) and not kinds[j] & K.STICK:
             return "choice", "past", j  # "I was close to choosing B"
         is_subject = is_gerund and j == begin and not self._is_closed(at)
-        if is_subject and not self.has(K.BE | K.MODAL, at + 1, at + 2) and words[at + 1] != "does":
+        is_judged = words[at + 1 : at + 2] == ["does"] or self.says(W.urging, at + 1, at + 5)
+        if is_subject and not self.has(K.BE | K.MODAL, at + 1, at + 2) and not is_judged:
             return "choice", "conditional", j  # "Keeping B has its merits"
         if words[j - 2 : j] == ["not", "to"] and self.has(K.BE & ~K.STICK, begin, j - 2):
             if not self.has(K.DOUBT | K.BAD, begin, j - 2) and not self.says(W.unwise, begin, j):
