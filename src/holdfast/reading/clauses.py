@@ -104,6 +104,12 @@ class Clauses:
         reach = 9 if self.words[j] == ":" else 7
         return self.has(K.BE | K.MODAL, j + 1, min(j + reach, at))
 
+    def predicate(self, begin: int, end: int) -> int:
+        """Return the place of the first finite verb of a passage, 0 if there is none."""
+        verbs = (n for n in range(begin, end) if self.kinds[n] & (K.BE | K.MODAL))
+        having = (n for n in range(begin, end) if self.words[n] in W.having)
+        return min(next(verbs, self.size), next(having, self.size)) % self.size
+
     def _is_subject(self, at: int) -> bool:
         if self.words[at + 1 : at + 3] == ["it", "is"]:
             return True

@@ -304,20 +304,8 @@ class _Turn:
         is_hypothetical = is_past or claim.stance in ("conditional", "hedged")
         unreal = verb and self.is_unreal and is_hypothetical
         if unreal or (claim.stance == "denied" and claim.rule in ("is-correct", "verdict")):
-            is_relative = sentence.words[at - 1] in ("that", "which", "what")
-            conditions = ("unless", "whether") if unreal else ("unless", "whether", "if")
-            is_relative = is_relative or any(word in sentence.words[:at] for word in conditions)
-            if "less" in sentence.words[at:] and not is_merit(" ".join(sentence.words[at:])):
-                return None  # "C is less common"
-            # "not as good as A", "A is less precise than C"
-            is_relative = is_relative or sentence.words[at - 1] in W.agents
-            after = sentence.words[at:]
-            is_conceded = "yet" in after
-            if sentence.says(W.lesser, at, sentence.size):  # "worse at night than by day"
-                is_conceded = is_conceded or "but" in after or "than" in after
-            is_relative = is_relative or is_conceded  # "C is weaker in some ways, but safe"
-            is_relative = is_relative or "unless" in sentence.words
-            self.judged += [opposite] if opposite and not is_relative else []
+            if opposite and _is_judgement(sentence, at, conditions={"if"} if not unreal else set()):
+                self.judged.append(opposite)
             self.denied |= {letter} if claim.stance == "denied" else set()
             return None
         if claim.stance != "own" and not (claim.stance == "hedged" and role):
@@ -348,21 +336,7 @@ class _Turn:
         if sentence.has(K.MARK, at + 1, min(end, at + 10)) or not _is_meant(words, at, end):
             return None
         self.verbs_mentioned.add("stick" if sticks else "switch")
-        if sentence.says(W.unsure, max(begin, at - 6), at) or words[at - 1] in W.almost:
-            return None
-        if words[at - 2 : at] == ["asked", "to"]:
-            return None  # "I was asked to change my answer"
-        if "where" in words[begin:at] and words[at] in ("stand", "standing"):
-            return None  # "That is where I now stand"
-        if "exclude" in words[begin:at]:
-            return None  # "I wouldn't rule out a change"
-        if sentence.says(W.was, begin, at) and sentence.says(W.inclined, begin, at):
-            return None  # "I was inclined to switch"
-        if words[at - 1] == "by" and not sentence.is_denied(begin, at):
-            return None  # "I'd make it worse by switching"
-        if words[at - 1] in ("over", "than", "about"):
-            return None  # "A over staying", "decisions about stopping"
-        if "whether" in words[begin:at] or words[at - 1] in W.weighing:
+        if _is_weighed(sentence, at, begin):
             return None
         earlier = [self.letters.get(words[mark]) for mark in sentence.marks if mark < at]
         if words[at + 1 : at + 3] == ["to", "that"] and earlier:
@@ -371,33 +345,24 @@ class _Turn:
             if not sentence.has(K.SELF | K.MINE, begin, at):
                 return None  # "The lesion has changed"
         answer = self.held_letter if sticks else self.offered_letter
-        opens = at < 2 or words[at - 1] in W.pauses or words[at - 1] in W.therefore
         is_subject = words[at - 1] == "to" and begin >= at - 2
         if is_subject and sentence.has(K.BE | K.MODAL, at + 1, at + 4):
             return None  # "To keep it would be stubborn"
         is_noun = words[at - 1] in W.determiners and not words[at].endswith("ing")
         if is_noun and not sentence.says(W.doing, at - 5, at):
             return None  # "I considered the switch"
-        if words[at].endswith("ing") and "something" in words[at + 1 : end]:
-            return None  # "Changing my answer isn't something I do lightly"
-        is_judged = sentence.has(K.BAD | K.DOUBT | K.GOOD | K.FAIR, at + 1, end)
-        is_judged = is_judged or sentence.says(W.judging | W.urging, at + 1, end)
-        if words[at].endswith("ing") and opens and is_judged and sentence.is_rejected(at):
-            return _Claim(self.opposites[answer], at)  # "Switching would be a mistake"
-        predicates = (
-            n
-            for n in range(at + 1, min(end, at + 6))
-            if kinds[n] & (K.BE | K.MODAL) or words[n] in W.having
-        )
-        predicate = next(predicates, 0)
-        if (
-            words[at].endswith("ing")
-            and opens
-            and predicate
-            and not sentence.has(K.SELF, begin, at)
-        ):
+        opens = at < 2 or words[at - 1] in W.pauses or words[at - 1] in W.therefore
+        if words[at].endswith("ing") and opens:
+            if "something" in words[at + 1 : end]:
+                return None  # "Changing my answer isn't something I do lightly"
+            is_judged = sentence.has(K.BAD | K.DOUBT | K.GOOD | K.FAIR, at + 1, end)
+            is_judged = is_judged or sentence.says(W.judging | W.urging, at + 1, end)
+            if is_judged and sentence.is_rejected(at):
+                return _Claim(self.opposites[answer], at)  # "Switching would be a mistake"
+            predicate = sentence.predicate(at + 1, min(end, at + 6))
             is_right = sentence.has(K.GOOD | K.FAIR, predicate + 1, end)
-            if not is_right and not sentence.says(W.urging, predicate + 1, end):
+            is_right = is_right or sentence.says(W.urging, predicate + 1, end)
+            if predicate and not is_right and not sentence.has(K.SELF, begin, at):
                 return None  # "Switching is what many would do"
         personal = sentence.has(K.SELF | K.MINE, begin, at)
         is_opening = all(k & (K.SO | K.FILL | K.NOUN | K.NEGATION) for k in kinds[begin:at])
@@ -498,6 +463,37 @@ class _Turn:
     def word(self, letter: str | None) -> Extraction:
         """Return an answer as a decision."""
         return Extraction(letter, "parsed", "stick" if letter == self.held_letter else "switch")
+
+
+def _is_judgement(sentence: Sentence, at: int, conditions: set[str]) -> bool:
+    """Return whether a denied option is judged for this case, so that the other one is meant."""
+    words, after = sentence.words, sentence.words[at:]
+    if not {"unless", "whether", *conditions}.isdisjoint(words[:at]) or "unless" in after:
+        return False
+    if words[at - 1] in ("that", "which", "what") or words[at - 1] in W.agents:
+        return False  # "the answer which C is not", "not as good as A"
+    if "less" in after and not is_merit(" ".join(after)):
+        return False  # "C is less common"
+    # "C is weaker in some ways, but safe", "worse at night than by day"
+    is_lesser = sentence.says(W.lesser, at, sentence.size)
+    return "yet" not in after and not (is_lesser and ("but" in after or "than" in after))
+
+
+def _is_weighed(sentence: Sentence, at: int, begin: int) -> bool:
+    """Return whether what a verb says is asked, possible, weighed or past, but not decided."""
+    words = sentence.words
+    if sentence.says(W.unsure, max(begin, at - 6), at) or words[at - 1] in W.almost:
+        return True
+    if words[at - 2 : at] == ["asked", "to"] or {"whether", "exclude"} & set(words[begin:at]):
+        return True  # "I was asked to change my answer", "I wouldn't rule out a change"
+    if "where" in words[begin:at] and words[at] in ("stand", "standing"):
+        return True  # "That is where I now stand"
+    if sentence.says(W.was, begin, at) and sentence.says(W.inclined, begin, at):
+        return True  # "I was inclined to switch"
+    if words[at - 1] == "by" and not sentence.is_denied(begin, at):
+        return True  # "I'd make it worse by switching"
+    # "A over staying", "decisions about stopping"
+    return words[at - 1] in ("over", "than", "about") or words[at - 1] in W.weighing
 
 
 def _is_left(sentence: Sentence, at: int) -> bool:
