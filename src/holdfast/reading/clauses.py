@@ -81,7 +81,9 @@ class Clauses:
                 first = next(iter(self.marks), 0)
                 opens = all(kind & (K.SO | K.SIGN) for kind in kinds[:first])
                 is_sentence = self.has(K.SELF, 0, j) and self.has(K.BE & ~K.SELF, 0, j)
+                before = max((n for n in self.marks if n < j), default=first)
                 is_sentence = is_sentence or (opens and self._is_subject(first))
+                is_sentence = is_sentence or (before < j and self._is_subject(before))
                 if word != "and" or words[j - 1] == "," or is_sentence:
                     return at  # "C is wrong and B is right", "I was wrong and B is right"
         return 0
@@ -194,6 +196,10 @@ class Clauses:
             kind = self.kinds[j]
             if self.words[j] == "and":  # "It argues against A and favours B"
                 parity, against = parity - against, 0
+                then = self.words[j + 1 : j + 2]
+                is_verb = then and then[0].endswith("s") and self.kinds[j + 1] & K.EVIDENCE
+                if is_verb and not self.kinds[begin] & K.NEGATION:
+                    parity = 0  # "It rules out A and makes B correct"
             against += self.words[j] == "against"
             if kind & K.NEGATION and not (parity and self.words[j] == "nor"):
                 parity += not self._is_aside(j) and self.words[j] != "without"

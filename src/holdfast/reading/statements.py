@@ -273,6 +273,8 @@ class Sentence(Clauses):
         """Return the claim of a label before the option: "Final answer: B", "Runner-up: C"."""
         words = self.words
         labelled = words[at - 1] in (":", "(") and words[at] >= "\ue080"
+        if words[at - 1] == ":" and words[at + 1 : at + 2] == [":"] and noun < 0:
+            return None  # "Here is how they compare: A: ..."
         if not labelled and not self._is_closed(at):
             return None
         is_linked = noun < 0 or self.says(W.links, noun + 1, at)
