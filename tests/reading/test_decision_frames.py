@@ -59,3 +59,20 @@ def test_no_frame_is_inverted(
     ]
     assert [row for row in read if row[2] not in (None, row[1])] == []
     assert sum(row[2] is not None for row in read) >= at_least * len(read)
+
+
+def test_no_clause_before_a_statement_inverts_it() -> None:
+    rows = [
+        (f"{before} {statement.format(X=held, Y=offered)}", decision)
+        for before in FRAMES["before"]
+        for statement in FRAMES["statements"]
+        for held, offered, decision in (
+            ("clopidogrel", "aspirin", HELD),
+            ("aspirin", "clopidogrel", OFFERED),
+        )
+    ]
+    read = [read_decision(reply, OPTIONS, HELD, OFFERED).answer for reply, _ in rows]
+    assert [
+        row for row, answer in zip(rows, read, strict=True) if answer not in (None, row[1])
+    ] == []
+    assert sum(answer is not None for answer in read) >= 0.83 * len(rows)

@@ -61,6 +61,13 @@ class Clauses:
                 return j + 1
             if word in (",", "and", "-", ":") and j + 1 < at and self._begins(j, at):
                 return j + 1
+            if word == "," and words[0] in W.subordinating and "," not in words[:j]:
+                return j + 1  # "As there is no fever, it points to B"
+            is_break = word == ":" or (word == "and" and words[j - 1] == ",")
+            if is_break and words[j + 1] in ("it", "this", "that", "these") and j + 1 < at:
+                return j + 1  # "He has no fever, and this favors B"
+            if word == "that" and words[j - 1] in ("means", "meaning"):
+                return j + 1  # "He denies pain, which means that I choose B"
             if word in ("since", "because") and words[j - 1] == ",":
                 return j + 1  # "A is not as good an answer, since B explains the rash"
             is_before_self = word in ("so", "that") and self.has(K.SELF, j + 1, j + 2)
@@ -71,6 +78,7 @@ class Clauses:
                 if not self.has(K.SAY | K.BELIEF | K.DOUBT, 0, j):
                     return j + 1  # "Don't be cross that I keep B"
             labelled = word == ":" and kinds[j - 1] & K.NOUN and words[at] >= "\ue080"
+            labelled = labelled and not self.has(K.NEGATION, 0, j)  # "no close call: B is right"
             if (
                 word in (",", ":", "and")
                 and j + 1 == opening
@@ -119,6 +127,7 @@ class Clauses:
         after = self.kinds[then] if then < self.size else 0
         is_verb = after & (K.BE | K.MODAL | K.SAY | K.EVIDENCE) and not after & K.FILL
         is_affirmed = self.says(W.affirms, then, then + 1) and self.is_end(then + 1)
+        is_affirmed = is_affirmed or self.says(W.does, then, then + 1)
         return bool(is_verb) or is_affirmed or self.says(W.stays | W.fits, then, then + 1)
 
     def _is_closed(self, at: int) -> bool:

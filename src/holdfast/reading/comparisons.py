@@ -13,7 +13,10 @@ _FORMS = (
     (P.explains_unlike, "more"),
 )  # fmt: skip
 
-_CLAUSE_SIGNS = (";", ", but ", ": ", ", so ", ", therefore ", ", thus ", ", hence ")
+_CLAUSE_SIGNS = (
+    ";", ": ", ", but ", ", and ", ", so ", ", therefore ", ", thus ", ", hence ", ", because ",
+    ", since ", " means that ", " meaning that ",
+)  # fmt: skip
 
 
 def is_merit(text: str) -> bool:

@@ -268,7 +268,8 @@ class _Turn:
         before = Sentence(*words_of(text[: match.end()]))
         if before.has(K.CONDITION | K.OTHER, 0, before.size):
             return
-        is_own = not before.is_denied(0, before.size)
+        clause = before.clause(before.marks[-1])
+        is_own = not before.is_denied(clause, before.size)
         letter = self.letters.get(match["mark"])
         if is_own and letter in self.opposites:
             self.compared.append(letter)
@@ -351,7 +352,7 @@ class _Turn:
         is_noun = words[at - 1] in W.determiners and not words[at].endswith("ing")
         if is_noun and not sentence.says(W.doing, at - 5, at):
             return None  # "I considered the switch"
-        opens = at < 2 or words[at - 1] in W.pauses or words[at - 1] in W.therefore
+        opens = at - begin < 2 or words[at - 1] in W.pauses or words[at - 1] in W.therefore
         if words[at].endswith("ing") and opens:
             if "something" in words[at + 1 : end]:
                 return None  # "Changing my answer isn't something I do lightly"
