@@ -217,7 +217,8 @@ class Clauses:
 
     def _is_unwise(self, j: int) -> bool:
         """Return whether a word calls what follows wrong: "foolish to"."""
-        return self.words[j] in W.unwise and self.words[j + 1 : j + 2] == ["to"]
+        after = self.words[j + 1 : j + 4]
+        return self.words[j] in W.unwise and (after[:1] == ["to"] or after == ["of", "me", "to"])
 
     def is_rejected(self, at: int) -> bool:
         """Return whether choosing the option is called wrong: "choosing B would be a mistake"."""

@@ -82,6 +82,7 @@ def read_decision(
         return UNDECIDED if has_answer else extraction
     decided = (claim.at for claim in parsed_turn.claims if claim.personal or not claim.is_worded)
     unsettled = [*P.undecided.finditer(text), *P.both_denied.finditer(text)]
+    unsettled += P.balanced.finditer(text)
     unsettled = [match for match in unsettled if parsed_turn.is_about_turn(match[0])]
     open_at = max((match.end() for match in unsettled), default=-1)
     decided_at = max(decided, default=-1)
