@@ -111,8 +111,10 @@ class Clauses:
             return True
         if then & (FOREIGN | K.CONDITION | K.CONCESSION | K.BE | K.MODAL):
             return False
-        reach = 9 if self.words[j] == ":" else 7
-        return self.has(K.BE | K.MODAL, j + 1, min(j + reach, at))
+        is_colon = self.words[j] == ":"
+        verbs = K.BE | K.MODAL | (K.EVIDENCE if is_colon else 0)
+        is_made = is_colon and self.says(W.makes, j + 1, at)
+        return is_made or self.has(verbs, j + 1, at if is_colon else min(j + 7, at))
 
     def predicate(self, begin: int, end: int) -> int:
         """Return the place of the first finite verb of a passage, 0 if there is none."""

@@ -139,7 +139,7 @@ def _with_roles(text: str, letters: Mapping[str, str | None]) -> str:
 def _with_object(match: re.Match[str]) -> str:
     """Return "C fits. I choose that" with the option that is meant, unless another one is near."""
     before = re.split("[.!?\n]", match.string[max(0, match.start() - 150) : match.start()])[-1]
-    is_only = not P.marks.search(before)
+    is_only = not P.marks.search(before) and not P.negation.search(match["between"])
     return f"{match['named']}{match['between']}{match['named']}" if is_only else match[0]
 
 
@@ -213,7 +213,9 @@ class _Turn:
         if (convinced := P.convinced.search(text)) is not None and not self.is_unreal:
             before = Sentence(*words_of(text[: convinced.end()]))
             is_denied = before.is_denied(before.clause(before.size - 1), before.size)
-            if not before.says(W.inclined, 0, before.size):  # "I was ready to switch, but"
+            if not before.says(
+                W.inclined | W.almost, 0, before.size
+            ):  # "I was ready to switch, but"
                 yield _Claim(self.held_letter if is_denied else self.offered_letter, start)
         same = P.same_answer.search(text)
         if same is not None and not sentence.has(K.CONDITION, 0, sentence.size):
@@ -384,6 +386,7 @@ class _Turn:
             return None
         decided = self.opposites[answer] if is_denial else answer
         is_inferred = decided == self.offered_letter and not words[at].startswith("switch")
+        is_inferred = is_inferred or (is_denial and self.has_third)
         return _Claim(decided, at, personal=personal, inferred=is_inferred)
 
     # ---- The decision ----

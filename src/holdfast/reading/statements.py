@@ -162,6 +162,8 @@ class Sentence(Clauses):
                 is_denied = is_denied and self.says(W.contrasts, at + 1, at + 3)
                 if is_denied or "initially" in words[begin:j]:
                     return None  # "It looks like B but it is not", "At first it sounds like B"
+                if words[j - 1] == "to" and "without" in words[begin:j]:
+                    return None  # "with no history to suggest B"
                 if kinds[j - 1] & K.MODAL and words[j - 2] in ("that", "which"):
                     return None  # "the flush that might point to B"
                 rule = "it-is" if words[j] in ("leaves", "leaving") else "verdict"
@@ -285,6 +287,8 @@ class Sentence(Clauses):
             rule = "final-answer" if final else "answer-label"
             return rule, self._read_owner(noun, begin, at), noun
         link = next(j for j in range(at - 1, -1, -1) if words[j] in W.links)
+        if words[link - 1] in W.rivals and link:
+            return None  # "Options: A, B, C"
         naming_kinds = self._union(begin, link)
         if link - begin > 6 and words[link] == ":":
             theirs = self._is_reported(begin, link) and not self.has(K.SELF, begin, link)
@@ -579,7 +583,7 @@ class Sentence(Clauses):
 
     def _is_adopted(self, at: int) -> bool:
         """Return whether a clause makes an option the answer: "B, and that is what I'd pick"."""
-        if self.words[at - 1] in ("than", "over"):
+        if self.words[at - 1] in ("than", "over") or self.words[at - 1] in W.beats:
             return False  # "A is cheaper than B, so it's my answer"
         end = next((n for n in self.marks if n > at), self.size)
         return P.adopted.match(" ".join(self.words[at + 1 : min(end, at + 20)])) is not None
@@ -615,6 +619,8 @@ class Sentence(Clauses):
             parity += bool(kind & K.NEGATION) and not is_alone
             if word in ("that", "which") and p > j + 1:
                 break  # "B is the share of tests that are true"
+            if word == "and" and self.says(W.persons, p + 1, p + 2):
+                break  # "B is an emergency, and it would be dangerous to wait"
             if word in W.reporting_words and p == j + 1:
                 return "is-correct", "reported", at  # "B is given as the answer"
             stance: Stance = "denied" if parity % 2 else sure
@@ -668,6 +674,8 @@ class Sentence(Clauses):
                     return None  # "B is usually in the right colon"
             if words[p - 1] == "as" and "as" in words[p + 1 : p + 4]:
                 return None  # "B is as likely as A"
+            if word == "true" and words[p - 1] != "the" and p > j + 1 and not self.is_end(p + 1):
+                return None  # "B is characterised by true weakness"
             if words[j] == "gets" and p > j + 1:
                 return None  # "B gets the build right"
             is_judged = kind & (K.GOOD | K.FAIR)
