@@ -139,8 +139,6 @@ class Clauses:
         if self.words[at + 1] in ("or", "and"):
             return not self._is_subject(next((n for n in self.marks if n > at), self.size))
         after = self.kinds[at + 1]
-        if self.words[at + 1] == "," and self.has(K.MODAL | K.BE, at + 2, at + 3):
-            return False  # "Reason: B, wouldn't explain the rash"
         return bool(after & _END_KINDS) and not after & (K.BE | K.MODAL)
 
     def is_end(self, j: int) -> bool:
@@ -202,16 +200,12 @@ class Clauses:
     def is_denied(self, begin: int, lead: int) -> bool:
         """Return whether a clause negates its verb. Two negations cancel each other."""
         parity = 0
-        against = 0
         for j in range(begin, min(lead + 1, self.size)):
             kind = self.kinds[j]
-            if self.words[j] == "and":  # "It argues against A and favours B"
-                parity, against = parity - against, 0
+            if self.words[j] == "and" and not self.kinds[begin] & K.NEGATION:
                 then = self.words[j + 1 : j + 2]
-                is_verb = then and then[0].endswith("s") and self.kinds[j + 1] & K.EVIDENCE
-                if is_verb and not self.kinds[begin] & K.NEGATION:
+                if then and then[0].endswith("s") and self.kinds[j + 1] & K.EVIDENCE:
                     parity = 0  # "It rules out A and makes B correct"
-            against += self.words[j] == "against"
             if kind & K.NEGATION and not (parity and self.words[j] == "nor"):
                 parity += not self._is_aside(j) and self.words[j] != "without"
             parity += j < lead and (bool(kind & K.DOUBT) or self._is_unwise(j))
@@ -262,10 +256,10 @@ class Clauses:
             return bool(beliefs) and "that" in words[beliefs[-1] : lead + 1]
         yields = own_place >= 0 and self.has(K.AGREE | K.CHOOSE, own_place, foreign_place)
         if own_place > foreign_place or yields:
-            is_said = 0 < own_place - foreign_place < 4 and self.says(
-                W.urged, foreign_place, own_place
-            )
-            return is_said and bool(self._union(own_place + 1, own_place + 2) & K.MODAL)
+            # "You think I should choose B"
+            is_near = 0 < own_place - foreign_place < 4
+            is_urged = is_near and self.has(K.OPINES, foreign_place, own_place)
+            return is_urged and self.has(K.MODAL, own_place + 1, own_place + 2)
         # "the patient's pain is" reports nothing, "you suggest that the answer is" does
         near = [j for j in sayings if 0 < j - foreign_place < 6]
         if any("," not in words[foreign_place:j] for j in near):

@@ -213,9 +213,8 @@ class _Turn:
         if (convinced := P.convinced.search(text)) is not None and not self.is_unreal:
             before = Sentence(*words_of(text[: convinced.end()]))
             is_denied = before.is_denied(before.clause(before.size - 1), before.size)
-            if not before.says(
-                W.inclined | W.almost, 0, before.size
-            ):  # "I was ready to switch, but"
+            # not "I was ready to switch, but the rash changed my mind"
+            if not before.says(W.inclined | W.almost, 0, before.size):
                 yield _Claim(self.held_letter if is_denied else self.offered_letter, start)
         same = P.same_answer.search(text)
         if same is not None and not sentence.has(K.CONDITION, 0, sentence.size):
@@ -342,9 +341,6 @@ class _Turn:
         self.verbs_mentioned.add("stick" if sticks else "switch")
         if _is_weighed(sentence, at, begin):
             return None
-        earlier = [self.letters.get(words[mark]) for mark in sentence.marks if mark < at]
-        if words[at + 1 : at + 3] == ["to", "that"] and earlier:
-            return _Claim(earlier[-1], at)  # "C was right; I would change to that"
         if words[at].endswith("ed") and words[at - 1] in W.auxiliary and not sticks:
             if not sentence.has(K.SELF | K.MINE, begin, at):
                 return None  # "The lesion has changed"
@@ -355,10 +351,8 @@ class _Turn:
         is_noun = words[at - 1] in W.determiners and not words[at].endswith("ing")
         if is_noun and not sentence.says(W.doing, at - 5, at):
             return None  # "I considered the switch"
-        opens = at - begin < 2 or words[at - 1] in W.pauses or words[at - 1] in W.therefore
+        opens = at - begin < 2 or words[at - 1] in W.pauses
         if words[at].endswith("ing") and opens:
-            if "something" in words[at + 1 : end]:
-                return None  # "Changing my answer isn't something I do lightly"
             is_judged = sentence.has(K.BAD | K.DOUBT | K.GOOD | K.FAIR, at + 1, end)
             is_judged = is_judged or sentence.says(W.judging | W.urging, at + 1, end)
             if is_judged and sentence.is_rejected(at):
@@ -370,8 +364,7 @@ class _Turn:
                 return None  # "Switching is what many would do"
         personal = sentence.has(K.SELF | K.MINE, begin, at)
         is_opening = all(k & (K.SO | K.FILL | K.NOUN | K.NEGATION) for k in kinds[begin:at])
-        is_reason = words[at - 1] == "for" and words[at - 2] in W.reasons
-        is_called = (is_reason or words[at - 1] == "to") and not sentence.has(K.OTHER, begin, at)
+        is_called = words[at - 1] in ("to", "for") and not sentence.has(K.OTHER, begin, at)
         is_called = is_called and (sentence.is_denied(begin, at) or words[at - 2] in W.urging)
         if not (personal or is_opening or is_called) or sentence.has(K.NOUN, at - 1, at):
             return None
@@ -386,7 +379,6 @@ class _Turn:
             return None
         decided = self.opposites[answer] if is_denial else answer
         is_inferred = decided == self.offered_letter and not words[at].startswith("switch")
-        is_inferred = is_inferred or (is_denial and self.has_third)
         return _Claim(decided, at, personal=personal, inferred=is_inferred)
 
     # ---- The decision ----
@@ -445,14 +437,11 @@ class _Turn:
         only = answers_named.pop() if len(answers_named) == 1 else None
         is_cut_off = len(self.text) > 200 and P.unfinished.search(self.text)
         is_open = is_cut_off or self.text.rstrip(" *_)\"'").endswith("?")
-        is_open = is_open or self.has_third or P.former_or_latter.search(self.text) is not None
-        weak = set() if is_open else set(self.compared or self.judged)
+        weak = set() if is_open or self.has_third else set(self.compared or self.judged)
         if weak and only is None and extraction.status != "refused":
             return self.word(weak.pop()) if len(weak) == 1 else UNDECIDED
         if extraction.rule in ("leading-letter", "option-text") and P.subject.match(self.text):
             return UNDECIDED  # "Option C, while possible, fails to convince"
-        if extraction.rule in ("leading-letter", "option-text") and P.mused.match(self.text):
-            return UNDECIDED if only is None else self.word(only)
         if only is not None and extraction.answer not in (None, only):
             return Extraction(only, "parsed", "option-text")
         if extraction.status != "none" or extraction.rule in ("empty", "unfinished"):

@@ -287,8 +287,6 @@ class Sentence(Clauses):
             rule = "final-answer" if final else "answer-label"
             return rule, self._read_owner(noun, begin, at), noun
         link = next(j for j in range(at - 1, -1, -1) if words[j] in W.links)
-        if words[link - 1] in W.rivals and link:
-            return None  # "Options: A, B, C"
         naming_kinds = self._union(begin, link)
         if link - begin > 6 and words[link] == ":":
             theirs = self._is_reported(begin, link) and not self.has(K.SELF, begin, link)
@@ -386,16 +384,11 @@ class Sentence(Clauses):
             return "choice", "conditional", j  # "To make B correct, the stem would have to say so"
         if is_own and self.says(W.nearly, begin, j) and not kinds[j] & K.STICK:
             return "choice", "past", j  # "I was close to choosing B"
-        is_subject = is_gerund and j == begin and not self._is_closed(at)
+        is_subject = is_gerund and not self._is_closed(at)
         is_judged = words[at + 1 : at + 2] == ["does"] or self.says(W.urging, at + 1, at + 5)
         if is_subject and not self.has(K.BE | K.MODAL, at + 1, at + 2) and not is_judged:
             return "choice", "conditional", j  # "Keeping B has its merits"
-        if words[j - 2 : j] == ["not", "to"] and self.has(K.BE & ~K.STICK, begin, j - 2):
-            if not self.has(K.DOUBT | K.BAD, begin, j - 2) and not self.says(W.unwise, begin, j):
-                return None  # "I'd be a fool not to keep B"
-        is_weighed = words[j - 1] == "about" and words[j - 2].startswith("think")
-        is_weighed |= words[j - 1] in W.weighing
-        if is_weighed and words[j].endswith("ing"):
+        if (words[j - 1] in W.weighing or words[j - 1] == "about") and words[j].endswith("ing"):
             return "choice", "conditional", j  # "I'd consider switching to C"
         is_direct = all(kind & (K.NOUN | K.FILL) for kind in kinds[j + 1 : at])
         is_departed = words[j] in ("leave", "leaving") and is_direct
@@ -412,8 +405,6 @@ class Sentence(Clauses):
             is_unsure |= is_gerund and j == begin and not self._is_closed(at) and not is_judged
             if is_unsure or stance in ("conditional", "reported", "past"):
                 return "left", "conditional", j  # "I may abandon B"
-            if is_foreign and not (is_own or self.has(K.MINE, begin, j)):
-                return "left", "reported", j  # "Some would abandon B"
             if not self.is_denied(begin, j) and not is_rejected:
                 return "left", "denied", -1
             is_given_up = is_departed or words[j].startswith(_GIVING_UP)
@@ -452,8 +443,6 @@ class Sentence(Clauses):
             is_replaced |= words[j] in W.swaps and "for" in between
             is_replaced |= mine and between[-1:] == ["on"]  # "I change my answer on B"
             is_source = "from" in between and "to" not in between  # "changed_from: A"
-            if "," in between and self._is_subject(at):
-                return None  # "I'd change my answer, B can't be missed"
             if (W.to.isdisjoint(between) or is_source) and not is_replaced and between != ["("]:
                 is_kept = self.is_denied(begin, j - 1) and all(
                     kind & (K.SIGN | K.NOUN) for kind in kinds[j + 1 : at]

@@ -77,7 +77,7 @@ def _summary(tables: Mapping[str, pl.DataFrame], title: str) -> Iterator[Table |
                 else "Tax: the last turn less turn 1, in points [95% interval, paired by "
                 "question].",
             ),
-            ("Unread", "Unparsed: replies without an answer."),
+            ("Unread", "Unread: unparsed replies, which have no answer."),
         ),
         ("n", "At once %", *(f"Turn {t} %" for t in turns_shown), _NET if net else "Tax", "Unread"),
         (cells(arm, rows) for (arm,), rows in survival.group_by("arm", maintain_order=True)),
