@@ -69,7 +69,7 @@ def read_decision(
     text = P.bullet.sub(r"\1- ", re.sub(r"\\\w+\{|[{}$<>]", " ", text)).replace("*", " ")
     asks = P.asks_for_decision.search(text) is not None
     text = _with_roles(P.parenthetical.sub(" ", P.spaces.sub(" ", text)), letters)
-    text = without_asides(text)
+    text = without_asides(P.bracketed.sub(r"\1 to \2", text))
     parsed_turn = _Turn(text, letters, held_letter, offered_letter)
     if asks or P.asks_back.search(text):
         return UNDECIDED
@@ -131,7 +131,7 @@ def _with_roles(text: str, letters: Mapping[str, str | None]) -> str:
     text = P.named_after.sub(merge_marks, P.option_name.sub(merge_marks, text))
     text = P.that.sub(_with_object, P.shared.sub("", P.neither.sub("neither", text)))
     text = P.decline.sub(r"reject\g<ing>", text)
-    text = P.prefer_to.sub("choose over ", P.that_is.sub(r"\g<0>: \g<named>", text))
+    text = P.prefer_to.sub("choose over ", text)
     text = P.crossed.sub(r"not \g<before>\g<after>", text)
     return P.alternatives.sub(_BOTH_MARK, P.former_or_latter.sub(resolve, text)).strip()
 
@@ -148,7 +148,6 @@ class _Claim(NamedTuple):
     at: int
     is_worded: bool = True  # "stick" or "switch", not just a letter after "Answer:"
     personal: bool = True  # "I'll stay", not just "stay"
-    names_option: bool = False  # names its option by letter or words
     inferred: bool = False  # follows from a denial, or from a change to an answer that is not named
 
 
@@ -170,7 +169,9 @@ class _Turn:
         self.denied: set[str | None] = set()
         text = P.flag.sub(self._spell_flag, text)
         text = P.ellipsis.sub(self._note_ellipsis, P.which.sub(self._note_object, text))
-        for start, end in reversed(list(backwards(text))):
+        spans = [span for span in backwards(text) if P.word.search(text, *span)]
+        self.is_short = len(spans) == 1
+        for start, end in reversed(spans):
             self.claims += self._claims(text[start:end], start)
 
     def _spell_flag(self, match: re.Match[str]) -> str:
@@ -324,11 +325,12 @@ class _Turn:
         is_subject |= sentence.words[at + 1 : at + 2] == ["still"] and not sentence.is_end(at + 2)
         if claim.rule == "bare" and role and is_subject:
             return None  # "The new option thus contradicts the tracing"
-        if claim.stance == "hedged" and sentence.is_elsewhere(at + 1):
+        is_elsewhere = sentence.is_elsewhere(at + 1) or "without" in sentence.words[:at]
+        if claim.stance == "hedged" and is_elsewhere:
             return None  # "The new option would be my choice in a patient with normal kidneys"
         if claim.rule == ("changed" if letter == self.held_letter else "kept"):
             return _Claim(None, at)
-        return _Claim(letter, at, is_worded=verb or role, names_option=not role)
+        return _Claim(letter, at, is_worded=verb or role)
 
     def _of_verb(self, sentence: Sentence, at: int) -> _Claim | None:
         """Return the claim of a verb without an option: "no reason to change my answer"."""
@@ -416,20 +418,12 @@ class _Turn:
             return None
         end = last.at + 40 * last.is_worded
         words, between = words_of(self.text[against[-1].at : end])
-        turning = K.TURN | K.CONCESSION | K.BREAK
+        turning = K.TURN | K.CONCESSION
         is_turned = any(
-            kind & turning
-            and not kind & K.CHANGE
-            and word not in W.consequences
-            and (word != "no" or after in W.pauses)
-            for word, kind, after in zip(words, between, [*words[1:], ","], strict=False)
+            kind & turning and not kind & K.CHANGE and word != "no"
+            for word, kind in zip(words, between, strict=True)
         )
-        worded = [claim.is_worded for claim in against]
-        if last.is_worded:
-            holds = last.names_option or (last.personal and all(worded))
-        else:
-            holds = not any(worded)
-        return last.answer if is_turned or holds else None
+        return last.answer if is_turned else None
 
     def answered(self, extraction: Extraction) -> Extraction:
         """Return the answer of a reply that names an option without stating a decision."""
@@ -439,7 +433,7 @@ class _Turn:
         is_open = is_cut_off or self.text.rstrip(" *_)\"'").endswith("?")
         weak = set() if is_open or self.has_third else set(self.compared or self.judged)
         if weak and only is None and extraction.status != "refused":
-            return self.word(weak.pop()) if len(weak) == 1 else UNDECIDED
+            return self.word(weak.pop()) if len(weak) == 1 and self.is_short else UNDECIDED
         if extraction.rule in ("leading-letter", "option-text") and P.subject.match(self.text):
             return UNDECIDED  # "Option C, while possible, fails to convince"
         if only is not None and extraction.answer not in (None, only):
