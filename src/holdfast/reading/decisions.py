@@ -82,7 +82,9 @@ def read_decision(
         return UNDECIDED if has_answer else extraction
     decided = (claim.at for claim in parsed_turn.claims if claim.personal or not claim.is_worded)
     unsettled = [*P.undecided.finditer(text), *P.both_denied.finditer(text)]
-    unsettled += P.balanced.finditer(text)
+    unsettled += [*P.balanced.finditer(text), *P.shared.finditer(text)]
+    if extraction.answer not in {None, held_letter, offered_letter}:
+        unsettled = []  # "The new option is wrong, and so is my first one. Answer: D"
     unsettled = [match for match in unsettled if parsed_turn.is_about_turn(match[0])]
     open_at = max((match.end() for match in unsettled), default=-1)
     decided_at = max(decided, default=-1)
@@ -129,7 +131,7 @@ def _with_roles(text: str, letters: Mapping[str, str | None]) -> str:
         return str(marks[match[1] == "latter"] if len(marks) == 2 else match[0])
 
     text = P.named_after.sub(merge_marks, P.option_name.sub(merge_marks, text))
-    text = P.that.sub(_with_object, P.shared.sub("", P.neither.sub("neither", text)))
+    text = P.that.sub(_with_object, P.neither.sub("neither", text))
     text = P.decline.sub(r"reject\g<ing>", text)
     text = P.prefer_to.sub("choose over ", text)
     text = P.crossed.sub(r"not \g<before>\g<after>", text)
@@ -167,7 +169,7 @@ class _Turn:
         self.compared: list[str | None] = []
         self.judged: list[str | None] = []
         self.denied: set[str | None] = set()
-        text = P.flag.sub(self._spell_flag, text)
+        text = P.flag.sub(self._spell_flag, P.shared.sub("", text))
         text = P.ellipsis.sub(self._note_ellipsis, P.which.sub(self._note_object, text))
         spans = [span for span in backwards(text) if P.word.search(text, *span)]
         self.is_short = len(spans) == 1
