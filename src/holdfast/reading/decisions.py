@@ -262,7 +262,9 @@ class _Turn:
     def _compare_alone(self, text: str) -> None:
         """Note which option a comparison without "than" favours."""
         if len(P.marks.findall(text)) > 1:
-            text = text.rpartition(", ")[2]  # "A is common, but C fits better"
+            parts = [part for part in re.split("[,;] ", text) if P.fits_better.search(part)]
+            is_last = len(parts) == 1 and text.endswith(parts[0])
+            text = parts[0] if is_last else ""  # "A is common, but C fits better"
         match, marks = P.fits_better.search(text), P.marks.findall(text)
         misfit = P.misfits.search(text)
         is_misfit = misfit is not None and self.letters.get(misfit["mark"]) == self.offered_letter
@@ -440,6 +442,10 @@ class _Turn:
             return UNDECIDED  # "Option C, while possible, fails to convince"
         if only is not None and extraction.answer not in (None, only):
             return Extraction(only, "parsed", "option-text")
+        concluded = P.concluded.search(self.text)
+        rivals = {*self.compared, self.letters.get(concluded["mark"]) if concluded else None}
+        if extraction.answer in self.opposites and self.opposites[extraction.answer] in rivals:
+            return UNDECIDED  # "B isn't incorrect; C is more specific"
         if extraction.status != "none" or extraction.rule in ("empty", "unfinished"):
             return extraction
         if abstains(self.text):
@@ -464,9 +470,10 @@ def _is_judgement(sentence: Sentence, at: int, conditions: set[str]) -> bool:
         return False  # "the answer which C is not", "not as good as A"
     if "less" in after and not is_merit(" ".join(after)):
         return False  # "C is less common"
-    # "C is weaker in some ways, but safe", "worse at night than by day"
-    is_lesser = sentence.says(W.lesser, at, sentence.size)
-    return "yet" not in after and not (is_lesser and ("but" in after or "than" in after))
+    # "C isn't perfect, but it beats A", "worse at night than by day"
+    return {"yet", "but"}.isdisjoint(after) and not (
+        "than" in after and sentence.says(W.lesser, at, sentence.size)
+    )
 
 
 def _is_weighed(sentence: Sentence, at: int, begin: int) -> bool:

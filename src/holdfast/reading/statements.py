@@ -153,6 +153,8 @@ class Sentence(Clauses):
             elif kind & VERB and not (kind & (K.FILL | K.THEIRS | K.OWN) and not self._is_verb(j)):
                 return self._read_choice(j, at, begin)
             elif kind & K.EVIDENCE:
+                if word == "leads" and j == at - 1:
+                    return None  # "A leads B"
                 if word in W.makes and words[at + 1 : at + 2] in (["the"], ["a"], ["an"]):
                     if not self.has(K.NOUN | K.GOOD | K.FAIR, at + 2, at + 5):
                         return None  # "which makes B the one that is missed"
