@@ -167,7 +167,9 @@ class Clauses:
             return "denied"
         if "than" in words[begin:lead] and "that" in words[begin : lead + 1]:
             return "denied"  # "It is more likely to be A than that this is B"
-        if not {"but", "just"}.isdisjoint(words[at:]) and P.but_not_here.search(" ".join(words[at:])):
+        if not {"but", "just"}.isdisjoint(words[at:]) and P.but_not_here.search(
+            " ".join(words[at:])
+        ):
             return "denied"  # "B is the better drug, but not for her"
         if self._is_reported(begin, lead) or self._is_attributed(at):
             return "reported"

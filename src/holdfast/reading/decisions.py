@@ -357,6 +357,10 @@ class _Turn:
         is_noun = words[at - 1] in W.determiners and not words[at].endswith("ing")
         if is_noun and not sentence.says(W.doing, at - 5, at):
             return None  # "I considered the switch"
+        verb_after = K.SELF | K.MODAL | K.NEGATION | K.FILL | K.SO | K.BREAK | K.SIGN
+        is_verb = at == begin or kinds[at - 1] & verb_after or words[at - 1] in W.before_verbs
+        if words[at] == "change" and not is_verb and not is_noun:
+            return None  # "I go on with minimal change"
         opens = at - begin < 2 or words[at - 1] in W.pauses
         if words[at].endswith("ing") and opens:
             is_judged = sentence.has(K.BAD | K.DOUBT | K.GOOD | K.FAIR, at + 1, end)
@@ -438,6 +442,8 @@ class _Turn:
         weak = set() if is_open or self.has_third else set(self.compared or self.judged)
         if weak and only is None and extraction.status != "refused":
             return self.word(weak.pop()) if len(weak) == 1 and self.is_short else UNDECIDED
+        if extraction.rule == "chosen" and only is None:
+            return UNDECIDED  # "I wrote C and that was careless"
         if extraction.rule in ("leading-letter", "option-text") and P.subject.match(self.text):
             return UNDECIDED  # "Option C, while possible, fails to convince"
         if only is not None and extraction.answer not in (None, only):

@@ -153,8 +153,8 @@ class Sentence(Clauses):
             elif kind & VERB and not (kind & (K.FILL | K.THEIRS | K.OWN) and not self._is_verb(j)):
                 return self._read_choice(j, at, begin)
             elif kind & K.EVIDENCE:
-                if word == "leads" and j == at - 1:
-                    return None  # "A leads B"
+                if word == "leads" and (j == at - 1 or self.has(K.MARK, j - 2, j)):
+                    return None  # "A leads B", "A leads to B"
                 if word in W.makes and words[at + 1 : at + 2] in (["the"], ["a"], ["an"]):
                     if not self.has(K.NOUN | K.GOOD | K.FAIR, at + 2, at + 5):
                         return None  # "which makes B the one that is missed"
@@ -169,7 +169,7 @@ class Sentence(Clauses):
                 if kinds[j - 1] & K.MODAL and words[j - 2] in ("that", "which"):
                     return None  # "the flush that might point to B"
                 rule = "it-is" if words[j] in ("leaves", "leaving") else "verdict"
-                stance: Stance = "hedged" if kinds[j - 1] & K.MODAL else "own"
+                stance: Stance = "conditional" if kinds[j - 1] & K.MODAL else "own"
                 if words[j - 1] == "less":
                     stance = "denied"  # "It is less consistent with B"
                 return (rule, stance, j) if self._is_closed(at) else None
@@ -382,6 +382,7 @@ class Sentence(Clauses):
         if "that" in words[j:at] and self.says(W.does, at + 1, at + 2):
             return None  # "which is to say that B doesn't persuade me"
         is_open = self.has(K.MODAL, at + 1, self.size) or words[at + 1 : at + 2] == [","]
+        is_open = is_open or not (self.is_end(at + 1) or self.says(W.after, at + 1, at + 2))
         if words[0] == "to" and j == 1 and is_open:
             return "choice", "conditional", j  # "To make B correct, the stem would have to say so"
         if is_own and self.says(W.nearly, begin, j) and not kinds[j] & K.STICK:
@@ -430,6 +431,9 @@ class Sentence(Clauses):
             is_mine = "my" in words[begin:at] and not kinds[j - 1] & K.MODAL
             if not is_mine and not words[governor].startswith("you"):
                 return "changed", "reported", j  # "Many endocrinologists move to B"
+        is_passive = kinds[j] & K.CHANGE and kinds[j - 1] & K.BE and words[j].endswith("ed")
+        if is_passive and not self.has(K.NOUN | K.MINE | K.SELF, begin, j):
+            return "changed", "reported", j  # "Patients are switched to B"
         if kinds[j] & K.CHANGE and words[j].endswith("ed"):
             is_regretted = words[at + 1 : at + 5] == [",", "and", "that", "was"]
             if "when" in words[at + 1 : at + 3] or is_regretted:
@@ -618,6 +622,8 @@ class Sentence(Clauses):
             is_adjective = kind & (K.GOOD | K.FAIR | K.BAD)
             if word.endswith("ing") and p == j + 1 and not is_adjective:
                 return None  # "B is rejecting a true hypothesis"
+            if parity % 2 and word in W.exclusions:
+                return "is-correct", "conditional", at  # "B can't be overlooked"
             if kind & K.BAD and words[p - 1] in ("more", "most"):
                 return None  # "B is the more dangerous disease"
             if kind & K.BAD and self.says(W.purposes, j + 1, p):
@@ -629,10 +635,11 @@ class Sentence(Clauses):
                     and "but" in words[p + 1 : p + 4]
                 ):
                     return None  # "B is not wrong, but it is not the best"
-                if parity % 2 and (word in W.lesser or words[p + 1 : p + 2] == ["because"]):
+                if parity % 2 and (
+                    word in W.lesser or words[p + 1 : p + 2] in (["because"], ["as"], ["per"])
+                ):
                     return None  # "B is not wrong because it is rare"
-                doubt: Stance = "conditional" if word in W.exclusions else "hedged"
-                return "is-correct", doubt if parity % 2 else "denied", at
+                return "is-correct", "hedged" if parity % 2 else "denied", at
             if word == "one" and not (
                 words[p - 1] in W.which_one or kinds[p - 1] & (K.GOOD | K.FAIR)
             ):
@@ -658,7 +665,7 @@ class Sentence(Clauses):
                 if self._is_someones(p + 1):
                     return "is-correct", "reported", at  # "the diagnosis nobody wants to miss"
                 return "is-correct", "hedged" if stance == "conditional" else stance, at
-            if word == "kept" and self.says(W.reserved, p + 1, p + 2):
+            if word in ("kept", "held", "retained") and self.says(W.reserved, p + 1, p + 2):
                 return None  # "C should be kept in mind"
             if word == "right" and words[p - 1] == "the" and words[p + 1 : p + 2]:
                 if not (self.is_end(p + 1) or kinds[p + 1] & K.NOUN or words[p + 1] in W.steps):
