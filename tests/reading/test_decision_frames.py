@@ -26,10 +26,11 @@ def filled(frame: str, **words: str) -> str:
 
 
 def about_options(kind: str) -> Iterator[tuple[str, str | None]]:
+    is_open = kind == "open"
     for frame in FRAMES[kind]:
         for held, offered in NAMES:
-            yield filled(frame, X=held, Y=offered), HELD if kind == "decided" else None
-            yield filled(frame, X=offered, Y=held), OFFERED if kind == "decided" else None
+            yield filled(frame, X=held, Y=offered), None if is_open else HELD
+            yield filled(frame, X=offered, Y=held), None if is_open else OFFERED
 
 
 def about_verbs(kind: str) -> Iterator[tuple[str, str | None]]:
@@ -44,6 +45,7 @@ def about_verbs(kind: str) -> Iterator[tuple[str, str | None]]:
     ("kind", "rows", "at_least"),
     [
         ("decided", about_options, 0.76),
+        ("rarely_read", about_options, 0),
         ("open", about_options, 0),
         ("done", about_verbs, 0.89),
         ("refused", about_verbs, 0.85),

@@ -40,7 +40,9 @@ def comparison(sentence: str) -> tuple[str, str, bool] | None:
             if not P.merit.search(merit):
                 return None
         start = max(sentence.rfind(sign, 0, match.start("x")) for sign in _CLAUSE_SIGNS)
-        clause = sentence[start + 1 : match.start("x")] + f" {words['before']} {of}"
+        # "C isn't perfect, but it beats A" denies no comparison
+        predicate = words["before"].rpartition(", but it ")[2]
+        clause = sentence[start + 1 : match.start("x")] + f" {predicate} {of}"
         denial = Sentence(*words_of(P.subject.sub("", clause)))
         if "whether" in denial.words:
             return None

@@ -95,6 +95,8 @@ def read_decision(
         return UNDECIDED
     if is_worded:
         answer = parsed_turn.resolved()
+        if extraction.answer is None and parsed_turn.is_indirect():
+            return UNDECIDED
         return parsed_turn.word(answer) if answer else CONTRADICTION
     return parsed_turn.answered(extraction) if claimed.strip() or not plain.strip() else UNDECIDED
 
@@ -413,6 +415,11 @@ class _Turn:
         return bool(
             leaving and (is_left or {c.answer for c in self.claims} == self.opposites.keys())
         )
+
+    def is_indirect(self) -> bool:
+        """Return whether the only claim is an impersonal denial among other sentences."""
+        claims = self.claims[:1] if len(self.claims) == 1 and not self.is_short else []
+        return any(claim.inferred and not claim.personal for claim in claims)
 
     def resolved(self) -> str | None:
         """Return the answer that holds, None if two claims exclude each other without an order."""

@@ -100,8 +100,8 @@ class Sentence(Clauses):
                 return None
             return ("left", "denied", at) if self.is_rejected(at) else ("all-but", "own", -1)
         is_judged = self.has(K.BAD | K.DOUBT | K.GOOD, 0, self.size)
-        if self.says(W.any, j - 3, j) and self.is_denied(0, j - 1):
-            # "I wouldn't choose anything other than B"
+        if self.says(W.any, j - 3, j) and (self.is_denied(0, j - 1) or self.says(W.hard, 0, j)):
+            # "I wouldn't choose anything other than B", "hard to call anything but B"
             is_judged = self.has(K.SELF | K.BE, 0, j)
         return ("all-but", "own", -1) if is_judged else ("left", "denied", at)
 
@@ -391,6 +391,9 @@ class Sentence(Clauses):
         is_judged = words[at + 1 : at + 2] == ["does"] or self.says(W.urging, at + 1, at + 5)
         if is_subject and not self.has(K.BE | K.MODAL, at + 1, at + 2) and not is_judged:
             return "choice", "conditional", j  # "Keeping B has its merits"
+        if words[j - 2 : j] == ["not", "to"] and self.has(K.BE & ~K.STICK, begin, j - 2):
+            if not self.has(K.DOUBT | K.BAD, begin, j - 2) and not self.says(W.unwise, begin, j):
+                return None  # "It would be churlish not to keep B"
         if (words[j - 1] in W.weighing or words[j - 1] == "about") and words[j].endswith("ing"):
             return "choice", "conditional", j  # "I'd consider switching to C"
         is_direct = all(kind & (K.NOUN | K.FILL) for kind in kinds[j + 1 : at])
