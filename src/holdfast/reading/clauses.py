@@ -52,7 +52,7 @@ class Clauses:
     def clause(self, at: int) -> int:
         """Return the start of the clause of a word."""
         words, kinds = self.words, self.kinds
-        opening = at - (words[at - 1 : at] == ['"'])
+        opening = at - (words[at - 1 : at] in (['"'], ["("]))
         for j in range(at - 1, 0, -1):
             word = words[j]
             if word in W.therefore and j + 1 == opening and self.is_end(at + 1):
@@ -125,7 +125,7 @@ class Clauses:
     def _is_subject(self, at: int) -> bool:
         if self.words[at + 1 : at + 3] == ["it", "is"]:
             return True
-        then = at + 1 + (self.words[at + 1 : at + 2] == ['"'])
+        then = at + 1 + (self.words[at + 1 : at + 2] in (['"'], [")"]))
         after = self.kinds[then] if then < self.size else 0
         is_verb = after & (K.BE | K.MODAL | K.SAY | K.EVIDENCE) and not after & K.FILL
         is_affirmed = self.says(W.affirms, then, then + 1) and self.is_end(then + 1)

@@ -97,8 +97,12 @@ def read_decision(
         answer = parsed_turn.resolved()
         if extraction.answer is None and parsed_turn.is_indirect():
             return UNDECIDED
-        return parsed_turn.word(answer) if answer else CONTRADICTION
-    return parsed_turn.answered(extraction) if claimed.strip() or not plain.strip() else UNDECIDED
+        read = parsed_turn.word(answer) if answer else CONTRADICTION
+    elif claimed.strip() or not plain.strip():
+        read = parsed_turn.answered(extraction)
+    else:
+        return UNDECIDED
+    return UNDECIDED if parsed_turn.is_turned(read.answer, is_worded) else read
 
 
 def _introduced(plain: str, offered: str) -> str:
@@ -415,6 +419,12 @@ class _Turn:
         return bool(
             leaving and (is_left or {c.answer for c in self.claims} == self.opposites.keys())
         )
+
+    def is_turned(self, answer: str | None, is_worded: bool) -> bool:
+        """Return whether a sentence after the last statement of an answer begins with "but"."""
+        marks = [m.start() for m in P.marks.finditer(self.text) if self.letters.get(m[0]) == answer]
+        at = self.claims[-1].at if is_worded else max(marks, default=0)
+        return answer is not None and P.turned.search(self.text, at) is not None
 
     def is_indirect(self) -> bool:
         """Return whether the only claim is an impersonal denial among other sentences."""

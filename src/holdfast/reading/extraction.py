@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-READING_VERSION = 12
+READING_VERSION = 13
 """Version of the rules. Raise it if they extract another answer from any reply."""
 
 Status = Literal["parsed", "ambiguous", "refused", "none", "error"]
