@@ -388,6 +388,10 @@ class _Turn:
             return None  # "It would be stubborn not to change"
         if "?" in words[-3:]:
             return None  # "Why would I not switch?"
+        if self.is_unreal and "have" in words[at - 2 : at]:
+            return None  # "Had he had a fever, I'd have changed my mind"
+        if sentence.says(W.plans | W.would, at - 2, at) and sentence.is_elsewhere(at + 1, at + 4):
+            return None  # "I'd defend it in pregnancy"
         is_denial = sentence.is_denied(begin, at)
         stance = sentence.stance("choice", begin, at, at, "own")
         if stance not in ("own", "denied") and not (is_denial and stance == "conditional"):
