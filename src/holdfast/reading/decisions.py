@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from holdfast.questions.question import is_none_of_the_above
 
-from .answers import backwards, extract_answer
+from .answers import NAMED, RANKS, backwards, extract_answer
 from .asides import without_asides
 from .comparisons import comparison, is_merit
 from .extraction import Extraction
@@ -102,7 +102,7 @@ def read_decision(
         read = parsed_turn.answered(extraction)
     else:
         return UNDECIDED
-    return UNDECIDED if parsed_turn.is_turned(read.answer, is_worded) else read
+    return UNDECIDED if parsed_turn.is_turned(read) else read
 
 
 def _introduced(plain: str, offered: str) -> str:
@@ -424,11 +424,20 @@ class _Turn:
             leaving and (is_left or {c.answer for c in self.claims} == self.opposites.keys())
         )
 
-    def is_turned(self, answer: str | None, is_worded: bool) -> bool:
-        """Return whether a sentence after the last statement of an answer begins with "but"."""
-        marks = [m.start() for m in P.marks.finditer(self.text) if self.letters.get(m[0]) == answer]
-        at = self.claims[-1].at if is_worded else max(marks, default=0)
-        return answer is not None and P.turned.search(self.text, at) is not None
+    def is_turned(self, read: Extraction) -> bool:
+        """Return whether a sentence after the last statement of an answer takes it back.
+
+        "But" takes back what a reply says of an option, "scrap that" also an answer that it names.
+        """
+        if any(claim.is_worded for claim in self.claims):
+            last = self.claims[-1]
+            at, is_firm = last.at, last.personal and not last.inferred
+        else:
+            marks = P.marks.finditer(self.text)
+            places = [m.start() for m in marks if self.letters.get(m[0]) == read.answer]
+            at, is_firm = max(places, default=0), RANKS.get(read.rule, 0) >= NAMED
+        pattern = P.retracted if is_firm else P.turned
+        return read.answer is not None and pattern.search(self.text, at) is not None
 
     def is_indirect(self) -> bool:
         """Return whether the only claim is an impersonal denial among other sentences."""
