@@ -63,7 +63,7 @@ def read_decision(
         text = P.none_said.sub(prepared_options.mark(none_letter), text)
     letters = {mark: prepared_options.letter(mark) for mark in set(P.marks.findall(text))}
     letters |= {_HELD_MARK: held_letter, _NEW: offered_letter, _MISNAMED_MARK: None}
-    text = P.unconsidered.sub("", text)
+    text = P.unconsidered.sub("", P.header.sub("", text))
     text = P.a_switch.sub("switching", text)
     text = P.too.sub("not", P.second_thought.sub("", P.arrow.sub(r"\1 to ", text)))
     text = P.bullet.sub(r"\1- ", re.sub(r"\\\w+\{|[{}$<>]", " ", text)).replace("*", " ")
@@ -480,7 +480,8 @@ class _Turn:
             return Extraction(only, "parsed", "option-text")
         concluded = P.concluded.search(self.text)
         rivals = {*self.compared, self.letters.get(concluded["mark"]) if concluded else None}
-        if extraction.answer in self.opposites and self.opposites[extraction.answer] in rivals:
+        answer = extraction.answer or only
+        if answer in self.opposites and self.opposites[answer] in rivals:
             return UNDECIDED  # "B isn't incorrect; C is more specific"
         if extraction.status != "none" or extraction.rule in ("empty", "unfinished"):
             return extraction

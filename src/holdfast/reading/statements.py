@@ -458,7 +458,7 @@ class Sentence(Clauses):
             is_source = "from" in between and "to" not in between  # "changed_from: A"
             if (W.to.isdisjoint(between) or is_source) and not is_replaced and between != ["("]:
                 is_kept = self.is_denied(begin, j - 1) and all(
-                    kind & (K.SIGN | K.NOUN) for kind in kinds[j + 1 : at]
+                    kinds[n] & (K.SIGN | K.NOUN) or words[n] == "the" for n in range(j + 1, at)
                 )
                 rule = "retained" if is_kept and is_own else "left"
                 return rule, "own" if is_kept else "denied", -1 if is_kept else j
