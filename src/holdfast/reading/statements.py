@@ -723,6 +723,10 @@ class Sentence(Clauses):
         if self.has(K.SELF, p + 1, p + 4):
             if self.has(K.NEGATION, p + 1, p + 6):
                 return "is-correct", "denied", at  # "B is the one drug I shouldn't have given"
+            cases = [n for n in range(p + 3, min(p + 8, self.size - 1)) if self.words[n] == "with"]
+            other = any(not self.is_end(n + 1) and self.is_elsewhere(n, n + 1) for n in cases)
+            if other and self.has(K.MODAL, p + 1, p + 4):
+                return "is-correct", "conditional", at  # "B is what I'd reach for with nausea"
             pause = next((n for n in range(p, self.size) if self.words[n] == ","), p + 8)
             past = self.words[p - 1] in W.was or self.has(K.PAST, p, min(pause, p + 8))
             return "is-correct", "past" if past and "still" not in self.words else sure, at
