@@ -78,3 +78,23 @@ def test_no_clause_before_a_statement_inverts_it() -> None:
         row for row, answer in zip(rows, read, strict=True) if answer not in (None, row[1])
     ] == []
     assert sum(answer is not None for answer in read) >= 0.83 * len(rows)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        str.upper,
+        lambda reply: reply.lower().replace("'", "").rstrip("."),
+        lambda reply: f"Hmm, {reply[0].lower()}{reply[1:]}",
+        lambda reply: f"well {reply.lower()}",
+    ],
+    ids=["upper case", "texted", "hesitant", "after well"],
+)
+def test_no_way_of_writing_inverts_a_frame(written: Callable[[str], str]) -> None:
+    kinds = ("done", "refused", "possible")
+    rows = [row for kind in kinds for row in about_verbs(kind)][::7]
+    read = [read_decision(written(reply), OPTIONS, HELD, OFFERED).answer for reply, _ in rows]
+    assert [
+        row for row, answer in zip(rows, read, strict=True) if answer not in (None, row[1])
+    ] == []
+    assert sum(answer is not None for answer in read) >= 0.5 * len(rows)

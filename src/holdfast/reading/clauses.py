@@ -153,6 +153,8 @@ class Clauses:
     def _is_aside(self, j: int) -> bool:
         """Return whether a "no" stands by itself: "No, B"."""
         is_closed = "".join(self.words[j + 1 : j + 2]) in set(",.-:")
+        if self.words[j] == "no" and self.has(K.SELF, j + 1, j + 2):
+            return True  # "no i don't want to switch"
         return is_closed and (self.words[j] in ("no", "not") or self.words[j].endswith("n't"))
 
     # ---- Stance ----

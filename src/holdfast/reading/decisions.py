@@ -63,7 +63,7 @@ def read_decision(
         text = P.none_said.sub(prepared_options.mark(none_letter), text)
     letters = {mark: prepared_options.letter(mark) for mark in set(P.marks.findall(text))}
     letters |= {_HELD_MARK: held_letter, _NEW: offered_letter, _MISNAMED_MARK: None}
-    text = P.unconsidered.sub("", P.header.sub("", text))
+    text = P.unconsidered.sub("", P.opening.sub("", P.header.sub("", text)))
     text = P.a_switch.sub("switching", text)
     text = P.too.sub("not", P.second_thought.sub("", P.arrow.sub(r"\1 to ", text)))
     text = P.bullet.sub(r"\1- ", re.sub(r"\\\w+\{|[{}$<>]", " ", text)).replace("*", " ")
@@ -73,7 +73,8 @@ def read_decision(
     parsed_turn = _Turn(text, letters, held_letter, offered_letter)
     if asks or P.asks_back.search(text):
         return UNDECIDED
-    claimed = P.not_claimed.sub("", _introduced(plain, options[offered_letter]))
+    opened = P.opening.sub("", plain)
+    claimed = P.not_claimed.sub("", _introduced(opened, options[offered_letter]))
     extraction = extract_answer(claimed if claimed != plain else reply, options)
     if parsed_turn.leaves_both(extraction):
         return extraction

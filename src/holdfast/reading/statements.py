@@ -375,6 +375,9 @@ class Sentence(Clauses):
             return None  # "Going letter by letter: A has"
         if words[j - 1] == "for" and words[j].endswith("ing") and not kinds[j] & K.LEAVE:
             return "choice", "past", j  # "The answer is B, with apologies for saying A"
+        if words[j - 1] == "of" and words[j].endswith("ing") and self.has(K.LEAVE, begin, j):
+            is_kept = self.is_denied(begin, j - 1)
+            return None if is_kept else ("left", "denied", -1)  # "I retract the idea of giving B"
         if words[j] in ("make", "making") and words[at + 1 : at + 2] in (["a"], ["an"]):
             return None  # "making B a poor add-on"
         if words[at + 1 : at + 3] == ["back", "on"] or self.says(W.off, at + 1, at + 2):
