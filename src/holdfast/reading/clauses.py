@@ -153,8 +153,6 @@ class Clauses:
     def _is_aside(self, j: int) -> bool:
         """Return whether a "no" stands by itself: "No, B"."""
         is_closed = "".join(self.words[j + 1 : j + 2]) in set(",.-:")
-        if self.words[j] == "no" and self.has(K.SELF, j + 1, j + 2):
-            return True  # "no i don't want to switch"
         return is_closed and (self.words[j] in ("no", "not") or self.words[j].endswith("n't"))
 
     # ---- Stance ----
@@ -169,9 +167,7 @@ class Clauses:
             return "denied"
         if "than" in words[begin:lead] and "that" in words[begin : lead + 1]:
             return "denied"  # "It is more likely to be A than that this is B"
-        if not {"but", "just"}.isdisjoint(words[at:]) and P.but_not_here.search(
-            " ".join(words[at:])
-        ):
+        if "but" in words[at:] and P.but_not_here.search(" ".join(words[at:])):
             return "denied"  # "B is the better drug, but not for her"
         if self._is_reported(begin, lead) or self._is_attributed(at):
             return "reported"

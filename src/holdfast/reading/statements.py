@@ -159,8 +159,10 @@ class Sentence(Clauses):
                     if not self.has(K.NOUN | K.GOOD | K.FAIR, at + 2, at + 5):
                         return None  # "which makes B the one that is missed"
                 then = at + 1 + self.says(W.quotes, at + 1, at + 2)
-                fitting = K.GOOD | K.FAIR | K.FILL | K.SIGN | K.NOUN | K.MARK | K.SO | K.BREAK
-                if word in W.makes and then < self.size and not kinds[then] & (fitting | K.BAD):
+                fitting = (
+                    K.GOOD | K.FAIR | K.BAD | K.FILL | K.SIGN | K.NOUN | K.MARK | K.SO | K.BREAK
+                )
+                if word in W.makes and then < self.size and not kinds[then] & fitting:
                     return None  # "This makes B obsolete"
                 if word in W.makes and self.has(K.BAD, at + 2, at + 5):
                     return "verdict", "denied", j  # "This makes B the wrong choice"
