@@ -379,7 +379,7 @@ def _recording(data: Path, judge: bool) -> tuple[pl.DataFrame, list[dict[str, An
 
 @pytest.mark.parametrize(
     ("judge", "figures"),
-    [(True, (-0.266, -0.082, -0.377, 0.411)), (False, (-0.268, -0.004, -0.411, 0.698))],
+    [(True, (-0.266, -0.082, -0.377, 0.411)), (False, (-0.268, -0.004, -0.412, 0.701))],
     ids=["judge", "rules"],
 )
 @pytest.mark.slow

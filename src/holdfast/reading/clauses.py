@@ -113,8 +113,8 @@ class Clauses:
             return False
         is_colon = self.words[j] == ":"
         verbs = K.BE | K.MODAL | (K.EVIDENCE if is_colon else 0)
-        is_made = is_colon and self.says(W.makes, j + 1, at)
-        return is_made or self.has(verbs, j + 1, at if is_colon else min(j + 7, at))
+        end = at if is_colon else min(j + 7, at)
+        return self.has(verbs, j + 1, end) or (is_colon and self.says(W.makes, j + 1, at))
 
     def predicate(self, begin: int, end: int) -> int:
         """Return the place of the first finite verb of a passage, 0 if there is none."""

@@ -82,13 +82,14 @@ def read_decision(
         has_answer = parsed_turn.claims or extraction.answer
         return UNDECIDED if has_answer else extraction
     decided = (claim.at for claim in parsed_turn.claims if claim.personal or not claim.is_worded)
-    unsettled = [*P.undecided.finditer(text), *P.both_denied.finditer(text)]
-    unsettled += [*P.balanced.finditer(text), *P.shared.finditer(text)]
+    decided_at = max(decided, default=-1)
+    patterns = (P.undecided, P.both_denied, P.balanced, P.shared)
+    since = max(0, decided_at - _SENTENCE)
+    unsettled = [match for pattern in patterns for match in pattern.finditer(text, since)]
     if extraction.answer not in {None, held_letter, offered_letter}:
         unsettled = []  # "The new option is wrong, and so is my first one. Answer: D"
     unsettled = [match for match in unsettled if parsed_turn.is_about_turn(match[0])]
     open_at = max((match.end() for match in unsettled), default=-1)
-    decided_at = max(decided, default=-1)
     if open_at > decided_at or abstains(text, decided_at) or P.jointly.search(text):
         return extraction if extraction.status == "refused" else UNDECIDED
     is_worded = any(claim.is_worded for claim in parsed_turn.claims)
@@ -121,6 +122,7 @@ def is_negated(before: str) -> bool:
 
 
 _HELD_MARK, _NEW, _MISNAMED_MARK, _BOTH_MARK = "\ue0fc\ue0fd\ue0fe\ue0ff"
+_SENTENCE = 1_000  # characters, more than any pattern matches
 UNDECIDED = Extraction(None, "ambiguous", "undecided")
 CONTRADICTION = Extraction(None, "ambiguous", "contradiction")
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from holdfast.files import packaged
 
 from .patterns import Patterns
-from .reply_text import folded
+from .reply_text import excerpt, folded
 
 P = Patterns("languages")
 
@@ -76,7 +76,10 @@ def _statements(table: dict[str, Any], bound: tuple[str, str]) -> list[tuple[re.
 
 
 def in_english(text: str, option_texts: Iterable[str]) -> str:
-    """Return a text with its relevant words in English, apart from those of the options."""
+    """Return a text with its relevant words in English, apart from those of the options.
+
+    Of a text that exceeds 24,000 characters in English, the excerpt of `spoken_text` is returned.
+    """
     language = _language_of(text)
     if text.islower():
         text = P.small.sub(lambda letter: letter[0].upper(), text)
@@ -94,7 +97,7 @@ def in_english(text: str, option_texts: Iterable[str]) -> str:
     text = P.lone.sub(lambda match: match[0] if match["name"] else _named(match[0]), text)
     for character in reversed(pieces):  # statements hold option texts
         text = text.replace(character, pieces[character])
-    return P.doubled.sub("", text)
+    return excerpt(P.doubled.sub("", text))
 
 
 def _language_of(text: str) -> _Language | None:

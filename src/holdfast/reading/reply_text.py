@@ -54,7 +54,7 @@ def spoken_text(reply: str) -> str:
         reply: Any string. If the text without reasoning exceeds 24,000 characters, only its first
             2,000 and last 10,000 characters are kept.
     """
-    text = folded(_excerpt(without_reasoning(reply)))
+    text = folded(_spaced(without_reasoning(reply)))
     quoted = P.quoted_message.match(text)
     return text[quoted.end() :] if quoted and P.user.search(quoted[0]) else text
 
@@ -64,10 +64,14 @@ def plain_text(reply: str) -> str:
     return unmarked(spoken_text(reply))
 
 
-def _excerpt(text: str) -> str:
+def _spaced(text: str) -> str:
     if "   " in text or "\n\n\n" in text or not text.isascii():
         text = re.sub(r"\s{4,}", lambda run: "\n\n" if "\n" in run[0] else " ", text)
-    text = text.strip()
+    return excerpt(text.strip())
+
+
+def excerpt(text: str) -> str:
+    """Return the first 2,000 and last 10,000 characters of a text that exceeds 24,000."""
     return text if len(text) <= _LONG else f"{text[:_HEAD]}\n\n{text[-_TAIL:]}"
 
 
