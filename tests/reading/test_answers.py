@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from holdfast.reading.answers import extract_answer, first_character
 from holdfast.reading.decisions import read_decision
 from holdfast.reading.extraction import Extraction
+from holdfast.reading.languages import in_english
 from holdfast.reading.statements import statements
 
 LABELLED: dict[str, Any] = tomllib.loads(
@@ -203,6 +204,14 @@ PIECES = [
     "change from A to ", "\ue000", "\u0130", "\U0001d401", "\uff11", "\ufb00", "\ufdfa",
     "&#9989;", "\t", "\r\n", "`", "~~", "**A** ",
 ]  # fmt: skip
+
+
+def test_a_translation_is_no_longer_than_a_reply_in_english() -> None:
+    reply = "\u9009A" * 6_000 + "\nFinal Answer: (B)"
+    translated = in_english(reply, DRUGS.values())
+    assert 10_000 < len(translated) <= 24_000
+    assert translated.endswith("Final Answer: (B)")
+    assert extract_answer(reply, DRUGS).answer == "B"
 
 
 def is_fast(reading: Callable[[], object]) -> bool:

@@ -5,7 +5,7 @@ clause determine the stance: denied, of somebody else, of an earlier turn, condi
 reply itself.
 """
 
-from functools import reduce
+from functools import cached_property, reduce
 from operator import or_
 from typing import Literal
 
@@ -32,6 +32,12 @@ class Clauses:
         self.kinds = kinds
         self.size = len(words)
         self.marks = [at for at, kind in enumerate(kinds) if kind & K.MARK]
+
+    @cached_property  # a sentence has far fewer verbs than colons and words
+    def _verbs(self) -> list[int]:
+        verbs = K.BE | K.MODAL | K.EVIDENCE
+        words = enumerate(zip(self.words, self.kinds, strict=True))
+        return [at for at, (word, kind) in words if kind & verbs or word in W.makes]
 
     def has(self, kind: int, begin: int, end: int) -> bool:
         """Return whether a passage contains a word of a kind."""
@@ -111,10 +117,9 @@ class Clauses:
             return True
         if then & (FOREIGN | K.CONDITION | K.CONCESSION | K.BE | K.MODAL):
             return False
-        is_colon = self.words[j] == ":"
-        verbs = K.BE | K.MODAL | (K.EVIDENCE if is_colon else 0)
-        end = at if is_colon else min(j + 7, at)
-        return self.has(verbs, j + 1, end) or (is_colon and self.says(W.makes, j + 1, at))
+        if self.words[j] != ":":
+            return self.has(K.BE | K.MODAL, j + 1, min(j + 7, at))
+        return any(j < verb < at for verb in self._verbs)
 
     def predicate(self, begin: int, end: int) -> int:
         """Return the place of the first finite verb of a passage, 0 if there is none."""

@@ -84,8 +84,7 @@ def read_decision(
     decided = (claim.at for claim in parsed_turn.claims if claim.personal or not claim.is_worded)
     decided_at = max(decided, default=-1)
     patterns = (P.undecided, P.both_denied, P.balanced, P.shared)
-    since = max(0, decided_at - _SENTENCE)
-    unsettled = [match for pattern in patterns for match in pattern.finditer(text, since)]
+    unsettled = [match for pattern in patterns for match in pattern.finditer(text)]
     if extraction.answer not in {None, held_letter, offered_letter}:
         unsettled = []  # "The new option is wrong, and so is my first one. Answer: D"
     unsettled = [match for match in unsettled if parsed_turn.is_about_turn(match[0])]
@@ -122,7 +121,6 @@ def is_negated(before: str) -> bool:
 
 
 _HELD_MARK, _NEW, _MISNAMED_MARK, _BOTH_MARK = "\ue0fc\ue0fd\ue0fe\ue0ff"
-_SENTENCE = 1_000  # characters, more than any pattern matches
 UNDECIDED = Extraction(None, "ambiguous", "undecided")
 CONTRADICTION = Extraction(None, "ambiguous", "contradiction")
 

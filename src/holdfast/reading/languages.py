@@ -65,9 +65,8 @@ def _statements(table: dict[str, Any], bound: tuple[str, str]) -> list[tuple[re.
     patterns: list[tuple[re.Pattern[str], str]] = []
     for english, forms in table.get("statements", {}).items():
         for form in forms:
-            text = (
-                folded(form).replace("~", f"(?:(?:{adverbs}){blank}){{0,4}}").replace("#", r"\w+")
-            )
+            text = folded(re.sub(r"%(\w+)%", lambda part: table[part[1]], form))
+            text = text.replace("~", f"(?:(?:{adverbs}){blank}){{0,4}}").replace("#", r"\w+")
             for name in "XY":
                 named = option.replace("NAME", name).replace("\\", r"\\")
                 text = re.sub(f"{name}(?![A-Za-z>])", named, text, count=1)

@@ -54,7 +54,7 @@ def spoken_text(reply: str) -> str:
         reply: Any string. If the text without reasoning exceeds 24,000 characters, only its first
             2,000 and last 10,000 characters are kept.
     """
-    text = folded(_spaced(without_reasoning(reply)))
+    text = folded(excerpt(_spaced(without_reasoning(reply)).strip()))
     quoted = P.quoted_message.match(text)
     return text[quoted.end() :] if quoted and P.user.search(quoted[0]) else text
 
@@ -67,7 +67,7 @@ def plain_text(reply: str) -> str:
 def _spaced(text: str) -> str:
     if "   " in text or "\n\n\n" in text or not text.isascii():
         text = re.sub(r"\s{4,}", lambda run: "\n\n" if "\n" in run[0] else " ", text)
-    return excerpt(text.strip())
+    return text
 
 
 def excerpt(text: str) -> str:
